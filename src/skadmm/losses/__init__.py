@@ -1,0 +1,42 @@
+"""Losses ℓ(z, b) of a margin z = a·x, one file each."""
+
+from typing import Any
+
+from skadmm._names import Registry
+from skadmm.losses._base import Loss, conjugate, curvature, define, derivative, value
+from skadmm.losses.huber import Huber
+from skadmm.losses.logistic import Logistic
+from skadmm.losses.squared import Squared
+from skadmm.losses.squared_hinge import SquaredHinge
+
+LOSSES: Registry[type] = Registry("loss")
+LOSSES.add("logistic", Logistic)
+LOSSES.add("squared", Squared)
+LOSSES.add("huber", Huber)
+LOSSES.add("squared-hinge", SquaredHinge)
+
+
+def as_loss(loss: Any) -> Any:
+    """A loss from its name, or the loss itself."""
+    if isinstance(loss, str):
+        return LOSSES[loss]()
+    if isinstance(loss, type) or not hasattr(loss, "curvature_bound"):
+        known = ", ".join(LOSSES)
+        raise TypeError(f"loss={loss!r} is not a loss; give one of the names {known}, or an instance such as Huber(0.5)")
+    return loss
+
+
+__all__ = [
+    "LOSSES",
+    "Huber",
+    "Logistic",
+    "Loss",
+    "Squared",
+    "SquaredHinge",
+    "as_loss",
+    "conjugate",
+    "curvature",
+    "define",
+    "derivative",
+    "value",
+]

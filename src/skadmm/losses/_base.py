@@ -1,0 +1,57 @@
+"""What a loss is: four scalar functions of a margin z = a·x and a target b, and two facts about them.
+
+A loss is a ``NamedTuple`` of its parameters with the class attributes ``name`` and ``labels`` (True when the
+target is a class, coded −1/+1) and a property ``curvature_bound`` (an upper bound of ℓ''). Its file calls
+:func:`define`; one line in ``losses/__init__.py`` makes it known by name.
+"""
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Protocol
+
+from skadmm._compile import attach, generic
+
+
+class Loss(Protocol):
+    """The face of every loss."""
+
+    name: ClassVar[str]
+    labels: ClassVar[bool]
+
+    @property
+    def curvature_bound(self) -> float:
+        """The smallest known bound of ℓ''(z) over all z."""
+        ...
+
+
+@generic
+def value(loss: Loss, z: float, b: float) -> float:
+    """ℓ(z, b)."""
+
+
+@generic
+def derivative(loss: Loss, z: float, b: float) -> float:
+    """ℓ'(z, b), in z."""
+
+
+@generic
+def curvature(loss: Loss, z: float, b: float) -> float:
+    """ℓ''(z, b), in z; an element of the generalised derivative of ℓ' where there is a kink."""
+
+
+@generic
+def conjugate(loss: Loss, theta: float, b: float) -> float:
+    """ℓ*(θ, b) = sup over z of θz − ℓ(z, b); infinite outside its domain."""
+
+
+def define(
+    cls: type,
+    *,
+    value: Callable[..., Any],
+    derivative: Callable[..., Any],
+    curvature: Callable[..., Any],
+    conjugate: Callable[..., Any],
+) -> None:
+    """Make `cls` a loss: attach its four functions, compiled."""
+    functions = {"value": value, "derivative": derivative, "curvature": curvature, "conjugate": conjugate}
+    for name, implementation in functions.items():
+        attach(globals()[name], cls, implementation)

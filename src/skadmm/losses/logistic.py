@@ -1,0 +1,52 @@
+"""The logistic loss."""
+
+import math
+from typing import NamedTuple
+
+from skadmm.losses._base import define
+
+
+class Logistic(NamedTuple):
+    """ℓ(z, b) = log(1 + exp(−bz)), b ∈ {−1, +1}."""
+
+    name = "logistic"
+    labels = True
+
+    @property
+    def curvature_bound(self) -> float:
+        return 0.25
+
+
+def _value(loss, z, b):
+    m = b * z
+    # log1p keeps all digits on both sides; exp never overflows.
+    return math.log1p(math.exp(-abs(m))) + max(-m, 0.0)
+
+
+def _derivative(loss, z, b):
+    m = b * z
+    if m >= 0.0:
+        e = math.exp(-m)
+        return -b * e / (1.0 + e)
+    return -b / (1.0 + math.exp(m))
+
+
+def _curvature(loss, z, b):
+    e = math.exp(-abs(z))
+    return e / ((1.0 + e) * (1.0 + e))
+
+
+def _conjugate(loss, theta, b):
+    # With p = −bθ in [0, 1]: p log p + (1 − p) log(1 − p).
+    p = -b * theta
+    if p < 0.0 or p > 1.0:
+        return math.inf
+    total = 0.0
+    if p > 0.0:
+        total += p * math.log(p)
+    if p < 1.0:
+        total += (1.0 - p) * math.log1p(-p)
+    return total
+
+
+define(Logistic, value=_value, derivative=_derivative, curvature=_curvature, conjugate=_conjugate)

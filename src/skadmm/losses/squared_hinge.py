@@ -1,0 +1,40 @@
+"""The squared hinge loss."""
+
+import math
+from typing import NamedTuple
+
+from skadmm.losses._base import define
+
+
+class SquaredHinge(NamedTuple):
+    """ℓ(z, b) = ½ max(0, 1 − bz)², b ∈ {−1, +1}."""
+
+    name = "squared-hinge"
+    labels = True
+
+    @property
+    def curvature_bound(self) -> float:
+        return 1.0
+
+
+def _value(loss, z, b):
+    slack = max(0.0, 1.0 - b * z)
+    return 0.5 * slack * slack
+
+
+def _derivative(loss, z, b):
+    return -b * max(0.0, 1.0 - b * z)
+
+
+def _curvature(loss, z, b):
+    return 1.0 if b * z < 1.0 else 0.0
+
+
+def _conjugate(loss, theta, b):
+    u = b * theta
+    if u > 0.0:
+        return math.inf
+    return u + 0.5 * u * u
+
+
+define(SquaredHinge, value=_value, derivative=_derivative, curvature=_curvature, conjugate=_conjugate)

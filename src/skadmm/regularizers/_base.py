@@ -1,0 +1,198 @@
+"""What a regulariser is: a convex function of a vector with a cheap proximal step.
+
+A regulariser is a ``NamedTuple`` of its parameters. Its file defines the class and calls
+:func:`define_separable` (a sum over coordinates: give the four functions of one coordinate) or :func:`define`
+(the whole vector at once); one line in ``regularizers/__init__.py`` makes it known by name.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+
+from skadmm._compile import attach, generic
+
+
+class Regularizer(Protocol):
+    """The face of every regulariser."""
+
+    name: ClassVar[str]
+    separable: bool
+    smooth: bool
+    """Differentiable, with a Lipschitz gradient."""
+    subdifferentiable: bool
+    """Finite everywhere, so that a subgradient exists at every point."""
+
+    def prepared(self, size: int, role: str) -> Self:
+        """Parameters checked against a vector of `size` and turned into arrays. `role` names the argument in errors."""
+        ...
+
+    @property
+    def strong_convexity(self) -> float:
+        """The largest μ for which the function is μ-strongly convex."""
+        ...
+
+    def lipschitz(self, size: int) -> float:
+        """The Lipschitz constant in the Euclidean norm on vectors of `size`; infinite where there is none."""
+        ...
+
+
+@generic
+def value(reg: Any, v: Any) -> float:
+    """reg(v); infinite outside a constraint set."""
+
+
+@generic
+def prox(reg: Any, v: Any, step: float, out: Any) -> None:
+    """out ← argmin over u of ‖u − v‖²/(2·step) + reg(u). `out` may be `v` itself."""
+
+
+@generic
+def subgradient(reg: Any, v: Any, out: Any) -> None:
+    """out ← an element of the subdifferential at v, the one of least norm where that is simple."""
+
+
+@generic
+def conjugate(reg: Any, w: Any) -> float:
+    """reg*(w) = sup over v of w·v − reg(v); infinite outside its domain."""
+
+
+@generic
+def dual_scale(reg: Any, w: Any) -> float:
+    """The largest s in [0, 1] for which s·w lies in the domain of reg*."""
+
+
+@generic
+def value_at(reg: Any, j: int, v: float) -> float:
+    """Coordinate j of a separable regulariser."""
+
+
+@generic
+def prox_at(reg: Any, j: int, v: float, step: float) -> float:
+    """The proximal step of coordinate j."""
+
+
+@generic
+def subgradient_at(reg: Any, j: int, v: float) -> float:
+    """A subgradient of coordinate j."""
+
+
+@generic
+def conjugate_at(reg: Any, j: int, w: float) -> float:
+    """The conjugate of coordinate j."""
+
+
+@generic
+def dual_scale_at(reg: Any, j: int, w: float) -> float:
+    """The largest s in [0, 1] for which s·w lies in the domain of coordinate j's conjugate."""
+
+
+def define(
+    cls: type,
+    *,
+    value: Callable[..., Any],
+    prox: Callable[..., Any],
+    conjugate: Callable[..., Any],
+    dual_scale: Callable[..., Any],
+    subgradient: Callable[..., Any] | None = None,
+) -> None:
+    """Make `cls` a regulariser of whole vectors: attach its functions, compiled."""
+    functions = {
+        "value": value,
+        "prox": prox,
+        "conjugate": conjugate,
+        "dual_scale": dual_scale,
+        "subgradient": subgradient or _no_subgradient,
+    }
+    for name, implementation in functions.items():
+        attach(globals()[name], cls, implementation)
+
+
+def define_separable(
+    cls: type,
+    *,
+    value_at: Callable[..., Any],
+    prox_at: Callable[..., Any],
+    conjugate_at: Callable[..., Any],
+    dual_scale_at: Callable[..., Any],
+    subgradient_at: Callable[..., Any] | None = None,
+) -> None:
+    """Make `cls` a separable regulariser from the functions of one coordinate."""
+    functions = {
+        "value_at": value_at,
+        "prox_at": prox_at,
+        "conjugate_at": conjugate_at,
+        "dual_scale_at": dual_scale_at,
+        "subgradient_at": subgradient_at or _no_subgradient_at,
+    }
+    for name, implementation in functions.items():
+        attach(globals()[name], cls, implementation)
+    define(
+        cls, value=_sum_value, prox=_each_prox, conjugate=_sum_conjugate, dual_scale=_least_scale,
+        subgradient=_each_subgradient,
+    )  # fmt: skip
+
+
+def _no_subgradient(reg, v, out):
+    raise ValueError("a constraint has no subgradient outside its set")
+
+
+def _no_subgradient_at(reg, j, v):
+    raise ValueError("a constraint has no subgradient outside its set")
+
+
+def _sum_value(reg, v):
+    total = 0.0
+    for j in range(v.size):
+        total += value_at(reg, j, v[j])
+    return total
+
+
+def _each_prox(reg, v, step, out):
+    for j in range(v.size):
+        out[j] = prox_at(reg, j, v[j], step)
+
+
+def _each_subgradient(reg, v, out):
+    for j in range(v.size):
+        out[j] = subgradient_at(reg, j, v[j])
+
+
+def _sum_conjugate(reg, w):
+    total = 0.0
+    for j in range(w.size):
+        total += conjugate_at(reg, j, w[j])
+    return total
+
+
+def _least_scale(reg, w):
+    scale = 1.0
+    for j in range(w.size):
+        scale = min(scale, dual_scale_at(reg, j, w[j]))
+    return scale
+
+
+def checked_strength(reg: Any, role: str, field: str = "strength") -> float:
+    """The field as a float; an error at the door when it is negative or not finite."""
+    strength = getattr(reg, field)
+    if isinstance(strength, bool) or not np.isscalar(strength) or not math.isfinite(strength) or strength < 0:
+        raise ValueError(
+            f"{role}={type(reg).__name__}(...): {field} must be a finite number ≥ 0, got {strength!r}"
+        )
+    return float(strength)
+
+
+def checked_weights(reg: Any, role: str, size: int, field: str = "weights") -> np.ndarray:
+    """The field as a float64 vector of `size`; empty for None, so that kernels see one type either way."""
+    weights = getattr(reg, field)
+    if weights is None or (isinstance(weights, np.ndarray) and weights.size == 0):
+        return np.empty(0)
+    weights = np.ascontiguousarray(weights, dtype=np.float64)
+    if weights.shape != (size,):
+        raise ValueError(
+            f"{role}={type(reg).__name__}(...): {field} must have length {size}, got shape {weights.shape}"
+        )
+    if not np.all(np.isfinite(weights)) or np.any(weights < 0):
+        raise ValueError(f"{role}={type(reg).__name__}(...): {field} must be finite and ≥ 0")
+    return weights

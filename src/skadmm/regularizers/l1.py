@@ -1,0 +1,75 @@
+"""The ℓ1 norm, with optional weights."""
+
+import math
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numba.extending import register_jitable
+
+from skadmm.regularizers._base import checked_strength, checked_weights, define_separable
+
+
+class L1(NamedTuple):
+    """reg(v) = strength · Σ weights_j |v_j|."""
+
+    strength: float = 1.0
+    weights: Any = None
+
+    name = "l1"
+    separable = True
+    smooth = False
+    subdifferentiable = True
+
+    def prepared(self, size: int, role: str) -> Self:
+        return self._replace(strength=checked_strength(self, role), weights=checked_weights(self, role, size))
+
+    @property
+    def strong_convexity(self) -> float:
+        return 0.0
+
+    def lipschitz(self, size: int) -> float:
+        norm = math.sqrt(size) if len(self.weights) == 0 else float(np.linalg.norm(self.weights))
+        return self.strength * norm
+
+
+@register_jitable
+def _threshold(reg, j):
+    return reg.strength if reg.weights.size == 0 else reg.strength * reg.weights[j]
+
+
+def _value_at(reg, j, v):
+    return _threshold(reg, j) * abs(v)
+
+
+def _prox_at(reg, j, v, step):
+    # v minus its clip to the box: one branch-free expression.
+    bound = step * _threshold(reg, j)
+    return v - min(max(v, -bound), bound)
+
+
+def _subgradient_at(reg, j, v):
+    bound = _threshold(reg, j)
+    if v > 0.0:
+        return bound
+    if v < 0.0:
+        return -bound
+    return 0.0
+
+
+def _conjugate_at(reg, j, w):
+    return 0.0 if abs(w) <= _threshold(reg, j) else math.inf
+
+
+def _dual_scale_at(reg, j, w):
+    bound = _threshold(reg, j)
+    return 1.0 if abs(w) <= bound else bound / abs(w)
+
+
+define_separable(
+    L1,
+    value_at=_value_at,
+    prox_at=_prox_at,
+    subgradient_at=_subgradient_at,
+    conjugate_at=_conjugate_at,
+    dual_scale_at=_dual_scale_at,
+)

@@ -1,0 +1,107 @@
+"""Two regularisers on the two parts of one vector: how Ω is folded into ψ."""
+
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from skadmm.regularizers._base import (
+    attach,
+    conjugate,
+    conjugate_at,
+    define,
+    dual_scale,
+    dual_scale_at,
+    prox,
+    prox_at,
+    subgradient,
+    subgradient_at,
+    value,
+    value_at,
+)
+
+
+class Stacked(NamedTuple):
+    """reg([v; z]) = first(v) + second(z), v of length `split`."""
+
+    first: Any
+    second: Any
+    split: int
+
+    name = "stacked"
+
+    @property
+    def separable(self) -> bool:
+        return bool(self.first.separable and self.second.separable)
+
+    @property
+    def smooth(self) -> bool:
+        return bool(self.first.smooth and self.second.smooth)
+
+    @property
+    def subdifferentiable(self) -> bool:
+        return bool(self.first.subdifferentiable and self.second.subdifferentiable)
+
+    def prepared(self, size: int, role: str) -> Self:
+        return self._replace(
+            first=self.first.prepared(self.split, role), second=self.second.prepared(size - self.split, role)
+        )
+
+    @property
+    def strong_convexity(self) -> float:
+        return min(self.first.strong_convexity, self.second.strong_convexity)
+
+    def lipschitz(self, size: int) -> float:
+        return float(np.hypot(self.first.lipschitz(self.split), self.second.lipschitz(size - self.split)))
+
+
+def _value(reg, v):
+    return value(reg.first, v[: reg.split]) + value(reg.second, v[reg.split :])
+
+
+def _prox(reg, v, step, out):
+    prox(reg.first, v[: reg.split], step, out[: reg.split])
+    prox(reg.second, v[reg.split :], step, out[reg.split :])
+
+
+def _subgradient(reg, v, out):
+    subgradient(reg.first, v[: reg.split], out[: reg.split])
+    subgradient(reg.second, v[reg.split :], out[reg.split :])
+
+
+def _conjugate(reg, w):
+    return conjugate(reg.first, w[: reg.split]) + conjugate(reg.second, w[reg.split :])
+
+
+def _dual_scale(reg, w):
+    return min(dual_scale(reg.first, w[: reg.split]), dual_scale(reg.second, w[reg.split :]))
+
+
+define(Stacked, value=_value, prox=_prox, conjugate=_conjugate, dual_scale=_dual_scale, subgradient=_subgradient)
+
+
+def _value_at(reg, j, v):
+    return value_at(reg.first, j, v) if j < reg.split else value_at(reg.second, j - reg.split, v)
+
+
+def _prox_at(reg, j, v, step):
+    return prox_at(reg.first, j, v, step) if j < reg.split else prox_at(reg.second, j - reg.split, v, step)
+
+
+def _subgradient_at(reg, j, v):
+    return subgradient_at(reg.first, j, v) if j < reg.split else subgradient_at(reg.second, j - reg.split, v)
+
+
+def _conjugate_at(reg, j, w):
+    return conjugate_at(reg.first, j, w) if j < reg.split else conjugate_at(reg.second, j - reg.split, w)
+
+
+def _dual_scale_at(reg, j, w):
+    return dual_scale_at(reg.first, j, w) if j < reg.split else dual_scale_at(reg.second, j - reg.split, w)
+
+
+# Only reached when both parts are separable; Numba compiles them on that first use.
+attach(value_at, Stacked, _value_at)
+attach(prox_at, Stacked, _prox_at)
+attach(subgradient_at, Stacked, _subgradient_at)
+attach(conjugate_at, Stacked, _conjugate_at)
+attach(dual_scale_at, Stacked, _dual_scale_at)

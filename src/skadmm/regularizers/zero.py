@@ -1,0 +1,34 @@
+"""No regulariser at all."""
+
+from typing import NamedTuple, Self
+
+from skadmm.regularizers._base import define_separable
+
+
+class Zero(NamedTuple):
+    """reg(v) = 0."""
+
+    name = "zero"
+    separable = True
+    smooth = True
+    subdifferentiable = True
+
+    def prepared(self, size: int, role: str) -> Self:
+        return self
+
+    @property
+    def strong_convexity(self) -> float:
+        return 0.0
+
+    def lipschitz(self, size: int) -> float:
+        return 0.0
+
+
+define_separable(
+    Zero,
+    value_at=lambda reg, j, v: 0.0,
+    prox_at=lambda reg, j, v, step: v,
+    subgradient_at=lambda reg, j, v: 0.0,
+    conjugate_at=lambda reg, j, w: 0.0 if w == 0.0 else float("inf"),
+    dual_scale_at=lambda reg, j, w: 1.0 if w == 0.0 else 0.0,
+)
