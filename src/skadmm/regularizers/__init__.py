@@ -4,7 +4,14 @@ from typing import Any
 
 from skadmm._names import Registry
 from skadmm.regularizers._base import Regularizer, define, define_separable
+from skadmm.regularizers.box import Box
+from skadmm.regularizers.elastic_net import ElasticNet
+from skadmm.regularizers.group_l2 import GroupL2
+from skadmm.regularizers.group_linf import GroupLInf
 from skadmm.regularizers.l1 import L1
+from skadmm.regularizers.l2 import L2
+from skadmm.regularizers.linf import LInf
+from skadmm.regularizers.non_negative import NonNegative
 from skadmm.regularizers.squared_l2 import SquaredL2
 from skadmm.regularizers.stacked import Stacked
 from skadmm.regularizers.zero import Zero
@@ -12,7 +19,14 @@ from skadmm.regularizers.zero import Zero
 REGULARIZERS: Registry[type] = Registry("regularizer")
 REGULARIZERS.add("zero", Zero)
 REGULARIZERS.add("l1", L1)
+REGULARIZERS.add("l2", L2)
 REGULARIZERS.add("squared-l2", SquaredL2)
+REGULARIZERS.add("linf", LInf)
+REGULARIZERS.add("elastic-net", ElasticNet)
+REGULARIZERS.add("group-l2", GroupL2)
+REGULARIZERS.add("group-linf", GroupLInf)
+REGULARIZERS.add("non-negative", NonNegative)
+REGULARIZERS.add("box", Box)
 
 
 def as_regularizer(reg: Any, size: int, role: str) -> Any:
@@ -28,7 +42,14 @@ def as_regularizer(reg: Any, size: int, role: str) -> Any:
 
 __all__ = [
     "L1",
+    "L2",
     "REGULARIZERS",
+    "Box",
+    "ElasticNet",
+    "GroupL2",
+    "GroupLInf",
+    "LInf",
+    "NonNegative",
     "Regularizer",
     "SquaredL2",
     "Stacked",

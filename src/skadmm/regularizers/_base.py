@@ -1,17 +1,25 @@
 """What a regulariser is: a convex function of a vector with a cheap proximal step.
 
-A regulariser is a ``NamedTuple`` of its parameters. Its file defines the class and calls
+A regulariser is a ``NamedTuple`` of its parameters. Its file defines the class with its :func:`facts` and calls
 :func:`define_separable` (a sum over coordinates: give the four functions of one coordinate) or :func:`define`
 (the whole vector at once); one line in ``regularizers/__init__.py`` makes it known by name.
 """
 
+# mypy: disable-error-code="empty-body"
+# A generic has no body of its own: each class attaches one.
+
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar, Protocol, Self
+from numbers import Real
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
+from numba.extending import register_jitable
 
 from skadmm._compile import attach, generic
+
+T = TypeVar("T")
+EPSILON = float(np.finfo(np.float64).eps)
 
 
 class Regularizer(Protocol):
@@ -36,6 +44,17 @@ class Regularizer(Protocol):
     def lipschitz(self, size: int) -> float:
         """The Lipschitz constant in the Euclidean norm on vectors of `size`; infinite where there is none."""
         ...
+
+
+def facts(**attributes: Any) -> Callable[[type[T]], type[T]]:
+    """Class attributes of a NamedTuple: in its body, type checkers would take them for fields."""
+
+    def decorate(cls: type[T]) -> type[T]:
+        for name, attribute in attributes.items():
+            setattr(cls, name, attribute)
+        return cls
+
+    return decorate
 
 
 @generic
@@ -173,13 +192,18 @@ def _least_scale(reg, w):
     return scale
 
 
+@register_jitable
+def shrunk(scale, terms):
+    """`scale` less the rounding of a sum of `terms`, so that scale·w is inside the domain in floating point too."""
+    return scale * (1.0 - (terms + 4) * EPSILON)
+
+
 def checked_strength(reg: Any, role: str, field: str = "strength") -> float:
     """The field as a float; an error at the door when it is negative or not finite."""
     strength = getattr(reg, field)
-    if isinstance(strength, bool) or not np.isscalar(strength) or not math.isfinite(strength) or strength < 0:
-        raise ValueError(
-            f"{role}={type(reg).__name__}(...): {field} must be a finite number ≥ 0, got {strength!r}"
-        )
+    number = isinstance(strength, Real) and not isinstance(strength, bool)
+    if not number or not math.isfinite(strength) or strength < 0:
+        raise ValueError(f"{role}={type(reg).__name__}(...): {field} must be a finite number ≥ 0, got {strength!r}")
     return float(strength)
 
 
@@ -188,11 +212,14 @@ def checked_weights(reg: Any, role: str, size: int, field: str = "weights") -> n
     weights = getattr(reg, field)
     if weights is None or (isinstance(weights, np.ndarray) and weights.size == 0):
         return np.empty(0)
-    weights = np.ascontiguousarray(weights, dtype=np.float64)
+    where = f"{role}={type(reg).__name__}(...): {field}"
+    try:
+        # A copy: a read-only array (a worker's memory map) would be another type to the kernels.
+        weights = np.array(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{where} must be a vector of numbers, got {weights!r}") from None
     if weights.shape != (size,):
-        raise ValueError(
-            f"{role}={type(reg).__name__}(...): {field} must have length {size}, got shape {weights.shape}"
-        )
+        raise ValueError(f"{where} must have length {size}, got shape {weights.shape}")
     if not np.all(np.isfinite(weights)) or np.any(weights < 0):
-        raise ValueError(f"{role}={type(reg).__name__}(...): {field} must be finite and ≥ 0")
+        raise ValueError(f"{where} must be finite and ≥ 0")
     return weights

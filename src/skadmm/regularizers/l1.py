@@ -6,19 +6,15 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numba.extending import register_jitable
 
-from skadmm.regularizers._base import checked_strength, checked_weights, define_separable
+from skadmm.regularizers._base import checked_strength, checked_weights, define_separable, facts, shrunk
 
 
+@facts(name="l1", separable=True, smooth=False, subdifferentiable=True)
 class L1(NamedTuple):
     """reg(v) = strength · Σ weights_j |v_j|."""
 
     strength: float = 1.0
     weights: Any = None
-
-    name = "l1"
-    separable = True
-    smooth = False
-    subdifferentiable = True
 
     def prepared(self, size: int, role: str) -> Self:
         return self._replace(strength=checked_strength(self, role), weights=checked_weights(self, role, size))
@@ -28,8 +24,8 @@ class L1(NamedTuple):
         return 0.0
 
     def lipschitz(self, size: int) -> float:
-        norm = math.sqrt(size) if len(self.weights) == 0 else float(np.linalg.norm(self.weights))
-        return self.strength * norm
+        norm = math.sqrt(size) if self.weights is None or len(self.weights) == 0 else np.linalg.norm(self.weights)
+        return float(self.strength * norm)
 
 
 @register_jitable
@@ -62,7 +58,7 @@ def _conjugate_at(reg, j, w):
 
 def _dual_scale_at(reg, j, w):
     bound = _threshold(reg, j)
-    return 1.0 if abs(w) <= bound else bound / abs(w)
+    return 1.0 if abs(w) <= bound else shrunk(bound / abs(w), 1)
 
 
 define_separable(

@@ -3,18 +3,14 @@
 import math
 from typing import NamedTuple, Self
 
-from skadmm.regularizers._base import checked_strength, define_separable
+from skadmm.regularizers._base import checked_strength, define_separable, facts
 
 
+@facts(name="squared-l2", separable=True, smooth=True, subdifferentiable=True)
 class SquaredL2(NamedTuple):
     """reg(v) = ½ · strength · ‖v‖²."""
 
     strength: float = 1.0
-
-    name = "squared-l2"
-    separable = True
-    smooth = True
-    subdifferentiable = True
 
     def prepared(self, size: int, role: str) -> Self:
         return self._replace(strength=checked_strength(self, role))

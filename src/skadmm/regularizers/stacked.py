@@ -11,6 +11,7 @@ from skadmm.regularizers._base import (
     define,
     dual_scale,
     dual_scale_at,
+    facts,
     prox,
     prox_at,
     subgradient,
@@ -20,14 +21,13 @@ from skadmm.regularizers._base import (
 )
 
 
+@facts(name="stacked")
 class Stacked(NamedTuple):
     """reg([v; z]) = first(v) + second(z), v of length `split`."""
 
     first: Any
     second: Any
     split: int
-
-    name = "stacked"
 
     @property
     def separable(self) -> bool:
@@ -42,6 +42,8 @@ class Stacked(NamedTuple):
         return bool(self.first.subdifferentiable and self.second.subdifferentiable)
 
     def prepared(self, size: int, role: str) -> Self:
+        if not 0 <= self.split <= size:
+            raise ValueError(f"{role}=Stacked(...): split must lie between 0 and {size}, got {self.split!r}")
         return self._replace(
             first=self.first.prepared(self.split, role), second=self.second.prepared(size - self.split, role)
         )

@@ -1,17 +1,14 @@
 """No regulariser at all."""
 
+import math
 from typing import NamedTuple, Self
 
-from skadmm.regularizers._base import define_separable
+from skadmm.regularizers._base import define_separable, facts
 
 
+@facts(name="zero", separable=True, smooth=True, subdifferentiable=True)
 class Zero(NamedTuple):
     """reg(v) = 0."""
-
-    name = "zero"
-    separable = True
-    smooth = True
-    subdifferentiable = True
 
     def prepared(self, size: int, role: str) -> Self:
         return self
@@ -29,6 +26,6 @@ define_separable(
     value_at=lambda reg, j, v: 0.0,
     prox_at=lambda reg, j, v, step: v,
     subgradient_at=lambda reg, j, v: 0.0,
-    conjugate_at=lambda reg, j, w: 0.0 if w == 0.0 else float("inf"),
+    conjugate_at=lambda reg, j, w: 0.0 if w == 0.0 else math.inf,
     dual_scale_at=lambda reg, j, w: 1.0 if w == 0.0 else 0.0,
 )

@@ -1,0 +1,159 @@
+"""What an algorithm is: a rule for x, and nothing of loops, clocks or printing.
+
+One step of every first-order method is
+
+    sense   touch the samples of a block: bring the rule's gradient up to date at the current x
+    move    the new x from that gradient and the coupling with y and the dual
+    split   y and dual (``_split.py``, the same for all)
+
+A method's file holds its rule (a ``NamedTuple`` of constants and tables), attaches ``sense`` and ``move``, and
+registers an :class:`Algorithm`. ``sense`` is the only part that sees rows, so rows may live elsewhere.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from skadmm._compile import generic, kernel
+from skadmm._names import Registry
+from skadmm.algorithms import _split
+from skadmm.algorithms._split import Point, couple, split_step
+from skadmm.problem import Problem
+
+
+@generic
+def sense(rule: Any, samples: Any, point: Any, k: int) -> int:
+    """Bring the rule's gradient up to date with block k at ``point.x``; return the number of samples touched."""
+
+
+@generic
+def move(rule: Any, point: Any, k: int) -> None:
+    """``point.x`` ← the new iterate."""
+
+
+@generic
+def fill(rule: Any, samples: Any, point: Any) -> int:
+    """Fill the rule's tables at the starting point; return the number of samples touched."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """All that a rule is built from."""
+
+    problem: Problem
+    rho: float
+    step: float
+    batch_size: int
+    omega_mode: str
+    """How Ω enters: one of the modes the algorithm lists, or "none"."""
+
+    @property
+    def n_blocks(self) -> int:
+        """The number of fixed blocks."""
+        return -(-self.problem.n_samples // self.batch_size)
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """A method: how it is described (Table 1 of the paper), what it needs, and how its rule is built."""
+
+    name: str
+    summary: str
+    reference: str
+    gradient: str
+    """"average", "one sample", "average (history)" or "all samples"."""
+    linearised: bool
+    """Is ‖Ax + By − c‖² linearised?"""
+    constant_step: bool
+    omega: tuple[str, ...]
+    """How Ω may enter, the default first: "prox", "system" (squared ℓ2 only), "fold", "subgradient"."""
+    start: Callable[["Setup", Point], "Engine"] = field(repr=False)
+    theory_step: Callable[[Problem, float], float] = field(repr=False)
+    """The step that the method's theory asks for, from the problem and ρ."""
+    full: bool = False
+    """Does every step touch all samples?"""
+
+
+class Engine(Protocol):
+    """A method in motion: what the loop in ``run.py`` drives."""
+
+    point: Point
+    steps_per_pass: int
+
+    def advance(self, order: np.ndarray) -> None:
+        """Take one step for each block index in `order`."""
+        ...
+
+    def tables(self) -> dict[str, np.ndarray]:
+        """The arrays that carry the method's memory, changed in place as it runs."""
+        ...
+
+
+@kernel
+def _fill(rule, samples, split, point, theta):
+    couple(split, point, theta)
+    point.clock[1] += fill(rule, samples, point)
+
+
+@kernel
+def _advance(rule, samples, split, point, theta, order):
+    for k in order:
+        point.clock[1] += sense(rule, samples, point, k)
+        move(rule, point, k)
+        for j in range(point.x.size):
+            point.x_sum[j] += point.x[j]
+        split_step(split, point, theta)
+        point.clock[0] += 1
+
+
+class FirstOrderEngine:
+    """The compiled loop of sense, move and split."""
+
+    def __init__(self, rule: Any, setup: Setup, point: Point, *, linearised: bool, full: bool = False) -> None:
+        self.rule = rule
+        self.point = point
+        self.steps_per_pass = 1 if full else setup.n_blocks
+        self._theta = 1.0 if linearised else 0.0
+        self._samples = setup.problem.samples(setup.batch_size)
+        self._split = _split.build(setup.problem, setup.rho)
+        self._filled = False
+
+    def advance(self, order: np.ndarray) -> None:
+        """Take one step for each block index in `order`; the first call also fills the tables."""
+        if not self._filled:
+            _fill(self.rule, self._samples, self._split, self.point, self._theta)
+            self._filled = True
+        _advance(self.rule, self._samples, self._split, self.point, self._theta, order)
+
+    def tables(self) -> dict[str, np.ndarray]:
+        """The rule's arrays and the running sums, by name."""
+        arrays = {f"rule.{name}": getattr(self.rule, name) for name in getattr(self.rule, "memory", ())}
+        return arrays | {name: getattr(self.point, name) for name in self.point._fields}
+
+    def restore(self, tables: dict[str, np.ndarray]) -> None:
+        """Take up the memory of an earlier run."""
+        for name, array in self.tables().items():
+            if name not in tables or tables[name].shape != array.shape:
+                raise ValueError(f"warm_start: the earlier run has no matching table {name!r}")
+            array[...] = tables[name]
+        self._filled = True
+
+
+ALGORITHMS: Registry[Algorithm] = Registry("method")
+
+
+def no_tables(rule, samples, point):
+    """The ``fill`` of a method that keeps no table: nothing touched."""
+    return 0
+
+
+def inverse(L: float) -> float:
+    """1/L, for a smoothness that may be zero."""
+    return 1.0 / max(L, np.finfo(float).tiny ** 0.5)
+
+
+def register(algorithm: Algorithm) -> Algorithm:
+    """Make an algorithm known by its name."""
+    return ALGORITHMS.add(algorithm.name, algorithm)

@@ -1,0 +1,204 @@
+"""(ρAᵀA + σI)⁻¹: the linear system inside the x-steps that do not linearise the penalty.
+
+A system is a value built from A, ρ and (when fixed) σ, and never changed: a new ρ or σ means a new system, so a
+factor cannot be stale.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+import scipy.sparse.linalg
+
+from skadmm._compile import attach, generic
+from skadmm.algorithms._base import Setup
+from skadmm.constraint import Constraint
+from skadmm.kernels.rows import n_rows, row_add, row_dot
+from skadmm.regularizers import Zero
+
+DENSE_LIMIT = 600
+"""Up to this many features the inverse (or eigenvectors) is held as a dense matrix."""
+FILL_LIMIT = 30.0
+"""A sparse factor is kept when it has at most this many entries per entry of AᵀA + I."""
+
+
+@generic
+def solve(system: Any, shift: float, right: Any, out: Any) -> None:
+    """out ← (ρAᵀA + shift·I)⁻¹ right. `out` holds a first guess, which iterative systems use."""
+
+
+class ScaledIdentity(NamedTuple):
+    """A = 0."""
+
+    rho: float
+
+
+def _scaled(system, shift, right, out):
+    for j in range(right.size):
+        out[j] = right[j] / shift
+
+
+attach(solve, ScaledIdentity, _scaled)
+
+
+class DenseInverse(NamedTuple):
+    """The inverse for one fixed shift."""
+
+    inverse: Any
+
+
+def _dense(system, shift, right, out):
+    out[:] = np.dot(system.inverse, right)
+
+
+attach(solve, DenseInverse, _dense)
+
+
+class SparseFactor(NamedTuple):
+    """P (ρAᵀA + σI) Pᵀ = L D Lᵀ for one fixed shift; L unit lower triangular, by columns."""
+
+    data: Any
+    indices: Any
+    indptr: Any
+    diagonal: Any
+    order: Any
+    work: Any
+
+
+def _sparse(system, shift, right, out):
+    d = right.size
+    z = system.work
+    for i in range(d):
+        z[i] = right[system.order[i]]
+    for j in range(d):
+        for p in range(system.indptr[j], system.indptr[j + 1]):
+            z[system.indices[p]] -= system.data[p] * z[j]
+    for j in range(d - 1, -1, -1):
+        total = z[j] / system.diagonal[j]
+        for p in range(system.indptr[j], system.indptr[j + 1]):
+            total -= system.data[p] * z[system.indices[p]]
+        z[j] = total
+    for i in range(d):
+        out[system.order[i]] = z[i]
+
+
+attach(solve, SparseFactor, _sparse)
+
+
+class Eigenbasis(NamedTuple):
+    """AᵀA = QΛQᵀ: any shift, at two dense products a solve."""
+
+    vectors: Any
+    vectors_transposed: Any
+    values: Any
+    rho: float
+
+
+def _eigen(system, shift, right, out):
+    z = np.dot(system.vectors_transposed, right)
+    for j in range(z.size):
+        z[j] /= shift + system.rho * system.values[j]
+    out[:] = np.dot(system.vectors, z)
+
+
+attach(solve, Eigenbasis, _eigen)
+
+
+class ConjugateGradients(NamedTuple):
+    """Any shift, started from the last solution; the matrix is never formed."""
+
+    A: Any
+    rho: float
+    residual: Any
+    direction: Any
+    image: Any
+    tolerance: float
+
+
+def _iterate(system, shift, right, out):
+    r, p, q = system.residual, system.direction, system.image
+    m = n_rows(system.A)
+    size = 0.0
+    for j in range(out.size):
+        q[j] = shift * out[j]
+        size += right[j] * right[j]
+    for e in range(m):
+        row_add(system.A, e, system.rho * row_dot(system.A, e, out), q)
+    now = 0.0
+    for j in range(out.size):
+        r[j] = right[j] - q[j]
+        p[j] = r[j]
+        now += r[j] * r[j]
+    goal = system.tolerance * system.tolerance * size
+    for _ in range(10 * out.size + 100):
+        if now <= goal:
+            break
+        along = 0.0
+        for j in range(out.size):
+            q[j] = shift * p[j]
+        for e in range(m):
+            row_add(system.A, e, system.rho * row_dot(system.A, e, p), q)
+        for j in range(out.size):
+            along += p[j] * q[j]
+        length = now / along
+        after = 0.0
+        for j in range(out.size):
+            out[j] += length * p[j]
+            r[j] -= length * q[j]
+            after += r[j] * r[j]
+        for j in range(out.size):
+            p[j] = r[j] + (after / now) * p[j]
+        now = after
+
+
+attach(solve, ConjugateGradients, _iterate)
+
+
+def absorb(setup: Setup, shift: float) -> tuple[Any, float]:
+    """What is left of Ω, and the shift of the system: a squared ℓ2 in mode "system" becomes part of the shift."""
+    omega = setup.problem.omega
+    return (Zero(), shift + omega.strength) if setup.omega_mode == "system" else (omega, shift)
+
+
+def fixed(constraint: Constraint, rho: float, shift: float, tolerance: float = 1e-12) -> Any:
+    """The best system for one shift: dense inverse, sparse factor, or conjugate gradients."""
+    d = constraint.A.shape[1]
+    if constraint.n_constraints == 0:
+        return ScaledIdentity(rho)
+    if d <= DENSE_LIMIT:
+        matrix = rho * (constraint.A.T @ constraint.A).toarray() + shift * np.eye(d)
+        return DenseInverse(np.ascontiguousarray(scipy.linalg.inv(matrix)))
+    return _factorised(constraint, rho, shift) or _iterative(constraint, rho, tolerance)
+
+
+def shifted(constraint: Constraint, rho: float, tolerance: float = 1e-12) -> Any:
+    """The best system for a shift that changes every step: eigenvectors, or conjugate gradients."""
+    if constraint.n_constraints == 0:
+        return ScaledIdentity(rho)
+    if constraint.A.shape[1] <= DENSE_LIMIT:
+        values, vectors = np.linalg.eigh((constraint.A.T @ constraint.A).toarray())
+        vectors = np.ascontiguousarray(vectors)
+        return Eigenbasis(vectors, np.ascontiguousarray(vectors.T), np.maximum(values, 0.0), rho)
+    return _iterative(constraint, rho, tolerance)
+
+
+def _iterative(constraint: Constraint, rho: float, tolerance: float) -> ConjugateGradients:
+    d = constraint.A.shape[1]
+    return ConjugateGradients(constraint.A_rows, rho, np.empty(d), np.empty(d), np.empty(d), tolerance)
+
+
+def _factorised(constraint: Constraint, rho: float, shift: float) -> SparseFactor | None:
+    """L D Lᵀ from SuperLU in its symmetric mode; None when it fills in too much."""
+    d = constraint.A.shape[1]
+    matrix = scipy.sparse.csc_array(rho * (constraint.A.T @ constraint.A) + shift * scipy.sparse.eye_array(d))
+    factor = scipy.sparse.linalg.splu(
+        matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
+    )
+    if factor.L.nnz > FILL_LIMIT * matrix.nnz or not np.array_equal(factor.perm_r, factor.perm_c):
+        return None
+    lower = scipy.sparse.csc_array(scipy.sparse.tril(factor.L, -1, format="csc"))
+    order = np.argsort(factor.perm_c)
+    return SparseFactor(
+        lower.data, lower.indices, lower.indptr, factor.U.diagonal(), order.astype(np.int64), np.empty(d)
+    )

@@ -1,0 +1,119 @@
+"""batch-ADMM and batch-IU-ADMM: the stochastic average methods with τᵢ(t) = t for every sample."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skadmm._compile import attach
+from skadmm.algorithms import _xupdate
+from skadmm.algorithms._base import Algorithm, FirstOrderEngine, Setup, fill, inverse, move, no_tables, register, sense
+from skadmm.algorithms._split import Point
+from skadmm.algorithms._xupdate import solve
+from skadmm.kernels.samples import mean_loss_and_gradient
+from skadmm.regularizers._base import prox, subgradient
+
+
+class FullGradient(NamedTuple):
+    """The gradient of the mean loss at x, and the system (ρAᵀA + shift·I)⁻¹."""
+
+    L: float
+    rho: float
+    grad: Any
+    omega: Any
+    shift: float
+    system: Any
+    work: Any
+    n_samples: int
+
+
+class FullGradientUzawa(NamedTuple):
+    """The gradient of the mean loss at x, the penalty linearised."""
+
+    L: float
+    rho: float
+    grad: Any
+    omega: Any
+    L_A: float
+    work: Any
+    n_samples: int
+
+
+def _sense(rule, samples, point, k):
+    mean_loss_and_gradient(samples, point.x, rule.grad)
+    return rule.n_samples
+
+
+def _move(rule, point, k):
+    """x ← (ρAᵀA + LI)⁻¹ [L x − ρAᵀ(By − c + dual) − ∇f(x)]."""
+    subgradient(rule.omega, point.x, rule.work)
+    for j in range(point.x.size):
+        rule.work[j] = rule.L * point.x[j] - rule.rho * point.coupling[j] - rule.grad[j] - rule.work[j]
+    solve(rule.system, rule.shift, rule.work, point.x)
+
+
+def _move_uzawa(rule, point, k):
+    """x ← prox of Ω/(L_A + L) at x − [∇f(x) + ρAᵀ(Ax + By − c + dual)] / (L_A + L)."""
+    step = 1.0 / (rule.L_A + rule.L)
+    for j in range(point.x.size):
+        rule.work[j] = point.x[j] - step * (rule.grad[j] + rule.rho * point.coupling[j])
+    prox(rule.omega, rule.work, step, point.x)
+
+
+for _cls, _step in ((FullGradient, _move), (FullGradientUzawa, _move_uzawa)):
+    attach(fill, _cls, no_tables)
+    attach(sense, _cls, _sense)
+    attach(move, _cls, _step)
+
+
+def _common(setup: Setup) -> dict[str, Any]:
+    d = setup.problem.n_features
+    return {
+        "L": 1.0 / setup.step,
+        "rho": setup.rho,
+        "grad": np.empty(d),
+        "work": np.empty(d),
+        "n_samples": setup.problem.n_samples,
+    }
+
+
+def _start(setup: Setup, point: Point) -> FirstOrderEngine:
+    common = _common(setup)
+    omega, shift = _xupdate.absorb(setup, common["L"])
+    system = _xupdate.fixed(setup.problem.constraint, setup.rho, shift)
+    rule = FullGradient(**common, omega=omega, shift=shift, system=system)
+    return FirstOrderEngine(rule, setup, point, linearised=False, full=True)
+
+
+def _start_uzawa(setup: Setup, point: Point) -> FirstOrderEngine:
+    rule = FullGradientUzawa(**_common(setup), omega=setup.problem.omega, L_A=setup.problem.L_A(setup.rho))
+    return FirstOrderEngine(rule, setup, point, linearised=True, full=True)
+
+
+register(
+    Algorithm(
+        name="batch-admm",
+        summary="Linearised ADMM on all samples, the penalty kept whole",
+        reference="Zhong and Kwok (2013), the batch version of SA-ADMM",
+        gradient="all samples",
+        linearised=False,
+        constant_step=True,
+        omega=("system", "fold", "subgradient"),
+        start=_start,
+        theory_step=lambda problem, rho: inverse(problem.L_full),
+        full=True,
+    )
+)
+register(
+    Algorithm(
+        name="batch-iu-admm",
+        summary="Linearised ADMM on all samples by the inexact Uzawa method",
+        reference="Zhong and Kwok (2013), the batch version of SA-IU-ADMM",
+        gradient="all samples",
+        linearised=True,
+        constant_step=True,
+        omega=("prox", "fold"),
+        start=_start_uzawa,
+        theory_step=lambda problem, rho: inverse(problem.L_full),
+        full=True,
+    )
+)

@@ -1,0 +1,160 @@
+"""The constraint A x + B y = c."""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import scipy.sparse.linalg
+
+from skadmm import _checks
+from skadmm.kernels.rows import from_sparse
+from skadmm.operators import as_operator
+
+EXACT_EIGENVALUES = 400  # up to this order a dense eigenvalue routine is quicker than an iteration
+
+
+class Constraint:
+    """A x + B y = c, with B = −I and c = 0 unless given.
+
+    Parameters
+    ----------
+    A : matrix of shape (m, d), or None for no constraint at all (m = 0)
+    B : None (−I), a number (times I), a vector (a diagonal) or a matrix of shape (m, p)
+    c : None (0) or a vector of length m
+    n_features : d
+    """
+
+    def __init__(self, A: Any, B: Any, c: Any, n_features: int) -> None:
+        self.A = as_operator(A, n_features) if A is not None else scipy.sparse.csr_array((0, n_features))
+        m = self.A.shape[0]
+        self.B = _as_second(B, m)
+        self.c = np.zeros(m) if c is None else _checks.vector(c, "c", m, of="the number of rows of A")
+
+    @property
+    def n_constraints(self) -> int:
+        """m, the length of the multiplier."""
+        return int(self.A.shape[0])
+
+    @property
+    def n_split(self) -> int:
+        """The length of y."""
+        return self.n_constraints if self.B is None else int(self.B.shape[1])
+
+    @cached_property
+    def A_rows(self) -> Any:
+        """Compiled rows of A."""
+        return from_sparse(self.A)
+
+    @cached_property
+    def norm_A_squared(self) -> float:
+        """An upper bound of the eigenvalues of AᵀA, tight to a part in a thousand."""
+        return largest_eigenvalue(self.A)
+
+    @cached_property
+    def B_inverse_norm_squared(self) -> float:
+        """L_B, the largest eigenvalue of (B⁻¹)ᵀB⁻¹; infinite where B is not invertible."""
+        if self.B is None or self.n_constraints == 0:
+            return 1.0
+        if self.B.shape[0] != self.B.shape[1]:
+            return np.inf
+        smallest = np.linalg.svd(self.B.toarray(), compute_uv=False)[-1]
+        return float(1.0 / smallest**2) if smallest > 0 else np.inf
+
+    def By(self, y: np.ndarray) -> np.ndarray:
+        """B y."""
+        return -y if self.B is None else self.B @ y
+
+    def Bt(self, v: np.ndarray) -> np.ndarray:
+        """Bᵀ v."""
+        return -v if self.B is None else self.B.T @ v
+
+    def residual(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """A x + B y − c."""
+        return self.A @ x + self.By(y) - self.c
+
+    def y_of_x(self, x: np.ndarray) -> np.ndarray | None:
+        """y(x) = B⁻¹(c − Ax), or None where B is not invertible."""
+        right = self.c - self.A @ x
+        if self.B is None:
+            return -right
+        return None if self._B_solve is None else self._B_solve(right)
+
+    def x_of_y(self, y: np.ndarray) -> np.ndarray | None:
+        """x(y) = A⁻¹(c − By), or None where A is not invertible."""
+        return None if self._A_solve is None else self._A_solve(self.c - self.By(y))
+
+    @cached_property
+    def _B_solve(self) -> Any:
+        return _solver(self.B)
+
+    @cached_property
+    def _A_solve(self) -> Any:
+        return _solver(self.A)
+
+    def stacked_on_identity(self) -> "Constraint":
+        """[A; I] x + [B 0; 0 −I] [y; z] = [c; 0]: the constraint that folds Ω into ψ."""
+        d = self.A.shape[1]
+        folded = object.__new__(Constraint)
+        folded.A = scipy.sparse.csr_array(scipy.sparse.vstack([self.A, scipy.sparse.eye_array(d)], format="csr"))
+        if self.B is None:
+            folded.B = None
+        else:
+            folded.B = scipy.sparse.csr_array(
+                scipy.sparse.block_diag([self.B, -scipy.sparse.eye_array(d)], format="csr")
+            )
+        folded.c = np.concatenate([self.c, np.zeros(d)])
+        return folded
+
+
+def _as_second(B: Any, m: int) -> Any:
+    """B as a CSR matrix, or None for −I."""
+    if B is None:
+        return None
+    if np.isscalar(B):
+        value = _checks.number(B, "B")
+        if value == 0:
+            raise ValueError("B=0 leaves y unconstrained: it takes a number other than 0")
+        return None if value == -1 else scipy.sparse.csr_array(value * scipy.sparse.eye_array(m, format="csr"))
+    if not scipy.sparse.issparse(B) and np.ndim(B) == 1:
+        diagonal = _checks.vector(B, "B", m, of="the number of rows of A")
+        B = scipy.sparse.diags_array(diagonal)
+    width = B.shape[1] if hasattr(B, "shape") and len(B.shape) == 2 else np.asarray(B).shape[-1]
+    matrix = as_operator(B, width, role="B")
+    if matrix.shape[0] != m:
+        raise ValueError(f"B has {matrix.shape[0]} rows: it takes {m}, the number of rows of A")
+    empty = np.flatnonzero(np.bincount(matrix.indices[matrix.data != 0], minlength=matrix.shape[1]) == 0)
+    if empty.size:
+        raise ValueError(f"B has only zeros in column {empty[0]}: every coordinate of y must be constrained")
+    return matrix
+
+
+def _solver(matrix: Any) -> Any:
+    """A function v ↦ matrix⁻¹ v, or None where there is no inverse."""
+    if matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
+        return None
+    try:
+        factor = scipy.sparse.linalg.splu(scipy.sparse.csc_array(matrix))
+    except RuntimeError:  # exactly singular
+        return None
+    diagonal = np.abs(factor.U.diagonal())
+    if diagonal.min() <= 1e-13 * diagonal.max():
+        return None
+    return factor.solve
+
+
+def largest_eigenvalue(matrix: Any) -> float:
+    """An upper bound of the largest eigenvalue of matrixᵀ matrix, tight to a part in a thousand."""
+    m, d = matrix.shape
+    if m == 0 or matrix.nnz == 0:
+        return 0.0
+    magnitude = abs(matrix)
+    holder = float(magnitude.sum(axis=0).max() * magnitude.sum(axis=1).max())  # ‖A‖² ≤ ‖A‖₁ ‖A‖∞
+    if min(m, d) <= EXACT_EIGENVALUES:
+        gram = (matrix @ matrix.T if m < d else matrix.T @ matrix).toarray()
+        return min(holder, float(np.linalg.eigvalsh(gram)[-1]) * (1 + 1e-12))
+    # A random start: the vector of ones lies in the null space of every incidence matrix.
+    start = np.random.default_rng(0).standard_normal(d)
+    gram_product = scipy.sparse.linalg.LinearOperator((d, d), matvec=lambda v: matrix.T @ (matrix @ v), dtype=float)
+    estimate = scipy.sparse.linalg.eigsh(gram_product, k=1, v0=start, tol=1e-4, return_eigenvectors=False)[0]
+    return min(holder, float(estimate) * (1 + 1e-3))

@@ -1,0 +1,1 @@
+"""Compiled access to rows and sums over samples."""

@@ -1,0 +1,181 @@
+"""Rows of a matrix, whatever its storage: the only way compiled code reads X, A or B."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skadmm._compile import attach, generic, kernel
+
+
+class DenseRows(NamedTuple):
+    """A two-dimensional array, C- or F-ordered."""
+
+    values: Any
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.values.shape
+
+
+class CSRRows(NamedTuple):
+    """Compressed sparse rows."""
+
+    data: Any
+    indices: Any
+    indptr: Any
+    width: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.indptr.size - 1, self.width
+
+
+class PairRows(NamedTuple):
+    """Rows of at most two entries: chains, grids, incidence matrices, and those stacked on the identity."""
+
+    first: Any
+    second: Any
+    first_value: Any
+    second_value: Any
+    width: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.first.size, self.width
+
+
+@generic
+def n_rows(rows: Any) -> int:
+    """The number of rows."""
+
+
+@generic
+def row_dot(rows: Any, i: int, x: Any) -> float:
+    """Row i times x."""
+
+
+@generic
+def row_add(rows: Any, i: int, scale: float, out: Any) -> None:
+    """out ← out + scale · row i."""
+
+
+@generic
+def row_norm_squared(rows: Any, i: int) -> float:
+    """‖row i‖²."""
+
+
+def _dense_n_rows(rows):
+    return rows.values.shape[0]
+
+
+def _dense_dot(rows, i, x):
+    total = 0.0
+    for j in range(x.size):
+        total += rows.values[i, j] * x[j]
+    return total
+
+
+def _dense_add(rows, i, scale, out):
+    for j in range(out.size):
+        out[j] += scale * rows.values[i, j]
+
+
+def _dense_norm(rows, i):
+    total = 0.0
+    for j in range(rows.values.shape[1]):
+        total += np.float64(rows.values[i, j]) * rows.values[i, j]
+    return total
+
+
+def _csr_n_rows(rows):
+    return rows.indptr.size - 1
+
+
+def _csr_dot(rows, i, x):
+    total = 0.0
+    for p in range(rows.indptr[i], rows.indptr[i + 1]):
+        total += rows.data[p] * x[rows.indices[p]]
+    return total
+
+
+def _csr_add(rows, i, scale, out):
+    for p in range(rows.indptr[i], rows.indptr[i + 1]):
+        out[rows.indices[p]] += scale * rows.data[p]
+
+
+def _csr_norm(rows, i):
+    total = 0.0
+    for p in range(rows.indptr[i], rows.indptr[i + 1]):
+        total += np.float64(rows.data[p]) * rows.data[p]
+    return total
+
+
+def _pair_n_rows(rows):
+    return rows.first.size
+
+
+def _pair_dot(rows, i, x):
+    return rows.first_value[i] * x[rows.first[i]] + rows.second_value[i] * x[rows.second[i]]
+
+
+def _pair_add(rows, i, scale, out):
+    out[rows.first[i]] += scale * rows.first_value[i]
+    out[rows.second[i]] += scale * rows.second_value[i]
+
+
+def _pair_norm(rows, i):
+    return rows.first_value[i] * rows.first_value[i] + rows.second_value[i] * rows.second_value[i]
+
+
+_IMPLEMENTATIONS: dict[type, tuple[Any, Any, Any, Any]] = {
+    DenseRows: (_dense_n_rows, _dense_dot, _dense_add, _dense_norm),
+    CSRRows: (_csr_n_rows, _csr_dot, _csr_add, _csr_norm),
+    PairRows: (_pair_n_rows, _pair_dot, _pair_add, _pair_norm),
+}
+for _cls, _functions in _IMPLEMENTATIONS.items():
+    for _generic, _implementation in zip((n_rows, row_dot, row_add, row_norm_squared), _functions, strict=True):
+        attach(_generic, _cls, _implementation)
+
+
+@kernel
+def multiply(rows, x, out):
+    """out ← rows · x."""
+    for i in range(out.size):
+        out[i] = row_dot(rows, i, x)
+
+
+@kernel
+def multiply_transposed(rows, v, out):
+    """out ← rowsᵀ · v."""
+    out[:] = 0.0
+    for i in range(v.size):
+        row_add(rows, i, v[i], out)
+
+
+@kernel
+def norms_squared(rows, out):
+    """out_i ← ‖row i‖²."""
+    for i in range(out.size):
+        out[i] = row_norm_squared(rows, i)
+
+
+def from_sparse(matrix: Any) -> CSRRows | PairRows:
+    """Compiled rows of a SciPy CSR matrix, in the fastest kind that holds it."""
+    counts = np.diff(matrix.indptr)
+    if matrix.shape[1] and matrix.shape[0] and counts.max() <= 2:
+        return _pairs(matrix, counts)
+    return CSRRows(matrix.data, matrix.indices, matrix.indptr, matrix.shape[1])
+
+
+def _pairs(matrix: Any, counts: np.ndarray) -> PairRows:
+    # A missing entry is a zero times the row's own first column (or column 0): it reads, and adds nothing.
+    rows = matrix.shape[0]
+    first, second = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
+    first_value, second_value = np.zeros(rows), np.zeros(rows)
+    some, two = counts >= 1, counts == 2
+    first[some] = matrix.indices[matrix.indptr[:-1][some]]
+    first_value[some] = matrix.data[matrix.indptr[:-1][some]]
+    second[:] = first
+    second[two] = matrix.indices[matrix.indptr[:-1][two] + 1]
+    second_value[two] = matrix.data[matrix.indptr[:-1][two] + 1]
+    return PairRows(first, second, first_value, second_value, matrix.shape[1])

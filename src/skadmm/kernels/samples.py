@@ -1,0 +1,112 @@
+"""Sums over samples: the loss, its gradient and its curvature along a direction, by block or in all.
+
+`weight` is empty when every sample counts the same. Block k holds rows k·batch … (k+1)·batch − 1.
+"""
+
+from typing import Any, NamedTuple
+
+from skadmm._compile import kernel
+from skadmm.kernels.rows import n_rows, row_add, row_dot
+from skadmm.losses._base import conjugate, curvature, derivative, value
+
+
+class Samples(NamedTuple):
+    """Rows in memory, with their targets and normalised weights, under a loss, cut into fixed blocks."""
+
+    rows: Any
+    target: Any
+    weight: Any
+    loss: Any
+    batch: int
+
+
+@kernel
+def weight_of(samples, i):
+    """The weight of sample i; weights average to one."""
+    return 1.0 if samples.weight.size == 0 else samples.weight[i]
+
+
+@kernel
+def block_bounds(samples, k):
+    """The first row of block k and the row after its last."""
+    start = k * samples.batch
+    return start, min(start + samples.batch, n_rows(samples.rows))
+
+
+@kernel
+def slope(samples, i, x):
+    """w_i ℓ'(a_i·x, b_i): the scalar that multiplies a_i in sample i's gradient."""
+    z = row_dot(samples.rows, i, x)
+    return weight_of(samples, i) * derivative(samples.loss, z, samples.target[i])
+
+
+@kernel
+def add_block_gradient(samples, k, x, scale, out):
+    """out ← out + scale · Σ over block k of ∇ℓ_i(x)."""
+    start, stop = block_bounds(samples, k)
+    for i in range(start, stop):
+        row_add(samples.rows, i, scale * slope(samples, i, x), out)
+    return stop - start
+
+
+@kernel
+def refresh_block(samples, k, x, slopes, scale, out):
+    """Replace block k's stored slopes by those at x; out ← out + scale · (the change of the block's gradient)."""
+    start, stop = block_bounds(samples, k)
+    for i in range(start, stop):
+        new = slope(samples, i, x)
+        row_add(samples.rows, i, scale * (new - slopes[i]), out)
+        slopes[i] = new
+    return stop - start
+
+
+@kernel
+def mean_loss(samples, x):
+    """(1/n) Σ ℓ_i(x)."""
+    n = n_rows(samples.rows)
+    total = 0.0
+    for i in range(n):
+        total += weight_of(samples, i) * value(samples.loss, row_dot(samples.rows, i, x), samples.target[i])
+    return total / n
+
+
+@kernel
+def mean_loss_and_gradient(samples, x, out):
+    """(1/n) Σ ℓ_i(x), and out ← its gradient, in one sweep over the rows."""
+    n = n_rows(samples.rows)
+    out[:] = 0.0
+    total = 0.0
+    for i in range(n):
+        z = row_dot(samples.rows, i, x)
+        total += weight_of(samples, i) * value(samples.loss, z, samples.target[i])
+        row_add(samples.rows, i, weight_of(samples, i) * derivative(samples.loss, z, samples.target[i]) / n, out)
+    return total / n
+
+
+@kernel
+def mean_curvature_product(samples, x, v, out):
+    """out ← (1/n) Σ ℓ''_i(x) a_i (a_i·v)."""
+    n = n_rows(samples.rows)
+    out[:] = 0.0
+    for i in range(n):
+        h = weight_of(samples, i) * curvature(samples.loss, row_dot(samples.rows, i, x), samples.target[i])
+        row_add(samples.rows, i, h * row_dot(samples.rows, i, v) / n, out)
+
+
+@kernel
+def mean_conjugate(samples, theta):
+    """(1/n) Σ w_i ℓ*(θ_i / w_i, b_i): the conjugate of the weighted mean loss at θ/n."""
+    n = n_rows(samples.rows)
+    total = 0.0
+    for i in range(n):
+        w = weight_of(samples, i)
+        if w > 0.0:
+            total += w * conjugate(samples.loss, theta[i] / w, samples.target[i])
+    return total / n
+
+
+@kernel
+def slopes_at(samples, x, out):
+    """out_i ← w_i ℓ'(a_i·x, b_i)."""
+    for i in range(out.size):
+        out[i] = slope(samples, i, x)

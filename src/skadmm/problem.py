@@ -1,0 +1,324 @@
+"""The problem: what is minimised, and how far a point is from the minimum."""
+
+import copy
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse.linalg
+
+from skadmm import _checks
+from skadmm._compile import kernel
+from skadmm.blocks import as_rows
+from skadmm.constraint import Constraint
+from skadmm.kernels.rows import CSRRows, DenseRows, multiply, multiply_transposed, norms_squared
+from skadmm.kernels.samples import Samples, mean_loss, mean_loss_and_gradient
+from skadmm.losses import as_loss
+from skadmm.regularizers import Stacked, Zero, as_regularizer
+from skadmm.regularizers._base import prox, value
+
+
+class KKT(NamedTuple):
+    """The three parts of the optimality residual, absolute, and the largest of them relative to its scale."""
+
+    stationarity: float
+    """‖x − prox_Ω(x − ∇f(x) − Aᵀβ)‖, β = ρ·dual."""
+    feasibility: float
+    """‖Ax + By − c‖."""
+    split: float
+    """‖y − prox_ψ(y − Bᵀβ)‖."""
+    relative: float
+
+
+@kernel
+def _value(reg, v):
+    return value(reg, v)
+
+
+@kernel
+def _prox(reg, v, step, out):
+    prox(reg, v, step, out)
+
+
+class Problem:
+    """minimise (1/n) Σ ℓ(aᵢ·x, bᵢ) + Ω(x) + ψ(y) subject to A x + B y = c.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or DataFrame of shape (n, d)
+        The rows aᵢ. float32 and float64 are used as they are, integers and booleans are converted.
+    target : array of length n
+        The bᵢ: numbers, or two classes for the losses of classification (coded −1 and +1 in sorted order).
+    loss : str or loss
+        A name in ``skadmm.losses.LOSSES`` or an instance such as ``Huber(0.5)``.
+    omega, psi : regulariser or None
+        Ω on x and ψ on y. Without ψ the constraint is dropped.
+    A, B, c : the constraint, see :class:`skadmm.constraint.Constraint`
+        A defaults to the identity when there is a ψ, B to −I, c to 0.
+    sample_weight : array of length n or None
+        A weight k means the same as k copies of the row.
+
+    References
+    ----------
+    Zhong, L. W. and Kwok, J. T. (2013). Fast stochastic alternating direction method of multipliers.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        target: Any,
+        loss: Any = "logistic",
+        omega: Any = None,
+        psi: Any = None,
+        A: Any = None,
+        B: Any = None,
+        c: Any = None,
+        sample_weight: Any = None,
+    ) -> None:
+        self.rows, self.feature_names = as_rows(X)
+        self.loss = as_loss(loss)
+        self.target, self.classes = _as_target(target, self.n_samples, self.loss)
+        self.sample_weight = _as_weight(sample_weight, self.n_samples)
+        self.omega = as_regularizer(omega, self.n_features, "omega")
+        if psi is None or isinstance(psi, Zero):
+            if B is not None or c is not None:
+                raise ValueError("B or c was given without psi: a constraint needs a psi on its y")
+            A = None
+        elif A is None:
+            A = "identity"
+        self.constraint = Constraint(A, B, c, self.n_features)
+        self.psi = as_regularizer(psi, self.constraint.n_split, "psi")
+
+    # -- shape ---------------------------------------------------------------------------------------------
+
+    @property
+    def n_samples(self) -> int:
+        """n."""
+        return int(self.rows.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """d."""
+        return int(self.rows.shape[1])
+
+    @property
+    def n_split(self) -> int:
+        """The length of y; 0 where there is no ψ."""
+        return self.constraint.n_split
+
+    @property
+    def n_constraints(self) -> int:
+        """The length of the multiplier; 0 where there is no ψ."""
+        return self.constraint.n_constraints
+
+    @property
+    def nnz(self) -> int:
+        """Stored entries of X."""
+        return int(self.rows.data.size if isinstance(self.rows, CSRRows) else self.rows.values.size)
+
+    def samples(self, batch_size: int = 1) -> Samples:
+        """The rows as the kernels see them, cut into blocks of `batch_size`."""
+        return Samples(self.rows, self.target, self.sample_weight, self.loss, batch_size)
+
+    def subset(self, indices: np.ndarray) -> "Problem":
+        """The same problem on some of the samples."""
+        indices = np.asarray(indices)
+        weight = self.sample_weight[indices] if self.sample_weight.size else None
+        return self._on(_take_rows(self.rows, indices), self.target[indices], weight)
+
+    def _on(self, rows: Any, target: np.ndarray, weight: Any) -> "Problem":
+        """The same model on other, already checked, samples."""
+        other = object.__new__(Problem)
+        for name in ("loss", "classes", "omega", "psi", "constraint", "feature_names"):
+            setattr(other, name, getattr(self, name))
+        other.rows, other.target = rows, target
+        other.sample_weight = _as_weight(weight, target.size)
+        return other
+
+    def fold(self) -> "Problem":
+        """The equivalent problem without Ω: ψ(y) + Ω(z) with the constraint stacked on x − z = 0."""
+        folded = copy.copy(self)
+        folded.omega = Zero()
+        folded.constraint = self.constraint.stacked_on_identity()
+        folded.psi = self.omega if self.n_split == 0 else Stacked(self.psi, self.omega, self.n_split)
+        return folded
+
+    # -- constants -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def _sample_smoothness(self) -> np.ndarray:
+        norms = np.empty(self.n_samples)
+        norms_squared(self.rows, norms)
+        if self.sample_weight.size:
+            norms *= self.sample_weight
+        return self.loss.curvature_bound * norms
+
+    @cached_property
+    def L(self) -> float:
+        """The smoothness of the roughest sample: max over i of w_i sup ℓ'' ‖aᵢ‖²."""
+        return float(self._sample_smoothness.max())
+
+    @cached_property
+    def L_mean(self) -> float:
+        """The mean smoothness of the samples."""
+        return float(self._sample_smoothness.mean())
+
+    @cached_property
+    def L_full(self) -> float:
+        """A bound of the smoothness of the mean loss: sup ℓ'' times the largest eigenvalue of XᵀX/n."""
+        n, d = self.n_samples, self.n_features
+        weight = self.sample_weight if self.sample_weight.size else np.ones(n)
+        margins, out = np.empty(n), np.empty(d)
+
+        def product(v: np.ndarray) -> np.ndarray:
+            multiply(self.rows, np.ascontiguousarray(v.ravel(), dtype=float), margins)
+            multiply_transposed(self.rows, weight * margins / n, out)
+            return out.copy()
+
+        if d == 1:
+            return float(self.loss.curvature_bound * product(np.ones(1))[0])
+        start = np.random.default_rng(0).standard_normal(d)
+        operator = scipy.sparse.linalg.LinearOperator((d, d), matvec=product, dtype=float)
+        if not np.any(product(start)):
+            return 0.0
+        top = scipy.sparse.linalg.eigsh(operator, k=1, v0=start, tol=1e-3, return_eigenvectors=False)[0]
+        return self.loss.curvature_bound * float(top) * 1.01
+
+    def L_A(self, rho: float) -> float:
+        """An upper bound of the eigenvalues of ρAᵀA."""
+        return rho * self.constraint.norm_A_squared
+
+    @cached_property
+    def gradient_scale(self) -> float:
+        """‖∇f(0)‖, the scale gradients are measured against."""
+        return float(np.linalg.norm(self.gradient(np.zeros(self.n_features))))
+
+    # -- values --------------------------------------------------------------------------------------------
+
+    def loss_value(self, x: np.ndarray) -> float:
+        """(1/n) Σ ℓ(aᵢ·x, bᵢ)."""
+        return float(mean_loss(self.samples(), x))
+
+    def gradient(self, x: np.ndarray) -> np.ndarray:
+        """The gradient of the mean loss."""
+        out = np.empty(self.n_features)
+        mean_loss_and_gradient(self.samples(), x, out)
+        return out
+
+    def omega_value(self, x: np.ndarray) -> float:
+        """Ω(x)."""
+        return float(_value(self.omega, x))
+
+    def psi_value(self, y: np.ndarray) -> float:
+        """ψ(y)."""
+        return float(_value(self.psi, y)) if y.size else 0.0
+
+    def objective(self, x: np.ndarray, y: np.ndarray | None = None) -> float:
+        """Φ(x, y); with y left out, at (x, y(x)), where B is invertible."""
+        return self.loss_value(x) + self.penalty(x, y)
+
+    def penalty(self, x: np.ndarray, y: np.ndarray | None = None) -> float:
+        """Ω(x) + ψ(y); with y left out, at y(x), where B is invertible."""
+        if y is None:
+            y = self.y_of_x(x)
+            if y is None:
+                raise ValueError("B is not invertible, so y(x) does not exist: give y")
+        return self.omega_value(x) + self.psi_value(y)
+
+    def y_of_x(self, x: np.ndarray) -> np.ndarray | None:
+        """y(x) = B⁻¹(c − Ax), or None where B is not invertible."""
+        return self.constraint.y_of_x(x)
+
+    def x_of_y(self, y: np.ndarray) -> np.ndarray | None:
+        """x(y) = A⁻¹(c − By), or None where A is not invertible."""
+        return self.constraint.x_of_y(y)
+
+    def feasibility(self, x: np.ndarray, y: np.ndarray) -> float:
+        """‖Ax + By − c‖."""
+        return float(np.linalg.norm(self.constraint.residual(x, y)))
+
+    def prox_omega(self, v: np.ndarray, step: float = 1.0) -> np.ndarray:
+        """The proximal point of Ω."""
+        out = np.empty_like(v)
+        _prox(self.omega, v, step, out)
+        return out
+
+    def prox_psi(self, v: np.ndarray, step: float = 1.0) -> np.ndarray:
+        """The proximal point of ψ."""
+        out = np.empty_like(v)
+        _prox(self.psi, v, step, out)
+        return out
+
+    def kkt(self, x: np.ndarray, y: np.ndarray, multiplier: np.ndarray, gradient: np.ndarray | None = None) -> KKT:
+        """How far (x, y, β) is from optimal, β = ρ·dual the unscaled multiplier.
+
+        Relative means: stationarity against the larger of ‖∇f(x)‖ and ‖Aᵀβ‖ (but not below 1e-8 ‖∇f(0)‖),
+        feasibility against the largest of ‖Ax‖, ‖By‖ and ‖c‖, the split against ‖Bᵀβ‖.
+        """
+        gradient = self.gradient(x) if gradient is None else gradient
+        pull = self.constraint.A.T @ multiplier
+        move = x - self.prox_omega(x - gradient - pull)
+        residual = self.constraint.residual(x, y)
+        push = self.constraint.Bt(multiplier)
+        stray = y - self.prox_psi(y - push) if y.size else y
+        parts = [float(np.linalg.norm(v)) for v in (move, residual, stray)]
+        floor = 1e-8 * self.gradient_scale
+        scales = [
+            max(np.linalg.norm(gradient), np.linalg.norm(pull), floor),
+            max(np.linalg.norm(self.constraint.A @ x), np.linalg.norm(self.constraint.By(y))),
+            max(np.linalg.norm(push), floor),
+        ]
+        scales[1] = max(scales[1], np.linalg.norm(self.constraint.c))
+        relative = max(part / scale if part > 0 else 0.0 for part, scale in zip(parts, scales, strict=True))
+        return KKT(*parts, relative)
+
+    def test_loss(self, x: np.ndarray, X: Any, target: Any) -> float:
+        """The mean loss of `x` on other data."""
+        return held_out(self, X, target).loss_value(x)
+
+
+def held_out(problem: Problem, X: Any, target: Any) -> Problem:
+    """`problem` on other data: the same model and the same classes."""
+    rows, _ = as_rows(X, "X of the test data")
+    if rows.shape[1] != problem.n_features:
+        raise ValueError(f"X of the test data has {rows.shape[1]} columns: it takes {problem.n_features}, as in training")
+    coded, _ = _as_target(target, rows.shape[0], problem.loss, problem.classes)
+    return problem._on(rows, coded, None)
+
+
+def _as_target(target: Any, n: int, loss: Any, classes: Any = None) -> tuple[np.ndarray, np.ndarray | None]:
+    """The target as float64; for classification coded −1/+1, with the two classes in sorted order."""
+    array = np.asarray(target)
+    if array.ndim != 1 or array.size != n:
+        raise ValueError(f"target has shape {array.shape}: it takes a vector of length {n}, the number of rows of X")
+    if not loss.labels:
+        return _checks.vector(array, "target", n, of="the number of rows of X"), None
+    if array.dtype.kind == "f":
+        _checks.finite(array, "target")
+    if classes is None:
+        classes = np.unique(array)
+        if classes.size != 2:
+            shown = ", ".join(repr(v) for v in classes[:5].tolist()) + (", …" if classes.size > 5 else "")
+            raise ValueError(
+                f"target has {classes.size} class(es) ({shown}): the {loss.name} loss takes exactly two"
+            )
+    elif not np.isin(array, classes).all():
+        raise ValueError(f"target holds classes other than {classes.tolist()}")
+    return np.where(array == classes[1], 1.0, -1.0), classes
+
+
+def _as_weight(weight: Any, n: int) -> np.ndarray:
+    """Weights that average to one; empty where all are equal by default."""
+    if weight is None:
+        return np.empty(0)
+    weight = _checks.vector(weight, "sample_weight", n, of="the number of rows of X")
+    if np.any(weight < 0) or not np.any(weight > 0):
+        raise ValueError("sample_weight takes numbers ≥ 0, at least one of them > 0")
+    return weight * (n / weight.sum())
+
+
+def _take_rows(rows: Any, indices: np.ndarray) -> Any:
+    if isinstance(rows, DenseRows):
+        return DenseRows(np.ascontiguousarray(rows.values[indices]))
+    matrix = scipy.sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=rows.shape)[indices]
+    return CSRRows(matrix.data, matrix.indices, matrix.indptr, rows.width)

@@ -1,0 +1,81 @@
+"""The constraint lower ≤ v ≤ upper."""
+
+import math
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from skadmm.regularizers._base import define_separable, facts
+
+
+@facts(name="box", separable=True, smooth=False, subdifferentiable=False)
+class Box(NamedTuple):
+    """reg(v) = 0 where lower_j ≤ v_j ≤ upper_j for every j, infinite elsewhere.
+
+    A bound is a number or one number per coordinate; −inf and +inf leave a side open.
+    """
+
+    lower: Any = 0.0
+    upper: Any = 1.0
+
+    def prepared(self, size: int, role: str) -> Self:
+        lower, upper = _checked_bound(self, role, size, "lower"), _checked_bound(self, role, size, "upper")
+        empty = np.flatnonzero(~(lower <= upper) | (lower == math.inf) | (upper == -math.inf))
+        if empty.size > 0:
+            j = empty[0]
+            raise ValueError(
+                f"{role}=Box(...): no number lies between lower and upper at coordinate {j}, "
+                f"got lower {lower[j]} and upper {upper[j]}"
+            )
+        return self._replace(lower=lower, upper=upper)
+
+    @property
+    def strong_convexity(self) -> float:
+        return 0.0
+
+    def lipschitz(self, size: int) -> float:
+        return math.inf
+
+
+def _checked_bound(reg: Box, role: str, size: int, field: str) -> np.ndarray:
+    bound = getattr(reg, field)
+    try:
+        array = np.array(bound, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{role}=Box(...): {field} must be a number or a vector of numbers, got {bound!r}") from None
+    if array.shape not in {(), (size,)}:
+        raise ValueError(
+            f"{role}=Box(...): {field} must be a number or a vector of length {size}, got shape {array.shape}"
+        )
+    return array if array.ndim == 1 else np.full(size, array)
+
+
+def _prox_at(reg, j, v, step):
+    # Comparisons in place of min and max: NaN goes through.
+    if v < reg.lower[j]:
+        return reg.lower[j]
+    if v > reg.upper[j]:
+        return reg.upper[j]
+    return v
+
+
+def _conjugate_at(reg, j, w):
+    if w > 0.0:
+        return reg.upper[j] * w
+    if w < 0.0:
+        return reg.lower[j] * w
+    return 0.0
+
+
+def _dual_scale_at(reg, j, w):
+    open_side = (w > 0.0 and reg.upper[j] == math.inf) or (w < 0.0 and reg.lower[j] == -math.inf)
+    return 0.0 if open_side else 1.0
+
+
+define_separable(
+    Box,
+    value_at=lambda reg, j, v: 0.0 if reg.lower[j] <= v <= reg.upper[j] else math.inf,
+    prox_at=_prox_at,
+    conjugate_at=_conjugate_at,
+    dual_scale_at=_dual_scale_at,
+)

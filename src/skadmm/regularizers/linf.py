@@ -1,0 +1,48 @@
+"""The largest absolute value."""
+
+import math
+from typing import NamedTuple, Self
+
+from skadmm.regularizers._base import checked_strength, define, facts, shrunk
+from skadmm.regularizers._norms import clip_linf, norm_l1, norm_linf, subgradient_linf
+
+
+@facts(name="linf", separable=False, smooth=False, subdifferentiable=True)
+class LInf(NamedTuple):
+    """reg(v) = strength · ‖v‖∞, which draws the largest coordinates together."""
+
+    strength: float = 1.0
+
+    def prepared(self, size: int, role: str) -> Self:
+        return self._replace(strength=checked_strength(self, role))
+
+    @property
+    def strong_convexity(self) -> float:
+        return 0.0
+
+    def lipschitz(self, size: int) -> float:
+        return self.strength
+
+
+def _value(reg, v):
+    return reg.strength * norm_linf(v, range(v.size))
+
+
+def _prox(reg, v, step, out):
+    clip_linf(v, range(v.size), step * reg.strength, out)
+
+
+def _subgradient(reg, v, out):
+    subgradient_linf(v, range(v.size), reg.strength, out)
+
+
+def _conjugate(reg, w):
+    return 0.0 if norm_l1(w, range(w.size)) <= reg.strength else math.inf
+
+
+def _dual_scale(reg, w):
+    norm = norm_l1(w, range(w.size))
+    return 1.0 if norm <= reg.strength else shrunk(reg.strength / norm, w.size)
+
+
+define(LInf, value=_value, prox=_prox, conjugate=_conjugate, dual_scale=_dual_scale, subgradient=_subgradient)
