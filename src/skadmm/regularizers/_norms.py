@@ -57,21 +57,18 @@ def clip_linf(v, coordinates, bound, out):
             above = 0
             total = 0.0
             for j in coordinates:
-                if abs(v[j]) > level:
-                    above += 1
-                    total += abs(v[j])
+                size = abs(v[j])
+                above += 1 if size > level else 0
+                total += size if size > level else 0.0
             # The count must fall for the iteration to go on: rounding cannot make it cycle.
             if above == 0 or above >= count:
                 break
             count = above
             level = (total - bound) / count
     for j in coordinates:
-        if v[j] > level:
-            out[j] = level
-        elif v[j] < -level:
-            out[j] = -level
-        else:
-            out[j] = v[j]
+        # Comparisons in place of min and max: NaN goes through.
+        below = level if v[j] > level else v[j]
+        out[j] = -level if below < -level else below
 
 
 @register_jitable

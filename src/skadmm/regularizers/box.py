@@ -51,12 +51,10 @@ def _checked_bound(reg: Box, role: str, size: int, field: str) -> np.ndarray:
 
 
 def _prox_at(reg, j, v, step):
+    lower, upper = reg.lower[j], reg.upper[j]
     # Comparisons in place of min and max: NaN goes through.
-    if v < reg.lower[j]:
-        return reg.lower[j]
-    if v > reg.upper[j]:
-        return reg.upper[j]
-    return v
+    above = lower if v < lower else v
+    return upper if above > upper else above
 
 
 def _conjugate_at(reg, j, w):
