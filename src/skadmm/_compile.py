@@ -13,14 +13,15 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numba
-from numba.core import types
 from numba.core.caching import FunctionCache
 from numba.extending import overload, register_jitable
 
 PACKAGE = Path(__file__).parent
+
+T = TypeVar("T")
 
 # Reassociation lets sums vectorise; infinities and NaN keep their meaning (they are how divergence shows).
 FASTMATH = frozenset({"reassoc", "contract", "arcp", "nsz"})
@@ -54,6 +55,17 @@ def attach(function: Any, cls: type, implementation: Callable[..., Any], *, comp
     overload(function, strict=False, jit_options={"fastmath": set(FASTMATH)})(choose)
 
 
+def facts(**attributes: Any) -> Callable[[type[T]], type[T]]:
+    """Class attributes of a NamedTuple: in its body, type checkers would take them for fields."""
+
+    def decorate(cls: type[T]) -> type[T]:
+        for name, attribute in attributes.items():
+            setattr(cls, name, attribute)
+        return cls
+
+    return decorate
+
+
 @functools.cache
 def _fingerprint(path: str) -> str:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
@@ -70,11 +82,10 @@ def _package_fingerprint() -> str:
 
 def _classes(kind: Any) -> Iterator[type]:
     """The NamedTuple classes inside the type of a kernel's argument."""
-    if isinstance(kind, types.BaseNamedTuple):
+    if hasattr(kind, "instance_class"):
         yield kind.instance_class
-    if isinstance(kind, types.BaseTuple):
-        for member in kind:
-            yield from _classes(member)
+    for member in getattr(kind, "types", ()):
+        yield from _classes(member)
 
 
 class _SourceKeyedCache(FunctionCache):
@@ -96,7 +107,8 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Compile `function`, cached on disk. Set ``SKADMM_KERNEL_CACHE=0`` to compile afresh each time."""
     if function is None:
         return functools.partial(kernel, **options)
-    dispatcher = numba.njit(**{"fastmath": set(FASTMATH), "nogil": True} | options)(function)
+    settings: dict[str, Any] = {"fastmath": set(FASTMATH), "nogil": True} | options
+    dispatcher: Any = numba.njit(**settings)(function)
     if os.environ.get("SKADMM_KERNEL_CACHE", "1") != "0":
         # Where no folder is writable there is nothing to keep; the kernel still works.
         with contextlib.suppress(RuntimeError):

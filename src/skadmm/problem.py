@@ -202,8 +202,12 @@ class Problem:
     def gradient(self, x: np.ndarray) -> np.ndarray:
         """The gradient of the mean loss."""
         out = np.empty(self.n_features)
-        mean_loss_and_gradient(self.samples(), x, out)
+        self.loss_and_gradient(x, out)
         return out
+
+    def loss_and_gradient(self, x: np.ndarray, out: np.ndarray) -> float:
+        """The mean loss, and its gradient into `out`, in one sweep over the rows."""
+        return float(mean_loss_and_gradient(self.samples(), x, out))
 
     def omega_value(self, x: np.ndarray) -> float:
         """Ω(x)."""
@@ -261,16 +265,18 @@ class Problem:
         residual = self.constraint.residual(x, y)
         push = self.constraint.Bt(multiplier)
         stray = y - self.prox_psi(y - push) if y.size else y
-        parts = [float(np.linalg.norm(v)) for v in (move, residual, stray)]
+        stationarity, feasibility, split = (float(np.linalg.norm(v)) for v in (move, residual, stray))
         floor = 1e-8 * self.gradient_scale
-        scales = [
-            max(np.linalg.norm(gradient), np.linalg.norm(pull), floor),
-            max(np.linalg.norm(self.constraint.A @ x), np.linalg.norm(self.constraint.By(y))),
-            max(np.linalg.norm(push), floor),
-        ]
-        scales[1] = max(scales[1], np.linalg.norm(self.constraint.c))
-        relative = max(part / scale if part > 0 else 0.0 for part, scale in zip(parts, scales, strict=True))
-        return KKT(*parts, relative)
+
+        def against(part: float, *vectors: np.ndarray, least: float = 0.0) -> float:
+            return part / max(least, *(float(np.linalg.norm(v)) for v in vectors)) if part > 0 else 0.0
+
+        relative = max(
+            against(stationarity, gradient, pull, least=floor),
+            against(feasibility, self.constraint.A @ x, self.constraint.By(y), self.constraint.c),
+            against(split, push, least=floor),
+        )
+        return KKT(stationarity, feasibility, split, relative)
 
     def test_loss(self, x: np.ndarray, X: Any, target: Any) -> float:
         """The mean loss of `x` on other data."""
@@ -279,9 +285,9 @@ class Problem:
 
 def held_out(problem: Problem, X: Any, target: Any) -> Problem:
     """`problem` on other data: the same model and the same classes."""
-    rows, _ = as_rows(X, "X of the test data")
+    rows, _ = as_rows(X, "X of test")
     if rows.shape[1] != problem.n_features:
-        raise ValueError(f"X of the test data has {rows.shape[1]} columns: it takes {problem.n_features}, as in training")
+        raise ValueError(f"test: X has {rows.shape[1]} columns; it takes {problem.n_features}, as in training")
     coded, _ = _as_target(target, rows.shape[0], problem.loss, problem.classes)
     return problem._on(rows, coded, None)
 
@@ -299,9 +305,7 @@ def _as_target(target: Any, n: int, loss: Any, classes: Any = None) -> tuple[np.
         classes = np.unique(array)
         if classes.size != 2:
             shown = ", ".join(repr(v) for v in classes[:5].tolist()) + (", …" if classes.size > 5 else "")
-            raise ValueError(
-                f"target has {classes.size} class(es) ({shown}): the {loss.name} loss takes exactly two"
-            )
+            raise ValueError(f"target has {classes.size} class(es) ({shown}): the {loss.name} loss takes exactly two")
     elif not np.isin(array, classes).all():
         raise ValueError(f"target holds classes other than {classes.tolist()}")
     return np.where(array == classes[1], 1.0, -1.0), classes

@@ -70,7 +70,7 @@ class Replay(Sampler):
     def __init__(self, n_blocks: int, indices: Any) -> None:
         array = np.asarray(indices)
         if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu":
-            raise ValueError(f"sampler has shape {array.shape} and dtype {array.dtype}: it takes a vector of block indices")
+            raise ValueError(f"sampler has shape {array.shape} and dtype {array.dtype}: it takes a vector of indices")
         if array.min() < 0 or array.max() >= n_blocks:
             raise ValueError(
                 f"sampler holds indices from {array.min()} to {array.max()}: it takes block indices 0 … {n_blocks - 1}"

@@ -90,6 +90,10 @@ class Engine(Protocol):
         """The arrays that carry the method's memory, changed in place as it runs."""
         ...
 
+    def restore(self, tables: dict[str, np.ndarray]) -> None:
+        """Take up the memory of an earlier run."""
+        ...
+
 
 @kernel
 def _fill(rule, samples, split, point, theta):

@@ -10,7 +10,6 @@ methods that linearise the penalty, θ = 0 for those that solve with ρAᵀA.
 from typing import Any, NamedTuple
 
 import numpy as np
-
 from numba.extending import register_jitable
 
 from skadmm._compile import attach, generic

@@ -4,13 +4,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skadmm._compile import attach
+from skadmm._compile import attach, facts
 from skadmm.algorithms._base import Algorithm, FirstOrderEngine, Setup, fill, inverse, move, no_tables, register, sense
 from skadmm.algorithms._split import Point
 from skadmm.kernels.samples import add_block_gradient
 from skadmm.regularizers._base import subgradient
 
 
+@facts(memory=("grad_sum", "coupling_sum"))
 class DualAveraging(NamedTuple):
     """Sums over the past; the coupling is linear in (x, y, dual), so its mean is the coupling of the means."""
 
@@ -23,8 +24,6 @@ class DualAveraging(NamedTuple):
     scale: float
     omega: Any
     work: Any
-
-    memory = ("grad_sum", "coupling_sum")
 
 
 def _sense(rule, samples, point, k):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skadmm._compile import attach
+from skadmm._compile import attach, facts
 from skadmm.algorithms import _xupdate
 from skadmm.algorithms._base import Algorithm, FirstOrderEngine, Setup, fill, inverse, move, register, sense
 from skadmm.algorithms._split import Point
@@ -16,6 +16,7 @@ from skadmm.kernels.samples import refresh_block
 from skadmm.regularizers._base import prox, subgradient
 
 
+@facts(memory=("x_bar", "grad_bar", "points", "slopes"))
 class StochasticAverage(NamedTuple):
     """The averages over τᵢ and the tables behind them, for the update our_upd_x."""
 
@@ -39,9 +40,8 @@ class StochasticAverage(NamedTuple):
     """(ρAᵀA + shift·I)⁻¹."""
     work: Any
 
-    memory = ("x_bar", "grad_bar", "points", "slopes")
 
-
+@facts(memory=("x_bar", "grad_bar", "points", "slopes"))
 class StochasticAverageUzawa(NamedTuple):
     """The same averages, for the linearised updates uzawa and our_up_x2."""
 
@@ -57,8 +57,6 @@ class StochasticAverageUzawa(NamedTuple):
     L_A: float
     """A bound of the eigenvalues of ρAᵀA."""
     work: Any
-
-    memory = ("x_bar", "grad_bar", "points", "slopes")
 
 
 def _fill(rule, samples, point):
@@ -133,9 +131,7 @@ def _start(setup: Setup, point: Point) -> FirstOrderEngine:
 
 
 def _start_uzawa(setup: Setup, point: Point) -> FirstOrderEngine:
-    rule = StochasticAverageUzawa(
-        **_averages(setup), omega=setup.problem.omega, L_A=setup.problem.L_A(setup.rho)
-    )
+    rule = StochasticAverageUzawa(**_averages(setup), omega=setup.problem.omega, L_A=setup.problem.L_A(setup.rho))
     return FirstOrderEngine(rule, setup, point, linearised=True)
 
 

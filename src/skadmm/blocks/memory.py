@@ -29,7 +29,7 @@ def _frame_values(X: Any, name: str) -> np.ndarray:
     strangers = [str(column) for column, dtype in X.dtypes.items() if getattr(dtype, "kind", "O") not in "fiub"]
     if strangers:
         raise TypeError(f"{name} has columns that are not numbers: {', '.join(strangers[:5])}. Encode them first")
-    kinds = {dtype for dtype in X.dtypes}
+    kinds = set(X.dtypes)
     if len(kinds) == 1 and next(iter(kinds)) in (np.dtype("float32"), np.dtype("float64")):
         return X.to_numpy()
     return X.to_numpy(dtype=np.float64)

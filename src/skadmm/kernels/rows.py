@@ -14,6 +14,7 @@ class DenseRows(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
         return self.values.shape
 
 
@@ -27,6 +28,7 @@ class CSRRows(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
         return self.indptr.size - 1, self.width
 
 
@@ -41,6 +43,7 @@ class PairRows(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
         return self.first.size, self.width
 
 

@@ -21,9 +21,9 @@ def as_loss(loss: Any) -> Any:
     if isinstance(loss, str):
         return LOSSES[loss]()
     if isinstance(loss, type) or not hasattr(loss, "curvature_bound"):
-        known = ", ".join(LOSSES)
-        raise TypeError(f"loss={loss!r} is not a loss; give one of the names {known}, or an instance such as Huber(0.5)")
-    return loss
+        known = ", ".join(map(repr, LOSSES))
+        raise TypeError(f"loss={loss!r} is not a loss; it takes one of {known}, or an instance such as Huber(0.5)")
+    return loss.prepared() if hasattr(loss, "prepared") else loss
 
 
 __all__ = [

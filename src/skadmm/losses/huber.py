@@ -1,11 +1,14 @@
 """Huber's loss."""
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
+from skadmm import _checks
+from skadmm._compile import facts
 from skadmm.losses._base import define
 
 
+@facts(name="huber", labels=False)
 class Huber(NamedTuple):
     """ℓ(z, b) = ½r² for |r| ≤ δ and δ|r| − ½δ² beyond, with r = z − b.
 
@@ -14,8 +17,9 @@ class Huber(NamedTuple):
 
     delta: float = 1.0
 
-    name = "huber"
-    labels = False
+    def prepared(self) -> Self:
+        """δ checked."""
+        return self._replace(delta=_checks.number(self.delta, "loss=Huber(...): delta", above=0))
 
     @property
     def curvature_bound(self) -> float:

@@ -3,14 +3,13 @@
 import math
 from typing import NamedTuple
 
+from skadmm._compile import facts
 from skadmm.losses._base import define
 
 
+@facts(name="logistic", labels=True)
 class Logistic(NamedTuple):
     """ℓ(z, b) = log(1 + exp(−bz)), b ∈ {−1, +1}."""
-
-    name = "logistic"
-    labels = True
 
     @property
     def curvature_bound(self) -> float:

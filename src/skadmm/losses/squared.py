@@ -2,14 +2,13 @@
 
 from typing import NamedTuple
 
+from skadmm._compile import facts
 from skadmm.losses._base import define
 
 
+@facts(name="squared", labels=False)
 class Squared(NamedTuple):
     """ℓ(z, b) = ½ (z − b)²."""
-
-    name = "squared"
-    labels = False
 
     @property
     def curvature_bound(self) -> float:

@@ -3,14 +3,13 @@
 import math
 from typing import NamedTuple
 
+from skadmm._compile import facts
 from skadmm.losses._base import define
 
 
+@facts(name="squared-hinge", labels=True)
 class SquaredHinge(NamedTuple):
     """ℓ(z, b) = ½ max(0, 1 − bz)², b ∈ {−1, +1}."""
-
-    name = "squared-hinge"
-    labels = True
 
     @property
     def curvature_bound(self) -> float:

@@ -5,20 +5,16 @@ A regulariser is a ``NamedTuple`` of its parameters. Its file defines the class 
 (the whole vector at once); one line in ``regularizers/__init__.py`` makes it known by name.
 """
 
-# mypy: disable-error-code="empty-body"
-# A generic has no body of its own: each class attaches one.
-
 import math
 from collections.abc import Callable
 from numbers import Real
-from typing import Any, ClassVar, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numba.extending import register_jitable
 
 from skadmm._compile import attach, generic
 
-T = TypeVar("T")
 EPSILON = float(np.finfo(np.float64).eps)
 
 
@@ -44,17 +40,6 @@ class Regularizer(Protocol):
     def lipschitz(self, size: int) -> float:
         """The Lipschitz constant in the Euclidean norm on vectors of `size`; infinite where there is none."""
         ...
-
-
-def facts(**attributes: Any) -> Callable[[type[T]], type[T]]:
-    """Class attributes of a NamedTuple: in its body, type checkers would take them for fields."""
-
-    def decorate(cls: type[T]) -> type[T]:
-        for name, attribute in attributes.items():
-            setattr(cls, name, attribute)
-        return cls
-
-    return decorate
 
 
 @generic

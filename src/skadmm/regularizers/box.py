@@ -5,7 +5,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from skadmm.regularizers._base import define_separable, facts
+from skadmm._compile import facts
+from skadmm.regularizers._base import define_separable
 
 
 @facts(name="box", separable=True, smooth=False, subdifferentiable=False)

@@ -3,7 +3,8 @@
 import math
 from typing import NamedTuple, Self
 
-from skadmm.regularizers._base import checked_strength, define_separable, facts
+from skadmm._compile import facts
+from skadmm.regularizers._base import checked_strength, define_separable
 
 
 @facts(name="squared-l2", separable=True, smooth=True, subdifferentiable=True)

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from skadmm._compile import facts
 from skadmm.regularizers._base import (
     attach,
     conjugate,
@@ -11,7 +12,6 @@ from skadmm.regularizers._base import (
     define,
     dual_scale,
     dual_scale_at,
-    facts,
     prox,
     prox_at,
     subgradient,

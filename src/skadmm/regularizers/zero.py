@@ -3,7 +3,8 @@
 import math
 from typing import NamedTuple, Self
 
-from skadmm.regularizers._base import define_separable, facts
+from skadmm._compile import facts
+from skadmm.regularizers._base import define_separable
 
 
 @facts(name="zero", separable=True, smooth=True, subdifferentiable=True)

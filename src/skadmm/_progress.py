@@ -1,0 +1,52 @@
+"""A progress bar, when somebody is there to see it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+
+class Progress:
+    """A bar over passes (needs the extra "progress"), or nothing."""
+
+    def __init__(self, title: str, total: float, *, shown: bool | None, verbose: int) -> None:
+        self._bar: Any = None
+        wanted = bool(verbose) and sys.stderr.isatty() if shown is None else shown
+        if not wanted:
+            return
+        try:
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        except ImportError as error:
+            if shown is None:
+                return
+            raise ImportError("progress=True needs rich: pip install 'skadmm[progress]'") from error
+        self._bar = Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(),
+            TextColumn("{task.completed:.1f}/{task.total:g} passes"),
+            TextColumn("{task.fields[objective]}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+        )
+        self._task = self._bar.add_task(title, total=total, objective="")
+
+    def __enter__(self) -> Progress:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def update(self, passes: float) -> None:
+        """Move the bar."""
+        if self._bar is not None:
+            self._bar.update(self._task, completed=passes)
+
+    def report(self, record: dict[str, float]) -> None:
+        """Show the newest objective."""
+        if self._bar is not None:
+            self._bar.update(self._task, objective=f"objective {record['objective']:.6g}")

@@ -1,0 +1,302 @@
+"""Slow twins of every method, in plain NumPy, written from the paper's equations and nothing else.
+
+Nothing here imports skadmm. A model is a `Model`; a method is a generator that yields (x, y, dual) after every
+step, given the blocks in the order they are visited.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.optimize
+
+Triple = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+# -- losses: value, derivative, second derivative --------------------------------------------------------------
+
+
+def logistic(z, b):
+    return np.logaddexp(0, -b * z), -b / (1 + np.exp(b * z)), np.exp(b * z) / (1 + np.exp(b * z)) ** 2
+
+
+def squared(z, b):
+    return 0.5 * (z - b) ** 2, z - b, np.ones_like(z)
+
+
+def huber(z, b, delta=1.0):
+    r = z - b
+    inside = np.abs(r) <= delta
+    return (
+        np.where(inside, 0.5 * r**2, delta * np.abs(r) - 0.5 * delta**2),
+        np.clip(r, -delta, delta),
+        inside.astype(float),
+    )
+
+
+def squared_hinge(z, b):
+    slack = np.maximum(0, 1 - b * z)
+    return 0.5 * slack**2, -b * slack, (slack > 0).astype(float)
+
+
+LOSSES = {"logistic": logistic, "squared": squared, "huber": huber, "squared-hinge": squared_hinge}
+
+
+# -- proximal points -------------------------------------------------------------------------------------------
+
+
+def soft(strength):
+    return lambda v, step: np.sign(v) * np.maximum(np.abs(v) - step * strength, 0)
+
+
+def shrink(strength):
+    return lambda v, step: v / (1 + step * strength)
+
+
+# -- the model -------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Model:
+    X: np.ndarray
+    b: np.ndarray
+    loss: Callable
+    A: np.ndarray
+    psi_prox: Callable
+    """psi_prox(v, step)."""
+    rho: float
+    step: float
+    B: np.ndarray | None = None
+    c: np.ndarray | None = None
+    weight: np.ndarray | None = None
+    omega_prox: Callable | None = None
+    omega_gradient: Callable | None = None
+    ridge: float = 0.0
+    """The strength of a squared ℓ2 that is part of the x-system."""
+
+    def __post_init__(self):
+        m = self.A.shape[0]
+        self.B = -np.eye(m) if self.B is None else self.B
+        self.c = np.zeros(m) if self.c is None else self.c
+        n = self.X.shape[0]
+        self.weight = np.ones(n) if self.weight is None else self.weight * n / self.weight.sum()
+
+    def gradients(self, x):
+        """∇ℓᵢ(x), one row a sample."""
+        return (self.weight * self.loss(self.X @ x, self.b)[1])[:, None] * self.X
+
+    def mean_loss(self, x):
+        return np.mean(self.weight * self.loss(self.X @ x, self.b)[0])
+
+    def omega_slope(self, x):
+        return np.zeros_like(x) if self.omega_gradient is None else self.omega_gradient(x)
+
+    def y_and_dual(self, x, dual) -> tuple[np.ndarray, np.ndarray]:
+        """Steps 5 and 6 of Algorithm 1, for B with BᵀB diagonal."""
+        v = self.A @ x - self.c + dual
+        gram = np.sum(self.B**2, axis=0)
+        y = self.psi_prox(-(self.B.T @ v) / gram, 1 / (self.rho * gram))
+        return y, v + self.B @ y
+
+    def start(self, x0) -> Triple:
+        y = np.linalg.lstsq(self.B, self.c - self.A @ x0, rcond=None)[0]
+        return x0.copy(), y, np.zeros(self.A.shape[0])
+
+
+# -- the methods -----------------------------------------------------------------------------------------------
+
+
+def sa_admm(model: Model, blocks: list[np.ndarray], x0: np.ndarray) -> Iterator[Triple]:
+    n, d = model.X.shape
+    L, rho, A = 1 / model.step, model.rho, model.A
+    x, y, dual = model.start(x0)
+    points = np.tile(x, (n, 1))  # x_τᵢ, one row a sample: the table of the paper
+    gradients = model.gradients(x)
+    for block in blocks:
+        points[block] = x
+        gradients[block] = model.gradients(x)[block]
+        right = (
+            L * points.mean(0) - rho * A.T @ (model.B @ y - model.c + dual) - gradients.mean(0) - model.omega_slope(x)
+        )
+        x = np.linalg.solve(rho * A.T @ A + (L + model.ridge) * np.eye(d), right)
+        y, dual = model.y_and_dual(x, dual)
+        yield x, y, dual
+
+
+def sa_iu_admm(model: Model, blocks: list[np.ndarray], x0: np.ndarray) -> Iterator[Triple]:
+    n, _ = model.X.shape
+    L, rho, A = 1 / model.step, model.rho, model.A
+    L_A = rho * np.linalg.norm(A, 2) ** 2
+    x, y, dual = model.start(x0)
+    points, gradients = np.tile(x, (n, 1)), model.gradients(x)
+    for block in blocks:
+        points[block] = x
+        gradients[block] = model.gradients(x)[block]
+        pull = rho * A.T @ (A @ x + model.B @ y - model.c + dual)
+        x = (L * points.mean(0) + L_A * x - gradients.mean(0) - pull) / (L_A + L)
+        if model.omega_prox is not None:
+            x = model.omega_prox(x, 1 / (L_A + L))
+        y, dual = model.y_and_dual(x, dual)
+        yield x, y, dual
+
+
+def batch_admm(model: Model, blocks: list[np.ndarray], x0: np.ndarray) -> Iterator[Triple]:
+    everything = np.arange(model.X.shape[0])
+    return sa_admm(model, [everything for _ in blocks], x0)
+
+
+def batch_iu_admm(model: Model, blocks: list[np.ndarray], x0: np.ndarray) -> Iterator[Triple]:
+    everything = np.arange(model.X.shape[0])
+    return sa_iu_admm(model, [everything for _ in blocks], x0)
+
+
+def _block_gradient(model: Model, block: np.ndarray, x: np.ndarray, n_blocks: int) -> np.ndarray:
+    return model.gradients(x)[block].sum(0) * n_blocks / model.X.shape[0] + model.omega_slope(x)
+
+
+def stoc_admm(model: Model, blocks: list[np.ndarray], x0: np.ndarray) -> Iterator[Triple]:
+    d, rho, A = x0.size, model.rho, model.A
+    n_blocks = count_blocks(model, blocks)
+    x, y, dual = model.start(x0)
+    for t, block in enumerate(blocks, start=1):
+        eta = model.step / np.sqrt(t)
+        right = x / eta - _block_gradient(model, block, x, n_blocks) - rho * A.T @ (model.B @ y - model.c + dual)
+        x = np.linalg.solve(np.eye(d) / eta + rho * A.T @ A, right)
+        y, dual = model.y_and_dual(x, dual)
+        yield x, y, dual
+
+
+def opg_admm(model: Model, blocks: list[np.ndarray], x0: np.ndarray) -> Iterator[Triple]:
+    rho, A = model.rho, model.A
+    n_blocks = count_blocks(model, blocks)
+    x, y, dual = model.start(x0)
+    for t, block in enumerate(blocks, start=1):
+        eta = model.step / np.sqrt(t)
+        pull = rho * A.T @ (A @ x + model.B @ y - model.c + dual)
+        x = x - eta * (_block_gradient(model, block, x, n_blocks) + pull)
+        y, dual = model.y_and_dual(x, dual)
+        yield x, y, dual
+
+
+def rda_admm(model: Model, blocks: list[np.ndarray], x0: np.ndarray) -> Iterator[Triple]:
+    rho, A = model.rho, model.A
+    n_blocks = count_blocks(model, blocks)
+    x, y, dual = model.start(x0)
+    xs, ys, duals, gradients = [], [], [], []
+    for t, block in enumerate(blocks, start=1):
+        gradients.append(_block_gradient(model, block, x, n_blocks))
+        xs.append(x)
+        ys.append(y)
+        duals.append(dual)
+        mean_x, mean_y, mean_dual = (np.mean(past, axis=0) for past in (xs, ys, duals))
+        pull = rho * A.T @ (A @ mean_x + model.B @ mean_y - model.c + mean_dual)
+        x = -model.step * np.sqrt(t) * (np.mean(gradients, axis=0) + pull)
+        y, dual = model.y_and_dual(x, dual)
+        yield x, y, dual
+
+
+def _newton(value_gradient_hessian: Callable, x: np.ndarray) -> np.ndarray:
+    """A smooth convex function to its minimum, by damped Newton with the whole Hessian."""
+    value, gradient, hessian = value_gradient_hessian(x)
+    for _ in range(100):
+        direction = -np.linalg.solve(hessian, gradient)
+        length = 1.0
+        while length > 1e-10:
+            new = value_gradient_hessian(x + length * direction)
+            # Close to the minimum the value cannot tell any more; the gradient can.
+            if new[0] <= value + 1e-4 * length * gradient @ direction or (
+                np.linalg.norm(new[1]) < 0.9 * np.linalg.norm(gradient) and abs(new[0] - value) < 1e-12 * abs(value)
+            ):
+                break
+            length /= 2
+        else:
+            return x
+        x = x + length * direction
+        value, gradient, hessian = new
+    return x
+
+
+def _quadratic(model: Model, y: np.ndarray, dual: np.ndarray) -> Callable:
+    q = model.B @ y - model.c + dual
+    A, rho = model.A, model.rho
+    return lambda x: (
+        rho / 2 * np.sum((A @ x + q) ** 2) + model.ridge / 2 * x @ x,
+        rho * A.T @ (A @ x + q) + model.ridge * x,
+        rho * A.T @ A + model.ridge * np.eye(x.size),
+    )
+
+
+def _weighted_loss(model: Model, rows: np.ndarray, scale: float) -> Callable:
+    X, b, w = model.X[rows], model.b[rows], model.weight[rows] * scale
+
+    def evaluate(x):
+        value, slope, bend = model.loss(X @ x, b)
+        return np.sum(w * value), X.T @ (w * slope), X.T @ ((w * bend)[:, None] * X)
+
+    return evaluate
+
+
+def exact_admm(model: Model, blocks: list[np.ndarray], x0: np.ndarray) -> Iterator[Triple]:
+    n = model.X.shape[0]
+    x, y, dual = model.start(x0)
+    loss = _weighted_loss(model, np.arange(n), 1 / n)
+    for _ in blocks:
+        slope, quadratic = model.omega_slope(x), _quadratic(model, y, dual)
+
+        def objective(u, quadratic=quadratic, slope=slope):
+            parts = zip(loss(u), quadratic(u), (slope @ u, slope, 0), strict=True)
+            return tuple(sum(part) for part in parts)
+
+        x = _newton(objective, x)
+        y, dual = model.y_and_dual(x, dual)
+        yield x, y, dual
+
+
+def online_admm(model: Model, blocks: list[np.ndarray], x0: np.ndarray) -> Iterator[Triple]:
+    n_blocks = count_blocks(model, blocks)
+    x, y, dual = model.start(x0)
+    for t, block in enumerate(blocks, start=1):
+        eta = model.step / np.sqrt(t)
+        loss = _weighted_loss(model, block, n_blocks / model.X.shape[0])
+        slope, quadratic, centre = model.omega_slope(x), _quadratic(model, y, dual), x
+
+        def objective(u, loss=loss, quadratic=quadratic, slope=slope, centre=centre, eta=eta):
+            near = (u - centre) @ (u - centre) / (2 * eta), (u - centre) / eta, np.eye(u.size) / eta
+            parts = zip(loss(u), quadratic(u), near, (slope @ u, slope, 0), strict=True)
+            return tuple(sum(part) for part in parts)
+
+        x = _newton(objective, x)
+        y, dual = model.y_and_dual(x, dual)
+        yield x, y, dual
+
+
+METHODS = {
+    "sa-admm": sa_admm,
+    "sa-iu-admm": sa_iu_admm,
+    "batch-admm": batch_admm,
+    "batch-iu-admm": batch_iu_admm,
+    "stoc-admm": stoc_admm,
+    "opg-admm": opg_admm,
+    "rda-admm": rda_admm,
+    "exact-admm": exact_admm,
+    "online-admm": online_admm,
+}
+
+
+def count_blocks(model: Model, blocks: list[np.ndarray]) -> int:
+    """The number of fixed blocks the samples are cut into."""
+    return -(-model.X.shape[0] // max(block.size for block in blocks))
+
+
+def cut(n: int, batch_size: int) -> list[np.ndarray]:
+    """The fixed blocks."""
+    return [np.arange(start, min(start + batch_size, n)) for start in range(0, n, batch_size)]
+
+
+def minimise(model: Model, psi_value: Callable, x0: np.ndarray) -> np.ndarray:
+    """A smooth check that is slow and sure: used only for tiny ψ = 0 problems."""
+    answer = scipy.optimize.minimize(
+        lambda x: model.mean_loss(x) + psi_value(x), x0, jac=lambda x: model.gradients(x).mean(0), method="BFGS",
+        options={"gtol": 1e-12, "maxiter": 10_000},
+    )  # fmt: skip
+    return answer.x
