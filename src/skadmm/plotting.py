@@ -1,0 +1,287 @@
+"""Pictures of convergence. Axes in, axes out; matplotlib is only imported when something is drawn."""
+
+from __future__ import annotations
+
+import itertools
+import zlib
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from skadmm.result import Result
+
+
+class Style(NamedTuple):
+    """How a method is drawn, in every figure."""
+
+    color: str
+    marker: str
+    line: str = "-"
+
+
+# Colours tell methods apart for colour-blind readers too; markers and dashes tell them apart in grey. The paper's own
+# are blue, the online methods warm, the batch methods grey, what goes beyond the paper green and purple.
+STYLES: dict[str, Style] = {
+    "sa-admm": Style("#0072B2", "o"),
+    "sa-iu-admm": Style("#56B4E9", "s"),
+    "stoc-admm": Style("#D55E00", "^"),
+    "opg-admm": Style("#E69F00", "v"),
+    "rda-admm": Style("#A6761D", "D"),
+    "online-admm": Style("#CC6677", "p"),
+    "batch-admm": Style("#444444", "X", "--"),
+    "batch-iu-admm": Style("#999999", "P", "--"),
+    "exact-admm": Style("#000000", "*", ":"),
+    "san-admm": Style("#CC79A7", "h"),
+    "svrg-admm": Style("#009E73", "<", "-."),
+    "saga-admm": Style("#117733", ">", "-."),
+    "asvrg-admm": Style("#88CCAA", "d", "-."),
+}
+
+_STRANGERS = tuple(
+    itertools.product(("#332288", "#882255", "#AA4499", "#44AA99", "#999933"), "oshd^v<>", ("-", "--", "-."))
+)
+
+LABELS = {
+    "passes": "effective passes",
+    "run_passes": "effective passes, step selection left out",
+    "seconds": "seconds",
+    "run_seconds": "seconds, step selection left out",
+    "objective": "objective",
+    "objective_average": "objective of the average",
+    "feasibility": "‖Ax + By − c‖",
+    "kkt": "relative KKT residual",
+    "gap": "relative duality gap",
+    "test_loss": "test loss",
+}
+
+_LOGARITHMIC = ("feasibility", "kkt", "gap")
+_INCOMPLETE = ("diverged", "interrupted", "failed")
+
+
+def style_of(method: str) -> Style:
+    """The style of a method; one that is not in the table gets a style that depends on its name alone."""
+    if method in STYLES:
+        return STYLES[method]
+    return Style(*_STRANGERS[zlib.crc32(method.encode()) % len(_STRANGERS)])
+
+
+def convergence(
+    result: Result, *, optimum: float | None = None, axes: Any = None, label: str | None = None
+) -> np.ndarray:
+    """One run: objective, gap (where there is one) and feasibility against passes and against seconds.
+
+    Parameters
+    ----------
+    result : Result
+    optimum : float or None
+        The least objective, if known: the distance to it is then drawn, on a logarithmic scale.
+    axes : array of Axes or None
+        What an earlier call returned, to draw another run into it; None makes a new figure.
+    label : str or None
+        The run's name in the legend; the method's by default.
+
+    Returns
+    -------
+    ndarray of Axes, one row a quantity, the columns passes and seconds
+    """
+    trace = result.trace
+    quantities = ["objective", "gap", "feasibility"] if trace["gap"].notna().any() else ["objective", "feasibility"]
+    if axes is None:
+        size = (9.0, 2.9 * len(quantities))
+        _, axes = _pyplot().subplots(
+            len(quantities), 2, figsize=size, sharex="col", sharey="row", squeeze=False, layout="constrained"
+        )
+    axes = np.asarray(axes, dtype=object)
+    if axes.shape[1:] != (2,) or axes.shape[0] < len(quantities):
+        raise ValueError(f"axes has shape {axes.shape}: it takes ({len(quantities)}, 2), for {', '.join(quantities)}")
+    style = style_of(result.method)
+    name = label or result.method
+    drawn_before = bool(axes[0, 0].lines)
+    for (row, quantity), (column, x) in itertools.product(enumerate(quantities), enumerate(("passes", "seconds"))):
+        ax = axes[row, column]
+        y = trace[quantity].to_numpy()
+        if quantity == "objective":
+            _draw(ax, trace[x], _above(y, optimum), style, name)
+            if trace["objective_average"].notna().any():
+                average = _above(trace["objective_average"].to_numpy(), optimum)
+                ax.plot(
+                    trace[x], average, color=style.color, linestyle=":", linewidth=1.2, label=f"{name}, average iterate"
+                )
+        else:
+            _draw(ax, trace[x], y, style, name)
+        _finish(ax, quantity, distance=quantity == "objective" and optimum is not None)
+        ax.set_xlabel(LABELS[x] if row == len(quantities) - 1 else "")
+        ax.set_ylabel(_y_label(quantity, optimum is not None, "optimum") if column == 0 else "")
+    axes[0, 0].legend(frameon=False, fontsize="small")
+    if not drawn_before:
+        axes[0, 0].figure.suptitle(f"{result.method}: {result.status}", fontsize="medium")
+    else:
+        axes[0, 0].figure.suptitle("")
+    return axes
+
+
+def comparison(
+    frame: pd.DataFrame,
+    x: str = "passes",
+    y: str = "objective",
+    *,
+    best: float | str | Mapping[int, float] | None = "lowest",
+    band: str | None = "range",
+    methods: Iterable[str] | None = None,
+    ax: Any = None,
+    legend: bool = True,
+) -> Any:
+    """Several methods: the mean over repeats as a line, their spread as a band.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        What :func:`skadmm.compare` returned, or rows of it.
+    x : "passes", "seconds", "run_passes" or "run_seconds"
+    y : a column of the frame
+    best : "lowest", a number, {repeat: number} or None
+        What is subtracted from an objective, which is then drawn on a logarithmic scale: the lowest value in the frame
+        (of each repeat, where repeats have different training sets), a known optimum, or nothing. Other columns are
+        drawn as they are.
+    band : "range", "std" or None
+        From least to greatest, one standard deviation either way, or no band.
+    methods : names or None
+        Which methods, and in which order; None takes all in the frame's order.
+    ax : Axes or None
+    legend : bool
+
+    Returns
+    -------
+    Axes
+
+    Notes
+    -----
+    The k-th recordings of all repeats make the k-th point. A run that stopped early counts with its last value.
+    Runs that diverged, failed or were interrupted are left out, and the legend says how many.
+    """
+    for name in ("method", "repeat", x, y):
+        if name not in frame.columns:
+            raise ValueError(f"frame has no column {name!r}: it takes what skadmm.compare returned")
+    if band not in ("range", "std", None):
+        raise ValueError(f"band={band!r}: it takes 'range', 'std' or None")
+    present = list(dict.fromkeys(frame["method"]))
+    names = present if methods is None else list(methods)
+    missing = [name for name in names if name not in present]
+    if missing:
+        raise ValueError(f"methods has {missing[0]!r}, which the frame has not: it has {', '.join(present)}")
+    distance = y.startswith("objective") and best is not None
+    below = _best_of_repeats(frame, y, best) if distance else {}
+    if ax is None:
+        _, ax = _pyplot().subplots(figsize=(6.4, 4.2), layout="constrained")
+
+    for order, name in enumerate(names):
+        mine = frame[frame["method"] == name]
+        runs = mine["repeat"].nunique()
+        complete = mine[~mine["status"].isin(_INCOMPLETE)]
+        text = name if len(complete) else f"{name} (none complete)"
+        if 0 < complete["repeat"].nunique() < runs:
+            text = f"{name} ({complete['repeat'].nunique()} of {runs} runs)"
+        shown = complete if len(complete) else mine[mine["status"] != "failed"]
+        across = _by_record(shown, x).mean(axis=1).cummax().to_numpy()
+        values = _by_record(shown, y).ffill()
+        if distance:
+            values = values - [below[repeat] for repeat in values.columns]
+        _draw_band(
+            ax, across, values.to_numpy(), band, style_of(name), text, log=distance or y in _LOGARITHMIC, z=order
+        )
+    _finish(ax, y, distance=distance)
+    ax.set_xlabel(LABELS.get(x, x))
+    ax.set_ylabel(_y_label(y, distance, "lowest" if isinstance(best, str) else "optimum"))
+    if legend:
+        ax.legend(frameon=False, fontsize="small")
+    return ax
+
+
+def _pyplot() -> Any:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError("plotting needs matplotlib: pip install 'skadmm[plot]'") from error
+    return plt
+
+
+def _by_record(rows: pd.DataFrame, column: str) -> pd.DataFrame:
+    """One row a recording, one column a repeat."""
+    record = rows.groupby("repeat").cumcount()
+    return rows.assign(record=record).pivot(index="record", columns="repeat", values=column)
+
+
+def _best_of_repeats(frame: pd.DataFrame, y: str, best: Any) -> dict[int, float]:
+    repeats = frame["repeat"].unique()
+    if isinstance(best, Mapping):
+        return {repeat: float(best[repeat]) for repeat in repeats}
+    if not isinstance(best, str):
+        return {repeat: float(best) for repeat in repeats}
+    if best != "lowest":
+        raise ValueError(f"best={best!r}: it takes 'lowest', a number, a mapping from repeats to numbers, or None")
+    lowest = frame.groupby("repeat")[y].min()
+    # Only when every repeat is known to have the same training set may one repeat's lowest serve the others.
+    if "test_size" in frame.attrs and frame.attrs["test_size"] is None:
+        lowest[:] = lowest.min()
+    return lowest.to_dict()
+
+
+def _above(y: np.ndarray, optimum: float | None) -> np.ndarray:
+    return y if optimum is None else y - optimum
+
+
+def _draw(ax: Any, x: Any, y: np.ndarray, style: Style, label: str) -> None:
+    ax.plot(
+        x, y, color=style.color, marker=style.marker, linestyle=style.line, markevery=_every(len(y)), markersize=5,
+        linewidth=1.6, label=label,
+    )  # fmt: skip
+
+
+def _draw_band(
+    ax: Any, x: np.ndarray, values: np.ndarray, band: str | None, style: Style, label: str, *, log: bool, z: int
+) -> None:
+    if values.size == 0:
+        ax.plot([], [], color=style.color, marker=style.marker, linestyle=style.line, label=label)
+        return
+    middle = values.mean(axis=1)
+    if log:  # the best value itself has no logarithm
+        middle = np.where(middle > 0, middle, np.nan)
+    ax.plot(
+        x, middle, color=style.color, marker=style.marker, linestyle=style.line, markersize=5, linewidth=1.6,
+        markevery=_every(len(x), z), label=label, zorder=3 + 0.01 * z,
+    )  # fmt: skip
+    if band is None or values.shape[1] < 2:
+        return
+    if band == "range":
+        low, high = values.min(axis=1), values.max(axis=1)
+    else:
+        spread = values.std(axis=1, ddof=1)
+        low, high = middle - spread, middle + spread
+    if log:
+        # Down to nothing, where the band crosses zero, would stretch the axis without end.
+        low = np.where(low > 0, low, middle / 10)
+    ax.fill_between(x, low, high, color=style.color, alpha=0.15, linewidth=0)
+
+
+def _every(points: int, offset: int = 0) -> tuple[int, int]:
+    """About ten markers a line, shifted from line to line so that they do not hide each other."""
+    gap = max(1, points // 10)
+    return offset % gap, gap
+
+
+def _finish(ax: Any, quantity: str, *, distance: bool) -> None:
+    if distance or quantity in _LOGARITHMIC:
+        ax.set_yscale("log", nonpositive="mask")
+    ax.grid(True, which="major", linewidth=0.5, alpha=0.4)
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def _y_label(quantity: str, distance: bool, what: str) -> str:
+    return f"{LABELS.get(quantity, quantity)} − {what}" if distance else LABELS.get(quantity, quantity)
+
+
+__all__ = ["STYLES", "Style", "comparison", "convergence", "style_of"]
