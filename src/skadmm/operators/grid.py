@@ -1,0 +1,37 @@
+"""Differences between neighbours on a grid: images, volumes, and beyond."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from skadmm.operators.canonical import canonical, checked_weights
+from skadmm.operators.trend import checked_shape
+
+
+def grid(shape: Any, *, weights: Any = None) -> sp.csr_array:
+    """Differences along every axis, A = [w₁ D₁; w₂ D₂; …] with D_k = I ⊗ D ⊗ I: anisotropic total variation.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Shape of the array whose flattening in C order is x.
+    weights : array-like, optional
+        One weight per axis; a weight of 0 leaves the rows of its axis empty.
+
+    Returns
+    -------
+    csr_array of shape (m, prod(shape))
+        The rows of the first axis, then of the second, and so on; within an axis in C order.
+    """
+    axes = checked_shape(shape)
+    scales = checked_weights(weights, len(axes), "weights", "axis")
+    index = np.arange(np.prod(axes, dtype=np.int64)).reshape(axes)
+    near = [np.delete(index, -1, axis=k).ravel() for k in range(len(axes))]
+    far = [np.delete(index, 0, axis=k).ravel() for k in range(len(axes))]
+    values = np.repeat(scales, [ends.size for ends in near])
+    tail, head = np.concatenate(near), np.concatenate(far)
+    rows = np.arange(values.size)
+    entries = np.concatenate([-values, values])
+    positions = (np.concatenate([rows, rows]), np.concatenate([tail, head]))
+    return canonical(sp.coo_array((entries, positions), shape=(rows.size, index.size)))

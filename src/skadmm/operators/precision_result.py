@@ -1,0 +1,33 @@
+"""What :func:`skadmm.operators.precision_graph` returns."""
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+
+class PrecisionGraph(NamedTuple):
+    """A graph learnt from data; ``incidence`` takes it as it is.
+
+    Attributes
+    ----------
+    adjacency : csr_array of shape (d, d)
+        Symmetric; the sign of the partial correlation, s_ij = −sign Θ_ij, where there is an edge.
+    precision : csr_array of shape (d, d)
+        Θ, of the standardised columns when they were standardised; the row of a constant column is empty.
+    alpha : float
+        The penalty used.
+    components : ndarray of shape (d,)
+        The number of the block each feature was solved in.
+    cut : int
+        How many pairs with |S_ij| > alpha were cut to keep blocks within ``max_component``.
+    converged : bool
+        False when a block stopped before its tolerance; the graph is then approximate.
+    """
+
+    adjacency: sp.csr_array
+    precision: sp.csr_array
+    alpha: float
+    components: np.ndarray
+    cut: int
+    converged: bool
