@@ -1,0 +1,45 @@
+# Needs Python 3.11 or later and make; everything else goes into .venv.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help test lint reproduce bench clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+test: lint ## Lint, type check and run all tests
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+
+lint: $(STAMP) ## Check style, format and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+reproduce: $(STAMP) ## Compare all methods; figure, table and trace go to results/
+	$(BIN)/skadmm reproduce --quick
+
+bench: $(STAMP) ## Measure the compiled kernels
+	$(BIN)/python benchmarks/kernels.py
+
+clean: ## Remove the virtual environment, caches and results
+	rm -rf $(VENV) results build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamp holds a checksum of pyproject.toml, so that only a change of its content installs again.
+CHECKSUM := $(shell cksum pyproject.toml | cut -d ' ' -f 1-2)
+ifneq ($(CHECKSUM),$(shell cat $(STAMP) 2>/dev/null))
+.PHONY: $(STAMP)
+endif
+
+$(STAMP):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		echo "skadmm needs Python 3.11 or later; $(PYTHON) is not. Say which one to use: make PYTHON=python3.12" >&2; \
+		exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@echo '$(CHECKSUM)' > $@
