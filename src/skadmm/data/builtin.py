@@ -1,0 +1,45 @@
+"""Binary problems that scikit-learn carries along: no file, no download."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from skadmm._names import Registry
+
+BUILTIN: Registry[Callable[[], tuple[Any, np.ndarray]]] = Registry("built-in data set")
+
+
+def _breast_cancer() -> tuple[Any, np.ndarray]:
+    """569 × 30: benign (+1) or malignant tumours."""
+    from sklearn.datasets import load_breast_cancer
+
+    data = load_breast_cancer()
+    return np.asarray(data.data, dtype=float), np.where(data.target == 1, 1.0, -1.0)
+
+
+def _digits() -> tuple[Any, np.ndarray]:
+    """1,797 × 64: odd (+1) or even digits, from pixels in 0 … 1."""
+    from sklearn.datasets import load_digits
+
+    data = load_digits()
+    return np.asarray(data.data, dtype=float) / 16.0, np.where(data.target % 2 == 1, 1.0, -1.0)
+
+
+BUILTIN.add("breast-cancer", _breast_cancer)
+BUILTIN.add("digits", _digits)
+
+
+def load_builtin(name: str) -> tuple[Any, np.ndarray]:
+    """X and the target (−1, +1) of one of scikit-learn's own data sets.
+
+    Parameters
+    ----------
+    name : "breast-cancer" or "digits"
+
+    Returns
+    -------
+    X : ndarray of shape (n, d)
+    target : ndarray of shape (n,)
+    """
+    return BUILTIN[name]()
