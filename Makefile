@@ -37,9 +37,9 @@ ifneq ($(CHECKSUM),$(shell cat $(STAMP) 2>/dev/null))
 endif
 
 $(STAMP):
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
-		echo "skadmm needs Python 3.11 or later; $(PYTHON) is not. Say which one to use: make PYTHON=python3.12" >&2; \
+	@test -x $(BIN)/pip || $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		echo "skadmm needs Python 3.11 or later, and $(PYTHON) is not. Name another: make PYTHON=python3.12" >&2; \
 		exit 1; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@echo '$(CHECKSUM)' > $@
