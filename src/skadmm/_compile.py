@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.extending import overload, register_jitable
 
 PACKAGE = Path(__file__).parent
@@ -89,18 +89,42 @@ def _classes(kind: Any) -> Iterator[type]:
 
 
 class _SourceKeyedCache(FunctionCache):
-    """Numba's cache on disk sees changes in a kernel's own file only. This one also keys on the
-    sources of the whole package and of every file that defines the class of an argument."""
+    """Numba's cache on disk sees changes in a kernel's own file only. This one also keys on the sources of the whole
+    package. A kernel for a class from elsewhere (a user's own loss) has an index file of its own, keyed on the
+    sources of that class: its entry would otherwise spoil the common index for programs that cannot import it."""
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
-        files = set()
+        return (*super()._index_key(sig, codegen), _package_fingerprint())
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        return self._with_index_of(sig, lambda: super(_SourceKeyedCache, self).load_overload(sig, target_context))
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        self._with_index_of(sig, lambda: super(_SourceKeyedCache, self).save_overload(sig, data))
+
+    def _with_index_of(self, sig: Any, action: Callable[[], Any]) -> Any:
+        sources = set()
         for argument in sig:
             for cls in _classes(argument):
+                if cls.__module__.split(".")[0] == __package__:
+                    continue
                 source = getattr(sys.modules.get(cls.__module__), "__file__", None)
-                if source and not Path(source).is_relative_to(PACKAGE):
-                    files.add(source)
-        foreign = tuple(_fingerprint(path) for path in sorted(files))
-        return (*super()._index_key(sig, codegen), _package_fingerprint(), foreign)
+                if cls.__module__ == "__main__" or source is None:
+                    return None  # nobody else could name the class: compiled afresh each time
+                sources.add(source)
+        if not sources:
+            return action()
+        digest = hashlib.sha256("".join(map(_fingerprint, sorted(sources))).encode()).hexdigest()[:16]
+        common = self._cache_file
+        self._cache_file = IndexDataCacheFile(
+            cache_path=self._cache_path,
+            filename_base=f"{self._impl.filename_base}.{digest}",
+            source_stamp=self._source_stamp,
+        )
+        try:
+            return action()
+        finally:
+            self._cache_file = common
 
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:

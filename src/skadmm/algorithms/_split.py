@@ -5,6 +5,8 @@
 
 Each call leaves in ``point.coupling`` the vector the next x-step asks for, Aᵀ(θ·Ax + By − c + dual): θ = 1 for
 methods that linearise the penalty, θ = 0 for those that solve with ρAᵀA.
+
+Over-relaxation r replaces Ax by r·Ax + (1 − r)(c − By) in both updates; r = 1 is the paper's.
 """
 
 from typing import Any, NamedTuple
@@ -60,6 +62,7 @@ class SeparableSplit(NamedTuple):
     c: Any
     psi: Any
     rho: float
+    relaxation: float = 1.0
 
 
 def _separable_step(split, point, theta):
@@ -67,7 +70,8 @@ def _separable_step(split, point, theta):
     step = 1.0 / split.rho
     for e in range(point.dual.size):
         Ax = row_dot(split.A, e, point.x)
-        v = Ax - split.c[e] + point.dual[e]
+        relaxed = split.relaxation * (Ax - split.c[e]) + (1.0 - split.relaxation) * point.y[e]
+        v = relaxed + point.dual[e]
         y = prox_at(split.psi, e, v, step)
         dual = v - y
         point.y[e] = y
@@ -94,12 +98,14 @@ class VectorSplit(NamedTuple):
     c: Any
     psi: Any
     rho: float
+    relaxation: float = 1.0
 
 
 def _vector_step(split, point, theta):
     # The dual's array holds Ax − c + dual until y is known.
     for e in range(point.dual.size):
-        point.dual[e] += row_dot(split.A, e, point.x) - split.c[e]
+        Ax = row_dot(split.A, e, point.x)
+        point.dual[e] += split.relaxation * (Ax - split.c[e]) + (1.0 - split.relaxation) * point.y[e]
     prox(split.psi, point.dual, 1.0 / split.rho, point.y)
     for e in range(point.dual.size):
         point.dual[e] -= point.y[e]
@@ -116,7 +122,8 @@ def _gather(split, point):
     """dual ← Ax − c + dual, and work ← Bᵀ of that."""
     split.work[:] = 0.0
     for e in range(point.dual.size):
-        v = row_dot(split.A, e, point.x) - split.c[e] + point.dual[e]
+        Ax, By = row_dot(split.A, e, point.x), row_dot(split.B, e, point.y)
+        v = split.relaxation * (Ax - split.c[e]) - (1.0 - split.relaxation) * By + point.dual[e]
         point.dual[e] = v
         row_add(split.B, e, v, split.work)
 
@@ -151,6 +158,7 @@ class DiagonalSplit(NamedTuple):
     """The diagonal of BᵀB."""
     work: Any
     """Scratch of the length of y."""
+    relaxation: float = 1.0
 
 
 def _diagonal_step(split, point, theta):
@@ -171,6 +179,7 @@ class UniformSplit(NamedTuple):
     rho: float
     gram: float
     work: Any
+    relaxation: float = 1.0
 
 
 def _uniform_step(split, point, theta):
@@ -198,6 +207,7 @@ class GeneralSplit(NamedTuple):
     """Scratch of the length of the dual."""
     tolerance: float
     max_iterations: int
+    relaxation: float = 1.0
 
 
 def _general_step(split, point, theta):
@@ -237,14 +247,15 @@ for _cls, _step in ((DiagonalSplit, _diagonal_step), (UniformSplit, _uniform_ste
     attach(split_step, _cls, _step)
 
 
-def build(problem: Problem, rho: float) -> Any:
+def build(problem: Problem, rho: float, relaxation: float = 1.0) -> Any:
     """The quickest kind of split that fits the problem."""
     constraint, psi = problem.constraint, problem.psi
     if problem.n_split == 0:
         return NoSplit()
     A, c = constraint.A_rows, constraint.c
     if constraint.B is None:
-        return SeparableSplit(A, c, psi, rho) if psi.separable else VectorSplit(A, c, psi, rho)
+        kind = SeparableSplit if psi.separable else VectorSplit
+        return kind(A, c, psi, rho, relaxation)
     matrix = constraint.B
     B = from_sparse(matrix)
     gram = (matrix.T @ matrix).tocsr()
@@ -252,12 +263,12 @@ def build(problem: Problem, rho: float) -> Any:
     off_diagonal = gram.nnz - np.count_nonzero(diagonal)
     work = np.empty(problem.n_split)
     if off_diagonal == 0 and np.ptp(diagonal) <= 1e-15 * diagonal[0]:
-        return UniformSplit(A, B, c, psi, rho, float(diagonal[0]), work)
+        return UniformSplit(A, B, c, psi, rho, float(diagonal[0]), work, relaxation)
     if off_diagonal == 0 and psi.separable:
-        return DiagonalSplit(A, B, c, psi, rho, diagonal, work)
+        return DiagonalSplit(A, B, c, psi, rho, diagonal, work, relaxation)
     return GeneralSplit(
         A, B, c, psi, rho, largest_eigenvalue(matrix), work, np.empty_like(work), np.empty_like(work),
-        np.empty(problem.n_constraints), 1e-13, 10_000,
+        np.empty(problem.n_constraints), 1e-13, 10_000, relaxation,
     )  # fmt: skip
 
 

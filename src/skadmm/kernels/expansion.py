@@ -1,0 +1,140 @@
+"""Second-order expansions of the loss in the margins: what SAN-ADMM reads from the rows.
+
+Sample i is expanded at the margin zᵢ: slope wᵢℓ'(zᵢ), curvature wᵢℓ''(zᵢ). Every kernel works on an array of row
+numbers, so a stage, a set of hard rows and the whole data are the same thing. Sums over many rows are cut into a fixed
+number of parts, run on as many threads as there are and added in order: the result does not depend on the threads.
+"""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from skadmm._compile import attach, generic, kernel
+from skadmm.kernels.rows import CSRRows, DenseRows, row_add, row_dot
+from skadmm.kernels.samples import weight_of
+from skadmm.losses._base import curvature, derivative, value
+
+PARTS = 4
+SMALL = 200_000
+"""Below this much work (entries read) one part is quicker than four."""
+
+
+@kernel
+def margins(rows, index, x, out):
+    """out_i ← a_i·x for the rows in `index`."""
+    for i in index:
+        out[i] = row_dot(rows, i, x)
+
+
+@kernel
+def loss_along(samples, index, z, move, t):
+    """Σ over `index` of w_i ℓ(z_i + t·move_i)."""
+    total = 0.0
+    for i in index:
+        total += weight_of(samples, i) * value(samples.loss, z[i] + t * move[i], samples.target[i])
+    return total
+
+
+@kernel
+def expand(samples, index, z, slope, bend):
+    """Slope and curvature of every row of `index` at its margin z_i; returns Σ w_i ℓ(z_i)."""
+    total = 0.0
+    for i in index:
+        w = weight_of(samples, i)
+        slope[i] = w * derivative(samples.loss, z[i], samples.target[i])
+        bend[i] = w * curvature(samples.loss, z[i], samples.target[i])
+        total += w * value(samples.loss, z[i], samples.target[i])
+    return total
+
+
+@kernel
+def add_rows(rows, index, scale, out):
+    """out ← out + Σ over `index` of scale_i a_i."""
+    for i in index:
+        row_add(rows, i, scale[i], out)
+
+
+@generic
+def _add_outer(rows: Any, index: Any, scale: Any, out: Any) -> None:
+    """Lower triangle of out ← out + Σ over `index` of scale_i a_i a_iᵀ."""
+
+
+def _csr_outer(rows, index, scale, out):
+    for i in index:
+        for p in range(rows.indptr[i], rows.indptr[i + 1]):
+            r = rows.indices[p]
+            v = scale[i] * rows.data[p]
+            # Column numbers are sorted, so this stays in the lower triangle.
+            for q in range(rows.indptr[i], p + 1):
+                out[r, rows.indices[q]] += v * rows.data[q]
+
+
+def _dense_outer(rows, index, scale, out):
+    # Four rows at a time: one load and store of `out` for four products.
+    d = out.shape[0]
+    buffer = np.empty((4, d))
+    weight = np.empty(4)
+    for start in range(0, index.size, 4):
+        for k in range(4):
+            if start + k < index.size:
+                i = index[start + k]
+                weight[k] = scale[i]
+                for j in range(d):
+                    buffer[k, j] = rows.values[i, j]
+            else:
+                weight[k] = 0.0
+        b0, b1, b2, b3 = buffer[0], buffer[1], buffer[2], buffer[3]
+        for r in range(d):
+            a0, a1, a2, a3 = weight[0] * b0[r], weight[1] * b1[r], weight[2] * b2[r], weight[3] * b3[r]
+            line = out[r]
+            for c in range(r + 1):
+                line[c] += a0 * b0[c] + a1 * b1[c] + a2 * b2[c] + a3 * b3[c]
+
+
+attach(_add_outer, CSRRows, _csr_outer)
+attach(_add_outer, DenseRows, _dense_outer)
+
+
+@kernel
+def add_outer(rows, index, scale, out):
+    """Lower triangle of out ← out + Σ over `index` of scale_i a_i a_iᵀ."""
+    _add_outer(rows, index, scale, out)
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=min(PARTS, os.cpu_count() or 1), thread_name_prefix="skadmm")
+
+
+def in_parts(work: Callable[[np.ndarray], Any], index: np.ndarray, entries: float) -> list[Any]:
+    """`work` on fixed parts of `index`, at once; the answers in order. `entries` is how much each call reads in all."""
+    if entries < SMALL:
+        return [work(index)]
+    return list(_pool().map(work, np.array_split(index, PARTS)))
+
+
+def sum_rows(rows: Any, index: np.ndarray, scale: np.ndarray, entries: float) -> np.ndarray:
+    """Σ over `index` of scale_i a_i."""
+
+    def part(some: np.ndarray) -> np.ndarray:
+        out = np.zeros(rows.shape[1])
+        add_rows(rows, some, scale, out)
+        return out
+
+    return sum(in_parts(part, index, entries))  # type: ignore[return-value]
+
+
+def sum_outer(rows: Any, index: np.ndarray, scale: np.ndarray, entries: float) -> np.ndarray:
+    """Σ over `index` of scale_i a_i a_iᵀ, both triangles."""
+
+    def part(some: np.ndarray) -> np.ndarray:
+        out = np.zeros((rows.shape[1], rows.shape[1]))
+        add_outer(rows, some, scale, out)
+        return out
+
+    lower: np.ndarray = sum(in_parts(part, index, entries))  # type: ignore[assignment]
+    return lower + np.tril(lower, -1).T
