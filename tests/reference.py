@@ -53,6 +53,16 @@ def shrink(strength):
     return lambda v, step: v / (1 + step * strength)
 
 
+def stacked(first, second, at):
+    """Two regularisers side by side: the first on the coordinates before `at`, the second on the rest."""
+
+    def prox(v, step):
+        step = np.broadcast_to(step, v.shape)
+        return np.concatenate([first(v[:at], step[:at]), second(v[at:], step[at:])])
+
+    return prox
+
+
 # -- the model -------------------------------------------------------------------------------------------------
 
 

@@ -111,8 +111,8 @@ def _as_second(B: Any, m: int) -> Any:
     """B as a CSR matrix, or None for −I."""
     if B is None:
         return None
-    if np.isscalar(B):
-        value = _checks.number(B, "B")
+    if not scipy.sparse.issparse(B) and np.ndim(B) == 0:
+        value = _checks.number(B.item() if isinstance(B, np.ndarray) else B, "B")
         if value == 0:
             raise ValueError("B=0 leaves y unconstrained: it takes a number other than 0")
         return None if value == -1 else scipy.sparse.csr_array(value * scipy.sparse.eye_array(m, format="csr"))

@@ -302,7 +302,10 @@ def _as_target(target: Any, n: int, loss: Any, classes: Any = None) -> tuple[np.
     if array.dtype.kind == "f":
         _checks.finite(array, "target")
     if classes is None:
-        classes = np.unique(array)
+        try:
+            classes = np.unique(array)
+        except TypeError:
+            raise TypeError("target mixes values that cannot be sorted: it takes two classes of one type") from None
         if classes.size != 2:
             shown = ", ".join(repr(v) for v in classes[:5].tolist()) + (", …" if classes.size > 5 else "")
             raise ValueError(f"target has {classes.size} class(es) ({shown}): the {loss.name} loss takes exactly two")
@@ -323,6 +326,7 @@ def _as_weight(weight: Any, n: int) -> np.ndarray:
 
 def _take_rows(rows: Any, indices: np.ndarray) -> Any:
     if isinstance(rows, DenseRows):
-        return DenseRows(np.ascontiguousarray(rows.values[indices]))
+        order = "C" if rows.values.flags.c_contiguous else "F"  # the same kernels serve the subset
+        return DenseRows(np.asarray(rows.values[indices], order=order))
     matrix = scipy.sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=rows.shape)[indices]
     return CSRRows(matrix.data, matrix.indices, matrix.indptr, rows.width)

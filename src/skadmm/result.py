@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -44,7 +45,7 @@ class Snapshot:
     x: np.ndarray
     y: np.ndarray
     dual: np.ndarray
-    record: dict[str, float]
+    record: Mapping[str, float]
 
 
 @dataclass

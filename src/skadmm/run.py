@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -116,8 +117,8 @@ def solve(
     mode = _omega_mode(omega_mode, problem, algorithm)
     working = problem.fold() if mode == "fold" else problem
     start = _starting_point(problem, working, x0, y0, dual0)
-    callbacks = [callback] if callable(callback) else list(callback)
-    test_problem = None if test is None else held_out(problem, *test)
+    callbacks = _as_callbacks(callback)
+    test_problem = None if test is None else _as_test(problem, test)
 
     context = {"rho": rho, "batch_size": batch_size, "omega_mode": mode, "seed": seed}
     tuning = None
@@ -131,10 +132,10 @@ def solve(
         engine.restore(warm_start.tables)
 
     settings = {"rho": rho, "step": step, "batch_size": batch_size, "omega_mode": mode, "seed": seed}
-    run = _Run(algorithm, engine, working, rho, order, limits, test_problem, callbacks, tuning)
+    run = _Run(algorithm, engine, problem, working, rho, order, limits, test_problem, callbacks, tuning)
     with Progress(method, passes, shown=progress, verbose=verbose) as bar:
         status, message = run.loop(bar)
-    result = run.result(problem, status, message, settings)
+    result = run.result(status, message, settings)
     if run.failure is not None:
         raise CallbackError(f"a callback raised {run.failure!r}; the run so far is in .result", result) from run.failure
     return result
@@ -155,6 +156,7 @@ class _Run:
         self,
         algorithm: Algorithm,
         engine: Engine,
+        original: Problem,
         problem: Problem,
         rho: float,
         order: Any,
@@ -164,6 +166,7 @@ class _Run:
         tuning: stepsize.StepChoice | None,
     ) -> None:
         self.algorithm, self.engine, self.problem, self.rho = algorithm, engine, problem, rho
+        self.original = original  # what the user gave: without the part of y that folding added
         self.order, self.limits, self.test_problem, self.callbacks = order, limits, test_problem, callbacks
         self.tuning = tuning
         self.n = problem.n_samples
@@ -176,7 +179,9 @@ class _Run:
         self.stopped_on: str | None = None
         self.failure: Exception | None = None
         self.good = self._copy_point()
+        self.proved = self.good  # the last point whose objective was seen to be sound
         self.first_objective = np.nan
+        self.step_passes = 1.0 / engine.steps_per_pass
 
     # -- counting ------------------------------------------------------------------------------------------
 
@@ -209,8 +214,8 @@ class _Run:
                 over_passes = self.run_passes >= self.limits.passes - 1e-12
                 if self.run_passes >= next_record - 1e-12 or over_time or over_passes:
                     ending = self._record(bar)
-                    while next_record <= self.run_passes + 1e-12:
-                        next_record += self.limits.record_every
+                    done = np.floor((self.run_passes + 1e-12) / self.limits.record_every)
+                    next_record = (done + 1) * self.limits.record_every
                 if ending is None and over_time:
                     ending = Status.TIME_LIMIT, f"the time limit of {self.limits.seconds:g} s was reached"
                 if ending is None and over_passes:
@@ -221,15 +226,15 @@ class _Run:
 
     def _slice(self, goal: float, pace: float) -> float:
         """Some steps, on the clock; the pace for the next slice."""
-        left = max(1, int(np.ceil((goal - self.run_passes) * self.engine.steps_per_pass)))
+        before = self.run_passes
+        left = max(1, int(np.ceil((goal - before) / self.step_passes)))
         steps = min(left, int(pace))
-        if self.limits.seconds < np.inf:
-            steps = min(steps, max(1, int(pace)))
         order = self.order.take(int(self.engine.point.clock[0]), steps)
         began = time.perf_counter()
         self.engine.advance(order)
         spent = time.perf_counter() - began
         self.seconds += spent
+        self.step_passes = max(1.0 / self.engine.steps_per_pass, (self.run_passes - before) / steps)
         return min(1e9, max(1.0, steps * min(10.0, SLICE_SECONDS / max(spent, 1e-9))))
 
     def _record(self, bar: Progress) -> tuple[Status, str] | None:
@@ -260,6 +265,7 @@ class _Run:
             self.first_objective = objective
         if np.isnan(objective) or loss > BLOW_UP * max(1.0, abs(self.first_objective)):
             return self._diverged(f"the objective went from {self.first_objective:.3g} to {objective:.3g}")
+        self.proved = self._copy_point()
         self.records.append(record)
         bar.report(record)
         if self._call_back(record):
@@ -270,18 +276,21 @@ class _Run:
         return None
 
     def _diverged(self, what: str) -> tuple[Status, str]:
+        self.good = self.proved
         return Status.DIVERGED, f"{what}; x is the last good iterate. Try a smaller step, or step='auto'"
 
     def _call_back(self, record: dict[str, float]) -> bool:
         if not self.callbacks:
             return False
         point = self.engine.point
-        arrays = {name: getattr(point, name).copy() for name in ("x", "y", "dual")}
+        y, dual = point.y[: self.original.n_split], point.dual[: self.original.n_constraints]
+        arrays = {"x": point.x.copy(), "y": y.copy(), "dual": dual.copy()}
         for array in arrays.values():
             array.flags.writeable = False
         snapshot = Snapshot(
-            self.algorithm.name, int(point.clock[0]), self.passes, self.seconds, record=dict(record), **arrays
-        )
+            self.algorithm.name, int(point.clock[0]), self.passes, self.seconds,
+            record=MappingProxyType(dict(record)), **arrays,
+        )  # fmt: skip
         try:
             answers = [bool(callback(snapshot)) for callback in self.callbacks]
         except Exception as error:
@@ -309,7 +318,7 @@ class _Run:
             "y_average": y_average,
         }
 
-    def result(self, original: Problem, status: Status, message: str, settings: dict[str, Any]) -> Result:
+    def result(self, status: Status, message: str, settings: dict[str, Any]) -> Result:
         """The result, in the shape of the problem the user gave (without the part that folding added)."""
         good = self.good
         x, y, dual = good["x"], good["y"], good["dual"]
@@ -318,10 +327,10 @@ class _Run:
         kkt = self.problem.kkt(x, y, self.rho * dual)
         return Result(
             x=x,
-            y=y[: original.n_split],
-            dual=dual[: original.n_constraints],
+            y=y[: self.original.n_split],
+            dual=dual[: self.original.n_constraints],
             x_average=good["x_average"],
-            y_average=good["y_average"][: original.n_split],
+            y_average=good["y_average"][: self.original.n_split],
             status=status,
             message=message,
             method=self.algorithm.name,
@@ -378,11 +387,27 @@ def _matching_step(earlier: Result, method: str, step: Any, rho: float, batch_si
     """The step to go on with; an error where the earlier run's tables would not fit."""
     if not isinstance(earlier, Result):
         raise TypeError(f"warm_start={type(earlier).__name__}: it takes a Result of an earlier solve")
+    if earlier.status is Status.DIVERGED:
+        raise ValueError("warm_start: the earlier run diverged, its tables are of no use; start from x0=result.x")
     for name, now in (("method", method), ("rho", rho), ("batch_size", batch_size)):
         then = earlier.method if name == "method" else earlier.settings[name]
         if then != now:
             raise ValueError(f"warm_start: the earlier run had {name}={then!r}, this one has {now!r}; they must agree")
     return earlier.settings["step"] if step == "auto" else step
+
+
+def _as_callbacks(callback: Any) -> list[Callable[[Snapshot], bool | None]]:
+    callbacks = [callback] if callable(callback) else list(callback) if isinstance(callback, Iterable) else [callback]
+    for one in callbacks:
+        if not callable(one):
+            raise TypeError(f"callback={one!r}: it takes a function of a Snapshot, or several")
+    return callbacks
+
+
+def _as_test(problem: Problem, test: Any) -> Problem:
+    if not isinstance(test, (tuple, list)) or len(test) != 2:
+        raise TypeError(f"test={type(test).__name__}: it takes a pair (X, target)")
+    return held_out(problem, *test)
 
 
 def _seed(random_state: Any) -> int:

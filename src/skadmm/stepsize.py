@@ -49,8 +49,10 @@ def select(
     ten blocks."""
     began = time.perf_counter()
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2**31,)))
-    size = min(problem.n_samples, max(SUBSET, 10 * batch_size))
-    subset = problem.subset(np.sort(rng.choice(problem.n_samples, size=size, replace=False)))
+    weight = problem.sample_weight
+    eligible = np.flatnonzero(weight) if weight.size else np.arange(problem.n_samples)
+    size = min(eligible.size, max(SUBSET, 10 * batch_size))
+    subset = problem.subset(np.sort(rng.choice(eligible, size=size, replace=False)))
     grid = candidates(algorithm, subset, rho)
     runs = 1 if algorithm.full else RUNS
     touched = 0

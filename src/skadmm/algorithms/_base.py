@@ -96,13 +96,10 @@ class Engine(Protocol):
 
 
 @kernel
-def _fill(rule, samples, split, point, theta):
-    couple(split, point, theta)
-    point.clock[1] += fill(rule, samples, point)
-
-
-@kernel
-def _advance(rule, samples, split, point, theta, order):
+def _advance(rule, samples, split, point, theta, order, fresh):
+    if fresh:
+        couple(split, point, theta)
+        point.clock[1] += fill(rule, samples, point)
     for k in order:
         point.clock[1] += sense(rule, samples, point, k)
         move(rule, point, k)
@@ -122,14 +119,16 @@ class FirstOrderEngine:
         self._theta = 1.0 if linearised else 0.0
         self._samples = setup.problem.samples(setup.batch_size)
         self._split = _split.build(setup.problem, setup.rho)
-        self._filled = False
+        self._fresh = True
+        self._step(np.empty(0, np.int64), False)  # compiles, so that no clock runs meanwhile
+
+    def _step(self, order: np.ndarray, fresh: bool) -> None:
+        _advance(self.rule, self._samples, self._split, self.point, self._theta, order, fresh)
 
     def advance(self, order: np.ndarray) -> None:
         """Take one step for each block index in `order`; the first call also fills the tables."""
-        if not self._filled:
-            _fill(self.rule, self._samples, self._split, self.point, self._theta)
-            self._filled = True
-        _advance(self.rule, self._samples, self._split, self.point, self._theta, order)
+        self._step(order, self._fresh)
+        self._fresh = False
 
     def tables(self) -> dict[str, np.ndarray]:
         """The rule's arrays and the running sums, by name."""
@@ -142,7 +141,7 @@ class FirstOrderEngine:
             if name not in tables or tables[name].shape != array.shape:
                 raise ValueError(f"warm_start: the earlier run has no matching table {name!r}")
             array[...] = tables[name]
-        self._filled = True
+        self._fresh = bool(self.point.clock[0] == 0)  # a run that never took a step has no memory yet
 
 
 ALGORITHMS: Registry[Algorithm] = Registry("method")

@@ -55,6 +55,8 @@ def _dense_rows(X: Any, name: str) -> DenseRows:
 
 
 def _sparse_rows(X: Any, name: str) -> CSRRows:
+    if X.ndim != 2:
+        raise ValueError(f"{name} has {X.ndim} dimension(s): it takes a two-dimensional array")
     dtype = _floating(X.dtype, name)
     matrix = X.tocsr()
     if not matrix.has_canonical_format:

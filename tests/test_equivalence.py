@@ -1,0 +1,50 @@
+"""Every first-order method equals its NumPy twin, iterate by iterate, over losses × matrix kinds × batch sizes."""
+
+import numpy as np
+import pytest
+
+import reference
+from skadmm import ALGORITHMS, Status, solve
+from twins import KINDS, RHO, X0, assert_twins, order_of, pair, twin_iterates
+
+ELSEWHERE = {
+    "exact-admm": "test_equivalence_nonlinear.py",
+    "online-admm": "test_equivalence_nonlinear.py",
+    "san-admm": "second order: its own tests hold it against its own reference",
+}
+METHODS = [name for name in ALGORITHMS if name not in ELSEWHERE]
+
+
+def test_every_method_has_a_twin():
+    assert set(METHODS) <= set(reference.METHODS), "a new method needs a slow twin in tests/reference.py"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("loss", reference.LOSSES)
+@pytest.mark.parametrize("method", METHODS)
+def test_iterates_are_the_twins(method, loss, kind):
+    for batch_size in (1, 7):
+        assert_twins(pair(loss, kind), method, batch_size)
+
+
+@pytest.mark.parametrize("batch_size", [1, 7])
+@pytest.mark.parametrize("method", METHODS)
+def test_solve_ends_where_the_twin_ends(method, batch_size):
+    both = pair("logistic", "csr")
+    both.model.step = ALGORITHMS[method].theory_step(both.problem, RHO)
+    steps = 20
+    order = order_of(batch_size, steps)
+    seen = []
+    result = solve(
+        both.problem, method, rho=RHO, step="theory", batch_size=batch_size, sampler=order, x0=X0, passes=50,
+        callback=lambda snapshot: seen.append(snapshot) or snapshot.step_number >= steps, record_every=1e-9,
+    )  # fmt: skip
+    assert result.status is Status.STOPPED
+    taken = seen[-1].step_number
+    visited = np.resize(order, taken)  # an array of indices starts again when it ends
+    iterates = twin_iterates(both.model, method, batch_size, visited)
+    ends = np.concatenate([result.x, result.y, result.dual])
+    assert np.abs(ends - iterates[-1]).max() <= 1e-10
+    d = X0.size
+    assert np.abs(result.x_average - iterates[:, :d].mean(0)).max() <= 1e-10
+    assert np.abs(result.y_average - iterates[:, d : d + result.y.size].mean(0)).max() <= 1e-10
