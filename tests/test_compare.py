@@ -1,5 +1,6 @@
 """compare(): equal terms for all methods, and nothing lost when one of them fails."""
 
+import functools
 import sys
 
 import numpy as np
@@ -137,12 +138,30 @@ def test_attributes_tell_how_it_was_made(problem):
     assert not frame.attrs["interrupted"]
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_compilation_is_off_the_clock(order, monkeypatch):
+    X, target = data()
+    problem = Problem(np.array(X, order=order), target, psi=L1(0.01), A=chain(6))
+    seen = []
+
+    @functools.wraps(solve)
+    def noting(problem, method, **options):
+        seen.append((problem.n_samples, problem.rows.values.flags.c_contiguous))
+        return solve(problem, method, **options)
+
+    monkeypatch.setattr(sys.modules["skadmm.compare"], "solve", noting)
+    compare(problem, METHODS, repeats=2, **QUICK)
+    is_c = order == "C"
+    assert seen == [(2, is_c), (40, is_c), (2, is_c), (40, is_c), *[(40, is_c)] * 2]
+
+
 def test_all_methods_by_default(problem, monkeypatch):
     ran = []
 
     def only_note(problem, method, **options):
-        ran.append(method)
-        raise KeyboardInterrupt if len(ran) == len(list(ALGORITHMS)) else RuntimeError("noted")
+        if problem.n_samples > 2:  # not the run that compiles
+            ran.append(method)
+        raise RuntimeError("noted")
 
     monkeypatch.setattr(sys.modules["skadmm.compare"], "solve", only_note)
     with pytest.raises(RuntimeError, match="noted"):

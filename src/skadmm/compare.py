@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import warnings
 from collections.abc import Iterable, Mapping
@@ -77,9 +78,11 @@ def compare(
         One row a recording: ``method``, ``repeat``, ``seed``, ``record`` (its number within the run), the columns of
         ``Result.trace``, ``step`` and ``status``. ``passes`` and ``seconds`` include step selection, which
         ``selection_passes`` and ``selection_seconds`` give by itself; ``run_passes`` and ``run_seconds`` are without
-        it. A method that diverges keeps its rows up to there; one that raises leaves a row of status "failed", with a
-        warning, and the others go on. Only when nothing at all ran is the first error raised. Ctrl-C returns what
-        is done. ``frame.attrs`` holds ``settings`` (by method), ``failures``, ``interrupted``, ``test_size``,
+        it. Kernels are compiled before the clock starts.
+
+        A method that diverges keeps its rows up to there; one that raises leaves a row of status "failed", with a
+        warning, and the others go on. Only when nothing at all ran is the first error raised. Ctrl-C returns what is
+        done. ``frame.attrs`` holds ``settings`` (by method), ``failures``, ``interrupted``, ``test_size``,
         ``repeats``, ``random_state`` and the size of the ``problem``.
     """
     import pandas as pd
@@ -105,6 +108,8 @@ def compare(
             seed = int(sequence.generate_state(1)[0])
             train, test = (problem, None) if held_out is None else _split(problem, held_out, seed)
             for name in names:
+                if repeat == 0:
+                    _compile(train, name, options[name])
                 run = {"method": name, "repeat": repeat, "seed": seed}
                 chosen = options[name] if test is None else options[name] | {"test": test}
                 try:
@@ -188,6 +193,22 @@ def _split(problem: Problem, size: int, seed: int) -> tuple[Problem, tuple[Any, 
     else:
         X = scipy.sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=rows.shape)
     return train, (X, target if test.classes is None else test.classes[(target > 0).astype(int)])
+
+
+def _compile(problem: Problem, name: str, options: dict[str, Any]) -> None:
+    """Run the method on two samples first, so that no method's seconds hold the compilation of its kernels."""
+    few = problem.subset(np.arange(min(2, problem.n_samples)))
+    if isinstance(problem.rows, DenseRows) and not problem.rows.values.flags.c_contiguous:
+        few = few._on(
+            DenseRows(np.asfortranarray(few.rows.values)),
+            few.target,
+            few.sample_weight if few.sample_weight.size else None,
+        )
+    kept = {option: options[option] for option in ("rho", "batch_size", "omega_mode") if option in options}
+    # Whatever goes wrong here goes wrong, and is reported, in the runs themselves.
+    with warnings.catch_warnings(), contextlib.suppress(Exception):
+        warnings.simplefilter("ignore")
+        solve(few, name, step="theory", passes=1, record_every=0, progress=False, **kept)
 
 
 def _rows(run: dict[str, Any], result: Result, n: int) -> list[dict[str, Any]]:

@@ -1,0 +1,42 @@
+"""What the README says happens."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from skadmm import ALGORITHMS
+from skadmm.result import Status
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_example_runs_as_written(capsys):
+    (source,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    assert len(source.strip().splitlines()) == 10
+    names: dict = {}
+    exec(source, names)
+    result, truth = names["result"], names["truth"]
+    assert result.status is Status.PASS_LIMIT
+    assert capsys.readouterr().out.startswith("sa-iu-admm: pass limit after")
+    coefficients = result.y[59:]
+    assert np.array_equal(np.sign(np.where(np.abs(coefficients) > 0.1, coefficients, 0)), np.sign(truth))
+    differences = result.y[:59]
+    assert np.count_nonzero(differences) < 20
+    assert np.count_nonzero(coefficients) < 30
+
+
+def test_every_method_is_listed_as_it_is():
+    rows = re.findall(r"^\| `([\w-]+)` \| (.+?) \| (\w+) \| (\w+) \|$", README, flags=re.MULTILINE)
+    assert {name for name, *_ in rows} == set(ALGORITHMS)
+    for name, gradient, penalty, step in rows:
+        algorithm = ALGORITHMS[name]
+        assert algorithm.gradient == gradient
+        assert algorithm.linearised == (penalty == "linearised")
+        assert algorithm.constant_step == (step in ("constant", "none"))
+
+
+def test_links_lead_somewhere():
+    for target in re.findall(r"\]\(([^)#:]+)\)", README):
+        assert (ROOT / target).exists(), target
