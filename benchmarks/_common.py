@@ -78,7 +78,7 @@ def engine_of(problem: Problem, method: str, *, rho: float, batch_size: int = 1,
 
 class StochasticAverageTwin:
     """sa-admm and sa-iu-admm at b = 1 as one writes them with NumPy and SciPy: O(nnz(aᵢ) + d + m) work a step,
-    arrays reused, for the logistic loss, ψ = λ‖·‖₁, B = −I and c = 0."""
+    arrays reused, averages kept, for the logistic loss, ψ = λ‖·‖₁, B = −I and c = 0."""
 
     def __init__(self, problem: Problem, *, rho: float, step: float, uzawa: bool) -> None:
         rows = problem.rows
@@ -91,7 +91,8 @@ class StochasticAverageTwin:
         self.L_A = problem.L_A(rho) if uzawa else 0.0
         self.inverse = None if uzawa else np.linalg.inv(rho * (self.A.T @ self.A).toarray() + self.L * np.eye(d))
         self.x, self.x_bar, self.coupling = np.zeros(d), np.zeros(d), np.zeros(d)
-        self.dual = np.zeros(self.A.shape[0])
+        self.x_sum = np.zeros(d)
+        self.y, self.y_sum, self.dual = (np.zeros(self.A.shape[0]) for _ in range(3))
         self.points = np.zeros((self.n, d))
         slopes = np.array([-0.5 * b for b in self.target])
         X = sp.csr_array((rows.data, rows.indices, rows.indptr), shape=rows.shape)
@@ -120,11 +121,13 @@ class StochasticAverageTwin:
         Ax = self.A @ self.x
         v = Ax + self.dual
         self.dual = np.minimum(np.maximum(v, -self.bound), self.bound)
-        inner = 2.0 * self.dual  # −y + dual, with y = v − dual
-        inner -= v
+        self.y = v - self.dual
+        inner = self.dual - self.y
         if self.inverse is None:
             inner += Ax
         self.coupling = self.At @ inner
+        self.x_sum += self.x
+        self.y_sum += self.y
 
 
 def table(title: str, header: list[str], rows: list[list[Any]]) -> str:

@@ -199,11 +199,8 @@ def _compile(problem: Problem, name: str, options: dict[str, Any]) -> None:
     """Run the method on two samples first, so that no method's seconds hold the compilation of its kernels."""
     few = problem.subset(np.arange(min(2, problem.n_samples)))
     if isinstance(problem.rows, DenseRows) and not problem.rows.values.flags.c_contiguous:
-        few = few._on(
-            DenseRows(np.asfortranarray(few.rows.values)),
-            few.target,
-            few.sample_weight if few.sample_weight.size else None,
-        )
+        values = np.asfortranarray(problem.rows.values[: few.n_samples])
+        few = few._on(DenseRows(values), few.target, few.sample_weight if few.sample_weight.size else None)
     kept = {option: options[option] for option in ("rho", "batch_size", "omega_mode") if option in options}
     # Whatever goes wrong here goes wrong, and is reported, in the runs themselves.
     with warnings.catch_warnings(), contextlib.suppress(Exception):
