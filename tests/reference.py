@@ -53,6 +53,58 @@ def shrink(strength):
     return lambda v, step: v / (1 + step * strength)
 
 
+def group_shrink(strength, groups):
+    """The prox of strength · Σ ‖v_g‖₂; `step` is one number."""
+
+    def prox(v, step):
+        out, step = v.copy(), np.max(step)
+        for group in groups:
+            size = np.linalg.norm(v[group])
+            out[group] *= max(0.0, 1 - step * strength / size) if size > 0 else 0.0
+        return out
+
+    return prox
+
+
+def clip_largest(strength):
+    """The prox of strength · ‖v‖∞: what exceeds a level, found by bisection, is cut off; `step` is one number."""
+
+    def prox(v, step):
+        low, high, cut = 0.0, np.abs(v).max(), strength * np.max(step)
+        if np.abs(v).sum() <= cut:
+            return np.zeros_like(v)
+        for _ in range(200):
+            level = (low + high) / 2
+            excess = np.maximum(np.abs(v) - level, 0).sum()
+            low, high = (level, high) if excess > cut else (low, level)
+        return np.clip(v, -high, high)
+
+    return prox
+
+
+def lasso_y_step(B, rho, strength):
+    """argmin over y of strength·‖y‖₁ + (ρ/2)‖By + v‖²: coordinate descent finds the signs, a linear system the rest."""
+    gram = np.sum(B**2, axis=0)
+
+    def sweep(y, v):
+        for j in range(y.size):
+            rest = v + B @ y - B[:, j] * y[j]
+            y[j] = soft(strength)(-(B[:, j] @ rest) / gram[j], 1 / (rho * gram[j]))
+
+    def y_step(v):
+        y = np.zeros(B.shape[1])
+        for _ in range(10_000):
+            sweep(y, v)
+            exact, on = np.zeros_like(y), y != 0
+            exact[on] = np.linalg.solve(B[:, on].T @ B[:, on], -B[:, on].T @ v - strength / rho * np.sign(y[on]))
+            pull = np.abs(rho * B.T @ (B @ exact + v))
+            if np.array_equal(np.sign(exact), np.sign(y)) and np.all(pull <= strength * (1 + 1e-12)):
+                return exact
+        raise AssertionError("the signs were not found")
+
+    return y_step
+
+
 def stacked(first, second, at):
     """Two regularisers side by side: the first on the coordinates before `at`, the second on the rest."""
 
@@ -83,6 +135,8 @@ class Model:
     omega_gradient: Callable | None = None
     ridge: float = 0.0
     """The strength of a squared ℓ2 that is part of the x-system."""
+    y_step: Callable | None = None
+    """y from v = Ax − c + dual, where BᵀB is not diagonal."""
 
     def __post_init__(self):
         m = self.A.shape[0]
@@ -102,8 +156,11 @@ class Model:
         return np.zeros_like(x) if self.omega_gradient is None else self.omega_gradient(x)
 
     def y_and_dual(self, x, dual) -> tuple[np.ndarray, np.ndarray]:
-        """Steps 5 and 6 of Algorithm 1, for B with BᵀB diagonal."""
+        """Steps 5 and 6 of Algorithm 1; in closed form for B with BᵀB diagonal."""
         v = self.A @ x - self.c + dual
+        if self.y_step is not None:
+            y = self.y_step(v)
+            return y, v + self.B @ y
         gram = np.sum(self.B**2, axis=0)
         y = self.psi_prox(-(self.B.T @ v) / gram, 1 / (self.rho * gram))
         return y, v + self.B @ y

@@ -80,7 +80,7 @@ def engine_of(both: Pair, method: str, batch_size: int) -> Any:
     algorithm = ALGORITHMS[method]
     both.model.step = both.model.step or algorithm.theory_step(both.problem, RHO)
     setup = Setup(both.problem, RHO, both.model.step, batch_size, both.mode)
-    return algorithm.start(setup, _split.start(both.problem, X0, None, None))
+    return algorithm.start(setup, _split.start(both.problem, X0, both.model.start(X0)[1], None))
 
 
 def compiled_iterates(engine: Any, order: np.ndarray) -> list[np.ndarray]:
