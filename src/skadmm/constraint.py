@@ -111,16 +111,20 @@ def _as_second(B: Any, m: int) -> Any:
     """B as a CSR matrix, or None for −I."""
     if B is None:
         return None
-    if not scipy.sparse.issparse(B) and np.ndim(B) == 0:
-        value = _checks.number(B.item() if isinstance(B, np.ndarray) else B, "B")
+    if not scipy.sparse.issparse(B):
+        try:
+            B = np.asarray(B)
+        except ValueError:
+            raise ValueError("B has rows of different lengths: it takes a number, a vector or a matrix") from None
+    if B.ndim == 0:
+        value = _checks.number(B.item(), "B")
         if value == 0:
             raise ValueError("B=0 leaves y unconstrained: it takes a number other than 0")
         return None if value == -1 else scipy.sparse.csr_array(value * scipy.sparse.eye_array(m, format="csr"))
-    if not scipy.sparse.issparse(B) and np.ndim(B) == 1:
+    if B.ndim == 1 and not scipy.sparse.issparse(B):
         diagonal = _checks.vector(B, "B", m, of="the number of rows of A")
         B = scipy.sparse.diags_array(diagonal)
-    width = B.shape[1] if hasattr(B, "shape") and len(B.shape) == 2 else np.asarray(B).shape[-1]
-    matrix = as_operator(B, width, role="B")
+    matrix = as_operator(B, B.shape[-1], role="B")
     if matrix.shape[0] != m:
         raise ValueError(f"B has {matrix.shape[0]} rows: it takes {m}, the number of rows of A")
     empty = np.flatnonzero(np.bincount(matrix.indices[matrix.data != 0], minlength=matrix.shape[1]) == 0)
