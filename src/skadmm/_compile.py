@@ -119,7 +119,7 @@ class _SourceKeyedCache(FunctionCache):
         self._cache_file = IndexDataCacheFile(
             cache_path=self._cache_path,
             filename_base=f"{self._impl.filename_base}.{digest}",
-            source_stamp=self._source_stamp,
+            source_stamp=self._impl.locator.get_source_stamp(),
         )
         try:
             return action()

@@ -326,7 +326,7 @@ def _as_weight(weight: Any, n: int) -> np.ndarray:
 
 def _take_rows(rows: Any, indices: np.ndarray) -> Any:
     if isinstance(rows, DenseRows):
-        order = "C" if rows.values.flags.c_contiguous else "F"  # the same kernels serve the subset
-        return DenseRows(np.asarray(rows.values[indices], order=order))
+        some = rows.values[indices]  # in the order of the whole, so that the same kernels serve it
+        return DenseRows(np.ascontiguousarray(some) if rows.values.flags.c_contiguous else np.asfortranarray(some))
     matrix = scipy.sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=rows.shape)[indices]
     return CSRRows(matrix.data, matrix.indices, matrix.indptr, rows.width)

@@ -26,6 +26,8 @@ class Status(Enum):
     """The tolerance was met; ``Result.stopped_on`` says which measure met it."""
     PASS_LIMIT = "pass limit"
     TIME_LIMIT = "time limit"
+    STALLED = "stalled"
+    """No step improves the objective any more, short of the tolerance."""
     STOPPED = "stopped by callback"
     INTERRUPTED = "interrupted"
     DIVERGED = "diverged"

@@ -94,7 +94,7 @@ def resolve(step: Any, problem: Problem, algorithm: Algorithm, **context: Any) -
         if step == "theory":
             return algorithm.theory_step(problem, context["rho"]), None
         if step == "auto":
-            if algorithm.name == "exact-admm":  # it has no step
+            if algorithm.stepless:
                 return algorithm.theory_step(problem, context["rho"]), None
             choice = select(problem, algorithm, **context)
             return choice.step, choice

@@ -20,6 +20,7 @@ from skadmm._compile import generic, kernel
 from skadmm._names import Registry
 from skadmm.algorithms import _split
 from skadmm.algorithms._split import Point, couple, split_step
+from skadmm.certificate import Certificate
 from skadmm.problem import Problem
 
 
@@ -46,6 +47,11 @@ class Setup:
     rho: float
     step: float
     batch_size: int
+    rho_given: bool = field(default=True, kw_only=True)
+    """False: ρ is a suggestion, and the method may choose and change its own."""
+    warm: bool = field(default=False, kw_only=True)
+    """Did the user say where to start?"""
+    tol: float | None = field(default=None, kw_only=True)
     omega_mode: str
     """How Ω enters: one of the modes the algorithm lists, or "none"."""
 
@@ -74,6 +80,10 @@ class Algorithm:
     """The step that the method's theory asks for, from the problem and ρ."""
     full: bool = False
     """Does every step touch all samples?"""
+    stepless: bool = False
+    """Has it no step to choose?"""
+    certifies: bool = False
+    """Does it compute its own duality gap, and stop on it?"""
 
 
 class Engine(Protocol):
@@ -81,6 +91,22 @@ class Engine(Protocol):
 
     point: Point
     steps_per_pass: int
+    finished: bool
+    """Has the method itself met the tolerance, or can it do no more?"""
+    certificate: Certificate | None
+    """Bounds of the optimum, where the method has them."""
+
+    @property
+    def rho(self) -> float:
+        """The penalty parameter now."""
+
+    def optimality(self) -> tuple[str, float]:
+        """What the method measures itself, "gap" or "kkt", and its value; asked only of a method that certifies."""
+        ...
+
+    def finish(self) -> None:
+        """Put the answer into ``point``; called once, at the end."""
+        ...
 
     def advance(self, order: np.ndarray) -> None:
         """Take one step for each block index in `order`."""
@@ -120,10 +146,20 @@ class FirstOrderEngine:
         self._samples = setup.problem.samples(setup.batch_size)
         self._split = _split.build(setup.problem, setup.rho)
         self._fresh = True
+        self.rho = setup.rho
+        self.finished = False
+        self.certificate: Certificate | None = None
         self._step(np.empty(0, np.int64), False)  # compiles, so that no clock runs meanwhile
 
     def _step(self, order: np.ndarray, fresh: bool) -> None:
         _advance(self.rule, self._samples, self._split, self.point, self._theta, order, fresh)
+
+    def optimality(self) -> tuple[str, float]:
+        """Nothing is measured on the way."""
+        return "kkt", np.inf
+
+    def finish(self) -> None:
+        """The last iterate is the answer."""
 
     def advance(self, order: np.ndarray) -> None:
         """Take one step for each block index in `order`; the first call also fills the tables."""

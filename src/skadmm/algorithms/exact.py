@@ -124,24 +124,27 @@ def _sense(rule, samples, point, k):
         rule.x_new[j] = point.x[j]
     value = _value_and_gradient(rule, samples, rule.x_new)
     passes = 1
+    hidden, last_norm = False, np.inf
     for _ in range(NEWTON_STEPS):
         grad_norm = np.sqrt(np.sum(rule.grad * rule.grad))
-        if grad_norm <= rule.tolerance * rule.scale:
+        if grad_norm <= rule.tolerance * rule.scale or (hidden and grad_norm >= 0.5 * last_norm):
             break
+        last_norm = grad_norm
         passes += _newton_direction(rule, samples, rule.x_new, grad_norm)
         slope = np.sum(rule.grad * rule.direction)
+        # Close to the solution rounding hides the decrease: the whole step is taken while the gradient shrinks.
+        hidden = -slope <= 1e-12 * abs(value)
         length = 1.0
-        improved = False
-        while length > 1e-12:
+        while True:
             for j in range(point.x.size):
                 rule.trial[j] = rule.x_new[j] + length * rule.direction[j]
+            if hidden or length < 1e-12:
+                break
             passes += 1
-            # Close to the solution rounding hides the decrease: a step that does not increase is taken.
-            if _value(rule, samples, rule.trial) <= value + 1e-4 * length * slope + 1e-15 * abs(value):
-                improved = True
+            if _value(rule, samples, rule.trial) <= value + 1e-4 * length * slope:
                 break
             length *= 0.5
-        if not improved:
+        if length < 1e-12:
             break
         rule.x_new[:] = rule.trial
         value = _value_and_gradient(rule, samples, rule.x_new)
@@ -185,5 +188,6 @@ register(
         start=_start,
         theory_step=lambda problem, rho: inverse(problem.L_full),
         full=True,
+        stepless=True,
     )
 )

@@ -19,8 +19,10 @@ from skadmm.kernels.samples import weight_of
 from skadmm.losses._base import curvature, derivative, value
 
 PARTS = 4
-SMALL = 200_000
-"""Below this much work (entries read) one part is quicker than four."""
+SCALAR_WORK = 20.0
+"""Evaluating a loss costs about as much as reading this many entries."""
+SMALL = 4_000_000
+"""Below this much work (entries read, or products formed) one part is quicker than four."""
 
 
 @kernel
@@ -40,15 +42,22 @@ def loss_along(samples, index, z, move, t):
 
 
 @kernel
-def expand(samples, index, z, slope, bend):
-    """Slope and curvature of every row of `index` at its margin z_i; returns Σ w_i ℓ(z_i)."""
+def expand_along(samples, index, z, move, t, slope, bend):
+    """Slope and curvature of every row of `index` at z_i + t·move_i; returns Σ w_i ℓ."""
     total = 0.0
     for i in index:
         w = weight_of(samples, i)
-        slope[i] = w * derivative(samples.loss, z[i], samples.target[i])
-        bend[i] = w * curvature(samples.loss, z[i], samples.target[i])
-        total += w * value(samples.loss, z[i], samples.target[i])
+        margin = z[i] + t * move[i]
+        slope[i] = w * derivative(samples.loss, margin, samples.target[i])
+        bend[i] = w * curvature(samples.loss, margin, samples.target[i])
+        total += w * value(samples.loss, margin, samples.target[i])
     return total
+
+
+@kernel
+def expand(samples, index, z, slope, bend):
+    """Slope and curvature of every row of `index` at its margin z_i; returns Σ w_i ℓ(z_i)."""
+    return expand_along(samples, index, z, z, 0.0, slope, bend)
 
 
 @kernel
@@ -56,6 +65,33 @@ def add_rows(rows, index, scale, out):
     """out ← out + Σ over `index` of scale_i a_i."""
     for i in index:
         row_add(rows, i, scale[i], out)
+
+
+@kernel
+def add_squares(rows, index, out):
+    """out_j ← out_j + Σ over `index` of a_ij²."""
+    _add_squares(rows, index, out)
+
+
+@generic
+def _add_squares(rows: Any, index: Any, out: Any) -> None:
+    """out_j ← out_j + Σ over `index` of a_ij²."""
+
+
+def _csr_squares(rows, index, out):
+    for i in index:
+        for p in range(rows.indptr[i], rows.indptr[i + 1]):
+            out[rows.indices[p]] += rows.data[p] * rows.data[p]
+
+
+def _dense_squares(rows, index, out):
+    for i in index:
+        for j in range(out.size):
+            out[j] += rows.values[i, j] * rows.values[i, j]
+
+
+attach(_add_squares, CSRRows, _csr_squares)
+attach(_add_squares, DenseRows, _dense_squares)
 
 
 @generic
@@ -125,7 +161,7 @@ def sum_rows(rows: Any, index: np.ndarray, scale: np.ndarray, entries: float) ->
         add_rows(rows, some, scale, out)
         return out
 
-    return sum(in_parts(part, index, entries))  # type: ignore[return-value]
+    return sum(in_parts(part, index, entries))
 
 
 def sum_outer(rows: Any, index: np.ndarray, scale: np.ndarray, entries: float) -> np.ndarray:
@@ -136,5 +172,5 @@ def sum_outer(rows: Any, index: np.ndarray, scale: np.ndarray, entries: float) -
         add_outer(rows, some, scale, out)
         return out
 
-    lower: np.ndarray = sum(in_parts(part, index, entries))  # type: ignore[assignment]
+    lower: np.ndarray = sum(in_parts(part, index, entries))
     return lower + np.tril(lower, -1).T

@@ -1,0 +1,284 @@
+"""One run in motion: the clock, stopping, recording, callbacks, interrupts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skadmm import stepsize
+from skadmm._progress import Progress
+from skadmm.algorithms._base import Algorithm, Engine
+from skadmm.certificate import Certifier
+from skadmm.kernels.expansion import expand
+from skadmm.kernels.rows import multiply, multiply_transposed
+from skadmm.problem import KKT, Problem
+from skadmm.result import Result, Snapshot, Status
+
+SLICE_SECONDS = 0.05
+"""How long compiled code runs before the loop looks up: at the clock, for an interrupt, for a bad number."""
+BLOW_UP = 1e12
+"""A loss this many times the starting objective means divergence."""
+
+
+class Standing(NamedTuple):
+    """Where a point stands."""
+
+    loss: float
+    objective: float
+    kkt: KKT
+    gap: float
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a run ends, and how often it is recorded."""
+
+    passes: float
+    seconds: float
+    tol: float | None
+    record_every: float
+
+
+class Run:
+    """One run: the engine, the clock and the record."""
+
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        engine: Engine,
+        original: Problem,
+        problem: Problem,
+        order: Any,
+        limits: Limits,
+        test_problem: Problem | None,
+        callbacks: list[Callable[[Snapshot], bool | None]],
+        tuning: stepsize.StepChoice | None,
+    ) -> None:
+        self.algorithm, self.engine, self.problem = algorithm, engine, problem
+        self.certifier = Certifier(problem)
+        self.original = original  # what the user gave: without the part of y that folding added
+        self.order, self.limits, self.test_problem, self.callbacks = order, limits, test_problem, callbacks
+        self.tuning = tuning
+        self.n = problem.n_samples
+        self.everyone = np.arange(self.n)
+        self.seconds = tuning.seconds if tuning else 0.0
+        self.checking = 0  # samples touched by the algorithm's own stopping tests
+        self.tuning_samples = tuning.samples_touched if tuning else 0
+        self.first_touched = int(engine.point.clock[1])
+        self.records: list[dict[str, float]] = []
+        self.stopped_on: str | None = None
+        self.failure: Exception | None = None
+        self.good = self._copy_point()
+        self.proved = self.good  # the last point whose objective was seen to be sound
+        self.first_objective = np.nan
+        self.step_passes = 1.0 / engine.steps_per_pass
+
+    # -- counting ------------------------------------------------------------------------------------------
+
+    @property
+    def run_passes(self) -> float:
+        """Passes of this run, without step selection."""
+        return (int(self.engine.point.clock[1]) - self.first_touched + self.checking) / self.n
+
+    @property
+    def passes(self) -> float:
+        """All passes: the run, what a warm start brought along, and step selection."""
+        return (int(self.engine.point.clock[1]) + self.checking + self.tuning_samples) / self.n
+
+    # -- the loop ------------------------------------------------------------------------------------------
+
+    def loop(self, bar: Progress) -> tuple[Status, str]:
+        """Run to an end; how it ended, and a sentence about it."""
+        try:
+            ending = self._record(bar)
+            next_record = self.limits.record_every
+            pace = 1.0  # steps in a slice; adapted to SLICE_SECONDS
+            while ending is None:
+                goal = min(next_record, self.limits.passes)
+                pace = self._slice(goal, pace)
+                bar.update(self.run_passes)
+                if not np.isfinite(self.engine.point.x).all():
+                    return self._diverged("x is no longer finite")
+                self.good = self._copy_point()
+                over_time = self.seconds >= self.limits.seconds
+                over_passes = self.run_passes >= self.limits.passes - 1e-12
+                finished = self.engine.finished
+                if self.run_passes >= next_record - 1e-12 or over_time or over_passes or finished:
+                    ending = self._record(bar)
+                    done = np.floor((self.run_passes + 1e-12) / self.limits.record_every)
+                    next_record = (done + 1) * self.limits.record_every
+                if finished:
+                    ending = self._own_ending()
+                if ending is None and over_time:
+                    ending = Status.TIME_LIMIT, f"the time limit of {self.limits.seconds:g} s was reached"
+                if ending is None and over_passes:
+                    ending = Status.PASS_LIMIT, f"the limit of {self.limits.passes:g} passes was reached"
+            return ending
+        except KeyboardInterrupt:
+            return Status.INTERRUPTED, "interrupted; x is the last good iterate"
+
+    def _own_ending(self) -> tuple[Status, str]:
+        """What the method says when it has finished by itself."""
+        measure, reached = self.engine.optimality()
+        if self.limits.tol is not None and reached <= self.limits.tol:
+            return self._solved(measure, reached)
+        return (
+            Status.STALLED,
+            "no step improves the objective any more; rounding, or an ill-posed problem, allows no more",
+        )
+
+    def _slice(self, goal: float, pace: float) -> float:
+        """Some steps, on the clock; the pace for the next slice."""
+        before = self.run_passes
+        left = max(1, int(np.ceil((goal - before) / self.step_passes)))
+        steps = min(left, int(pace))
+        order = self.order.take(int(self.engine.point.clock[0]), steps)
+        began = time.perf_counter()
+        self.engine.advance(order)
+        spent = time.perf_counter() - began
+        self.seconds += spent
+        self.step_passes = max(1.0 / self.engine.steps_per_pass, (self.run_passes - before) / steps)
+        return min(1e9, max(1.0, steps * min(10.0, SLICE_SECONDS / max(spent, 1e-9))))
+
+    def _record(self, bar: Progress) -> tuple[Status, str] | None:
+        """Evaluate where the run stands. Off the clock, except what the stopping test uses."""
+        point, problem, tol = self.engine.point, self.problem, self.limits.tol
+        began = time.perf_counter()
+        standing = self._evaluate(point.x, point.y, point.dual)
+        if tol is not None and not self.algorithm.certifies:
+            self.seconds += time.perf_counter() - began
+            self.checking += self.n
+        x_average, y_average = self._averages()
+        y_of_average = problem.y_of_x(x_average)
+        record = {
+            "passes": self.passes,
+            "seconds": self.seconds,
+            "objective": standing.objective,
+            "objective_average": problem.objective(x_average, y_average if y_of_average is None else y_of_average),
+            "feasibility": standing.kkt.feasibility,
+            "kkt": standing.kkt.relative,
+            "gap": standing.gap,
+            "test_loss": np.nan if self.test_problem is None else self.test_problem.loss_value(point.x),
+        }
+        if not self.records:
+            self.first_objective = standing.objective
+        if np.isnan(standing.objective) or standing.loss > BLOW_UP * max(1.0, abs(self.first_objective)):
+            return self._diverged(f"the objective went from {self.first_objective:.3g} to {standing.objective:.3g}")
+        self.proved = self._copy_point()
+        self.records.append(record)
+        bar.report(record)
+        if self._call_back(record):
+            return Status.STOPPED, "a callback asked to stop"
+        if tol is None or self.algorithm.certifies:
+            return None
+        measure, reached = ("kkt", standing.kkt.relative) if np.isnan(standing.gap) else ("gap", standing.gap)
+        return self._solved(measure, reached) if reached <= tol else None
+
+    def _solved(self, measure: str, reached: float) -> tuple[Status, str]:
+        self.stopped_on = measure
+        name = "KKT residual" if measure == "kkt" else "duality gap"
+        return Status.SOLVED, f"the relative {name} {reached:.2e} met tol={self.limits.tol:g}"
+
+    def _evaluate(self, x: np.ndarray, y: np.ndarray, dual: np.ndarray) -> Standing:
+        """Objective, optimality residual and gap, in one look at the samples."""
+        problem = self.problem
+        multiplier = self.engine.rho * dual
+        slopes = np.empty(self.n)
+        margins = np.empty(self.n)
+        multiply(problem.rows, x, margins)
+        loss = float(expand(problem.samples(), self.everyone, margins, slopes, np.empty(self.n))) / self.n
+        gradient = np.empty(problem.n_features)
+        multiply_transposed(problem.rows, slopes / self.n, gradient)
+        y_of_x = problem.y_of_x(x)
+        objective = loss + problem.penalty(x, y if y_of_x is None else y_of_x)
+        kkt = problem.kkt(x, y, multiplier, gradient)
+        gap = np.nan
+        if self.certifier.kind != "none" and self.certifier.free.size == 0 and y_of_x is not None:
+            gap = self.certifier.certify(objective, slopes, gradient, multiplier).relative
+        return Standing(loss, objective, kkt, gap)
+
+    def _diverged(self, what: str) -> tuple[Status, str]:
+        self.good = self.proved
+        return Status.DIVERGED, f"{what}; x is the last good iterate. Try a smaller step, or step='auto'"
+
+    def _call_back(self, record: dict[str, float]) -> bool:
+        if not self.callbacks:
+            return False
+        point = self.engine.point
+        y, dual = point.y[: self.original.n_split], point.dual[: self.original.n_constraints]
+        arrays = {"x": point.x.copy(), "y": y.copy(), "dual": dual.copy()}
+        for array in arrays.values():
+            array.flags.writeable = False
+        snapshot = Snapshot(
+            self.algorithm.name, int(point.clock[0]), self.passes, self.seconds,
+            record=MappingProxyType(dict(record)), **arrays,
+        )  # fmt: skip
+        try:
+            answers = [bool(callback(snapshot)) for callback in self.callbacks]
+        except Exception as error:
+            self.failure = error
+            return True
+        return any(answers)
+
+    # -- the end -------------------------------------------------------------------------------------------
+
+    def _averages(self) -> tuple[np.ndarray, np.ndarray]:
+        point = self.engine.point
+        steps = int(point.clock[0])
+        if steps == 0:
+            return point.x.copy(), point.y.copy()
+        return point.x_sum / steps, point.y_sum / steps
+
+    def _copy_point(self) -> dict[str, np.ndarray]:
+        point = self.engine.point
+        x_average, y_average = self._averages()
+        return {
+            "x": point.x.copy(),
+            "y": point.y.copy(),
+            "dual": point.dual.copy(),
+            "x_average": x_average,
+            "y_average": y_average,
+        }
+
+    def result(self, status: Status, message: str, settings: dict[str, Any]) -> Result:
+        """The result, in the shape of the problem the user gave (without the part that folding added)."""
+        good = self.good
+        x, y, dual = good["x"], good["y"], good["dual"]
+        standing = self._evaluate(x, y, dual)
+        gap = self.engine.certificate.relative if self.engine.certificate else standing.gap
+        return Result(
+            x=x,
+            y=y[: self.original.n_split],
+            dual=dual[: self.original.n_constraints],
+            x_average=good["x_average"],
+            y_average=good["y_average"][: self.original.n_split],
+            status=status,
+            message=message,
+            method=self.algorithm.name,
+            settings=settings | {"rho": self.engine.rho},
+            objective=standing.objective,
+            feasibility=standing.kkt.feasibility,
+            kkt=standing.kkt,
+            gap=gap if np.isfinite(gap) else np.nan,
+            stopped_on=self.stopped_on,
+            passes=self.passes,
+            seconds=self.seconds,
+            records=self.records,
+            tuning=self.tuning,
+            tables={name: array.copy() for name, array in self.engine.tables().items()},
+        )
+
+    def finish(self, status: Status) -> None:
+        """Let the method put its answer in place, on the clock; not after a divergence."""
+        if status is Status.DIVERGED:
+            return
+        began = time.perf_counter()
+        self.engine.finish()
+        self.seconds += time.perf_counter() - began
+        if np.isfinite(self.engine.point.x).all():
+            self.good = self._copy_point()

@@ -1,0 +1,252 @@
+"""The duality gap: a bound of the suboptimality that needs no knowledge of the optimum.
+
+With β the multiplier of A x + B y = c and θᵢ a slope for each sample, the dual objective is
+
+    D(θ, β) = −(1/n) Σ ℓ*(θᵢ) − Ω*(−r) − ψ*(−Bᵀβ) − β·c,      r = (1/n) Xᵀθ + Aᵀβ
+
+and P(x) − D bounds P(x) − P* whenever D is finite. Two things stand in the way. Without Ω, D is finite only when r = 0
+exactly, so β is corrected: on rows of A that hold a single feature, or by least squares where A has full column rank.
+And β must lie in the domain of ψ*: scaling θ and β together keeps r = 0 and brings it there.
+
+A feature that no row of A reaches (an intercept) has only the data's part of r, so θ itself must be orthogonal to it; a
+Newton correction of the feature's coefficient makes it so.
+"""
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+import scipy.sparse.linalg
+
+from skadmm._compile import kernel
+from skadmm.kernels.expansion import expand, sum_rows
+from skadmm.kernels.rows import multiply
+from skadmm.kernels.samples import mean_conjugate
+from skadmm.problem import Problem
+from skadmm.regularizers import Zero
+from skadmm.regularizers._base import conjugate, dual_scale
+
+MAX_LEAST_SQUARES = 20_000
+"""Up to this many features the least-squares correction factorises AᵀA."""
+
+
+class Certificate(NamedTuple):
+    """A pair of bounds: ``dual`` ≤ P* ≤ ``primal``."""
+
+    primal: float
+    dual: float
+    """−∞ where no dual point could be built."""
+
+    @property
+    def gap(self) -> float:
+        """P − D, a bound of the suboptimality; infinite without a dual point."""
+        return max(self.primal - self.dual, 0.0)
+
+    @property
+    def relative(self) -> float:
+        """The gap relative to the objective."""
+        return self.gap / max(abs(self.primal), np.finfo(float).tiny)
+
+
+@kernel
+def _conjugate(reg, w):
+    return conjugate(reg, w)
+
+
+@kernel
+def _dual_scale(reg, w):
+    return dual_scale(reg, w)
+
+
+class Certifier:
+    """Dual points for one problem. ``kind`` says what they rest on:
+
+    "l1" (a row of A for every feature), "full-rank" (least squares), "omega" (Ω bounds the residual), "none" (no
+    certificate: only the KKT residual tells).
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+    @cached_property
+    def free(self) -> np.ndarray:
+        """Features that no row of A reaches and no Ω holds: θ must be orthogonal to their columns."""
+        if not isinstance(self.problem.omega, Zero):
+            return np.empty(0, np.int64)
+        reached = np.zeros(self.problem.n_features, bool)
+        A = self.problem.constraint.A
+        reached[A.indices[A.data != 0]] = True
+        return np.flatnonzero(~reached)
+
+    @cached_property
+    def _node_rows(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """For every reached feature a row of A that holds it alone, and the entry there; None if one has none."""
+        A = self.problem.constraint.A
+        counts = np.diff(A.indptr)
+        single = np.flatnonzero(counts == 1)
+        features, entries = A.indices[A.indptr[single]], A.data[A.indptr[single]]
+        row = np.full(A.shape[1], -1)
+        entry = np.ones(A.shape[1])
+        # The largest entry takes the least correction.
+        order = np.argsort(np.abs(entries))
+        row[features[order]] = single[order]
+        entry[features[order]] = entries[order]
+        missing = np.flatnonzero(row < 0)
+        return None if np.setdiff1d(missing, self.free).size else (row, entry)
+
+    @cached_property
+    def _normal_solve(self) -> Any:
+        """v ↦ (AᵀA)⁻¹v on the reached features; None where A has not full column rank."""
+        A = self.problem.constraint.A
+        held = np.setdiff1d(np.arange(A.shape[1]), self.free)
+        if A.shape[0] < held.size or held.size == 0 or held.size > MAX_LEAST_SQUARES:
+            return None
+        part = A[:, held]
+        try:
+            factor = scipy.sparse.linalg.splu(scipy.sparse.csc_array(part.T @ part))
+        except RuntimeError:
+            return None
+        pivots = np.abs(factor.U.diagonal())
+        if pivots.min() <= 1e-12 * pivots.max():
+            return None
+        return held, part, factor.solve
+
+    @cached_property
+    def _bounded(self) -> bool:
+        """Can every multiplier be scaled into the domains of ψ* and Ω*? Not so for a cone such as x ≥ 0, where the
+        slightest rounding on the wrong side makes the dual objective −∞."""
+        problem = self.problem
+        pairs = ((problem.psi, problem.n_split), (problem.omega, problem.n_features))
+        return all(
+            isinstance(reg, Zero)
+            or size == 0
+            or min(_dual_scale(reg, sign * np.ones(size)) for sign in (-1.0, 1.0)) > 0
+            for reg, size in pairs
+        )
+
+    @cached_property
+    def kind(self) -> str:
+        """What the dual point rests on."""
+        problem = self.problem
+        if not self._bounded:
+            return "none"
+        if not isinstance(problem.omega, Zero):
+            return "omega"
+        if problem.n_constraints == 0:
+            return "none"
+        if self._node_rows is not None:
+            return "l1"
+        return "full-rank" if self._normal_solve is not None else "none"
+
+    def corrected(self, multiplier: np.ndarray, residual: np.ndarray) -> np.ndarray:
+        """β changed so that Aᵀβ shrinks by `residual` on the reached features."""
+        if self._node_rows is not None:
+            row, entry = self._node_rows
+            held = row >= 0
+            changed = multiplier.copy()
+            changed[row[held]] -= residual[held] / entry[held]
+            return changed
+        held, part, solve = self._normal_solve
+        for _ in range(2):  # once more, for the rounding of an ill-conditioned AᵀA
+            correction = part @ solve(residual[held])
+            multiplier = multiplier - correction
+            residual = residual.copy()
+            residual[held] -= part.T @ correction
+        return multiplier
+
+    def settled(self, multiplier: np.ndarray, residual: np.ndarray, slack: np.ndarray) -> np.ndarray:
+        """β changed on the rows in `slack` alone, by least squares, towards Aᵀβ less `residual`.
+
+        Where y is zero β lies inside its bounds and may move; where y is not, it sits on the bound and must stay.
+        """
+        part = self.problem.constraint.A[slack]
+        gram = part.T @ part
+        shift = 1e-12 * float(gram.diagonal().max())
+        factor = scipy.sparse.linalg.splu(
+            scipy.sparse.csc_array(gram + shift * scipy.sparse.eye_array(gram.shape[0])),
+            permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True},
+        )  # fmt: skip
+        changed = multiplier.copy()
+        for _ in range(2):
+            correction = part @ factor.solve(residual)
+            changed[slack] -= correction
+            residual = residual - part.T @ correction
+        return changed
+
+    def certify(
+        self,
+        primal: float,
+        slopes: np.ndarray,
+        gradient: np.ndarray,
+        multiplier: np.ndarray,
+        slack: np.ndarray | None = None,
+    ) -> Certificate:
+        """Bounds from θ = `slopes`, its sum `gradient` = (1/n)Xᵀθ, and a multiplier close to optimal.
+
+        `slack` marks the rows where y is zero; with it a second, often far better, dual point is tried.
+        """
+        if self.kind == "none":
+            return Certificate(primal, -np.inf)
+        dual_points = [self._feasible(gradient, multiplier)]
+        if slack is not None and slack.any() and self.problem.constraint.B is None:
+            residual = gradient + self.problem.constraint.A.T @ multiplier
+            dual_points.append(self._feasible(gradient, self.settled(multiplier, residual, slack)))
+        # The dual objective grows with the scale, so one look at the samples is enough.
+        scale, multiplier, residual = max(dual_points, key=lambda dual_point: dual_point[0])
+        problem, push = self.problem, -self.problem.constraint.Bt(multiplier)
+        dual = -mean_conjugate(problem.samples(), scale * slopes)
+        dual -= _conjugate(problem.omega, -scale * residual) if self.kind == "omega" else 0.0
+        dual -= _conjugate(problem.psi, scale * push) if push.size else 0.0
+        dual -= scale * float(multiplier @ problem.constraint.c)
+        return Certificate(primal, dual if np.isfinite(dual) else -np.inf)
+
+    def _feasible(self, gradient: np.ndarray, multiplier: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        """A scale, a multiplier and its residual r for which the dual objective is finite."""
+        problem = self.problem
+        residual = gradient + problem.constraint.A.T @ multiplier
+        if self.kind != "omega":
+            multiplier = self.corrected(multiplier, residual)
+            residual = np.zeros_like(residual)
+        push = -problem.constraint.Bt(multiplier)
+        scale = _dual_scale(problem.psi, push) if push.size else 1.0
+        if self.kind == "omega":
+            scale = min(scale, _dual_scale(problem.omega, -residual))
+        return scale, multiplier, residual
+
+    def orthogonal_slopes(self, slopes: np.ndarray, margins: np.ndarray) -> tuple[np.ndarray, np.ndarray, int] | None:
+        """θ made orthogonal to the free features' columns, its new gradient, and the samples touched.
+
+        Newton's method on the free coefficients alone, in the margins: the loss is smooth in them, and at their
+        optimum θ is orthogonal. What rounding leaves is taken off by a last weighted projection.
+        """
+        problem = self.problem
+        n = problem.n_samples
+        index = np.arange(n)
+        columns = self._free_columns
+        z, theta, bend = margins.copy(), slopes.copy(), np.empty(n)
+        samples = problem.samples()
+        scale = np.abs(columns).T @ np.abs(theta) + np.finfo(float).tiny
+        for _ in range(20):
+            expand(samples, index, z, theta, bend)
+            off = columns.T @ theta
+            if np.all(np.abs(off) <= 1e-15 * scale):
+                break
+            hessian = columns.T @ (bend[:, None] * columns)
+            step = np.linalg.lstsq(hessian, off, rcond=1e-12)[0]
+            shift = columns @ step
+            largest = np.abs(shift).max()
+            z -= shift * min(1.0, 4.0 / largest) if largest > 0 else shift
+        else:
+            return None
+        return theta, sum_rows(problem.rows, index, theta, problem.nnz) / n, 2 * n
+
+    @cached_property
+    def _free_columns(self) -> np.ndarray:
+        problem = self.problem
+        columns = np.empty((problem.n_samples, self.free.size))
+        for k, feature in enumerate(self.free):
+            unit = np.zeros(problem.n_features)
+            unit[feature] = 1.0
+            multiply(problem.rows, unit, columns[:, k])
+        return columns
