@@ -20,7 +20,7 @@ lint: $(STAMP) ## Check style, format and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-reproduce: $(STAMP) ## Compare all methods; figure, table and trace go to results/
+reproduce: $(STAMP) ## Compare the methods; report, figures, tables and trace go to results/
 	$(BIN)/skadmm reproduce --quick
 
 bench: $(STAMP) ## Measure the compiled kernels
