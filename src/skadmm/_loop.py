@@ -112,7 +112,7 @@ class Run:
                     ending = self._record(bar)
                     done = np.floor((self.run_passes + 1e-12) / self.limits.record_every)
                     next_record = (done + 1) * self.limits.record_every
-                if finished:
+                if ending is None and finished:
                     ending = self._own_ending()
                 if ending is None and over_time:
                     ending = Status.TIME_LIMIT, f"the time limit of {self.limits.seconds:g} s was reached"
@@ -135,7 +135,7 @@ class Run:
     def _slice(self, goal: float, pace: float) -> float:
         """Some steps, on the clock; the pace for the next slice."""
         before = self.run_passes
-        left = max(1, int(np.ceil((goal - before) / self.step_passes)))
+        left = max(1, int(np.ceil((goal - before) / self.step_passes - 1e-6)))  # rounding is not a step
         steps = min(left, int(pace))
         order = self.order.take(int(self.engine.point.clock[0]), steps)
         began = time.perf_counter()
