@@ -1,0 +1,82 @@
+"""The command line, ``skadmm``: one file a group of commands.
+
+A command raises; :func:`main` turns what it raised into one line on stderr and an exit code: 0 done, 1 it could not be
+done, 2 it was asked wrongly, 130 interrupted.
+"""
+
+import sys
+from typing import Any
+
+from skadmm._version import __version__
+
+INTERRUPTED = 130
+
+
+def main() -> None:
+    """The entry point."""
+    sys.exit(run())
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run one command line; the exit code."""
+    try:
+        import typer
+    except ImportError:
+        return _complain("the command line needs typer: pip install 'skadmm[cli]'", 1)
+    from skadmm.cli._errors import CommandError
+    from skadmm.data import DataError
+
+    try:
+        code = typer.main.get_command(_app())(args=arguments, prog_name="skadmm", standalone_mode=False)
+        code = code if isinstance(code, int) else 0
+    except typer.Exit as end:
+        code = end.exit_code
+    except (typer.Abort, KeyboardInterrupt):
+        code = INTERRUPTED
+    except CommandError as error:
+        return _complain(str(error), error.code)
+    except (DataError, ImportError, OSError) as error:
+        return _complain(str(error), 1)
+    except (ValueError, TypeError) as error:
+        return _complain(str(error), 2)
+    except Exception as error:
+        # A wrong option or argument; the class has moved between versions of typer, its method has not.
+        if not hasattr(error, "format_message"):
+            raise
+        context = getattr(error, "ctx", None)
+        return _complain(f"{error.format_message()} (see `{context.command_path if context else 'skadmm'} --help`)", 2)
+    # Some versions of typer turn an interrupt into this code by themselves.
+    return _complain("interrupted; what is finished is kept", code) if code == INTERRUPTED else code
+
+
+def _complain(message: str, code: int) -> int:
+    print(f"skadmm: {' '.join(message.split())}", file=sys.stderr)
+    return code
+
+
+def _app() -> Any:
+    import typer
+
+    from skadmm.cli import data, info, reproduce
+
+    app = typer.Typer(
+        name="skadmm",
+        help="Stochastic ADMM for structured-sparse learning.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+
+    @app.callback(invoke_without_command=True)
+    def top(version: bool = typer.Option(False, "--version", help="Show the version and leave.")) -> None:
+        if version:
+            print(__version__)
+            raise typer.Exit
+
+    for group in (reproduce, data, info):
+        group.add_to(app)
+    return app
+
+
+__all__ = ["main", "run"]

@@ -1,0 +1,47 @@
+"""``skadmm data``: what there is, and how to get it."""
+
+from pathlib import Path
+
+import typer
+
+DATA_DIR = typer.Option(None, "--data-dir", help="Where the files are or go; else SKADMM_DATA, ./data, the cache.")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the group of commands."""
+    group = typer.Typer(help="List the data sets; fetch those that have a public address.", rich_markup_mode=None)
+    group.callback(invoke_without_command=True)(listing)
+    group.command()(fetch)
+    app.add_typer(group, name="data")
+
+
+def listing(context: typer.Context, data_dir: Path | None = DATA_DIR) -> None:
+    """List the data sets with size, source and whether they are here."""
+    if context.invoked_subcommand is not None:
+        return
+    from skadmm.data import BUILTIN, CATALOGUE, data_folders, find_file
+
+    folders = data_folders(data_dir)
+    print(f"{'name':<14}{'samples':>9}{'features':>10}  {'here':<6}{'role':<20}source, licence")
+    for name, entry in CATALOGUE.items():
+        here = "yes" if find_file(entry.stems, folders) else "no"
+        role = f"for {entry.stands_for}" if entry.stands_for else "in the paper"
+        size = f"{entry.facts.samples:>9,}{entry.facts.features:>10,}"
+        get = "" if entry.url else "; by hand" if not entry.stands_for else ""
+        print(f"{name:<14}{size}  {here:<6}{role:<20}{entry.source}; {entry.licence}{get}")
+    for name, make in BUILTIN.items():
+        X, _ = make()
+        print(f"{name:<14}{X.shape[0]:>9,}{X.shape[1]:>10,}  {'yes':<6}{'built in':<20}scikit-learn")
+    print(f"\nlooked in {', '.join(map(str, folders))}; `skadmm data fetch NAME` gets one, or says how to")
+
+
+def fetch(
+    name: str = typer.Argument(help="A name that `skadmm data` lists."), data_dir: Path | None = DATA_DIR
+) -> None:
+    """Download a data set and check it; for one behind a form, say what to download and where to put it."""
+    from skadmm.data import BUILTIN, fetch
+
+    if name in BUILTIN:
+        print(f"{name} is built in")
+        return
+    print(fetch(name, data_dir))

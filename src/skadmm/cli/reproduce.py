@@ -1,0 +1,175 @@
+"""``skadmm reproduce``: the paper's figures and tables."""
+
+import math
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from skadmm.cli._errors import CommandError
+
+PER_DATA = "one value, or with exceptions: VALUE,NAME=VALUE,…"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(reproduce)
+
+
+def reproduce(
+    quick: bool = typer.Option(False, "--quick", help="Built-in data, 3 repeats, 20 passes: about a minute."),
+    data: str = typer.Option("", help="Data sets (or svmlight files), comma-separated. [default: the paper's five]"),
+    figure: str = typer.Option("1,2,3", help="The paper's figures to make."),
+    repeats: str = typer.Option("10", help=f"Random halves; {PER_DATA}."),
+    passes: str = typer.Option("30", help=f"Effective passes; {PER_DATA}."),
+    record_every: str = typer.Option("0.5", help=f"Passes between recordings; {PER_DATA}."),
+    methods: str = typer.Option("", help="Methods. [default: the paper's seven, and san-admm]"),
+    jobs: int = typer.Option(2, min=1, help="Processes, of one thread each."),
+    out: Path = typer.Option(Path("results"), help="Where everything goes; a stopped run goes on from there."),  # noqa: B008
+    data_dir: Path | None = typer.Option(None, "--data-dir", help="Where the data files are (or SKADMM_DATA)."),  # noqa: B008
+    matrix: str = typer.Option("stacked", help="A: stacked for [G; I], graph for G; or both."),
+    rho: float = typer.Option(0.01, help="ρ."),
+    strength: str = typer.Option("", help=f"λ; {PER_DATA}. [default: 1e-5, or 1e-4 for the high-dimensional sets]"),
+    mu: float = typer.Option(1e-2, help="μ of (μ/2)‖x‖² in figure 3; the paper does not say."),
+    batch_size: str = typer.Option("", help=f"Samples a step; {PER_DATA}. [default: 1; blocks where d is large]"),
+    scaling: str = typer.Option("", help=f"none, standard, minmax or maxabs; {PER_DATA}. [default: standard "
+                                         "for covertype and quantum's like, else none]"),
+    graph_alpha: str = typer.Option("auto", help="The graphical lasso's penalty, or auto."),
+    graph_degree: float = typer.Option(2.0, help="The average degree that auto aims at."),
+    iterate: str = typer.Option("last", help="Which iterate's objective is shown: last or average."),
+    restored: bool = typer.Option(True, "--restored/--no-restored", help="Also run the SA methods warm-started."),
+    optimum: bool = typer.Option(True, "--optimum/--no-optimum", help="Also solve every problem to high accuracy."),
+    limit: int | None = typer.Option(None, min=20, help="At most this many samples of each set, for a trial."),
+    seed: int = typer.Option(0, min=0, help="Of the splits and the sampling."),
+) -> None:  # fmt: skip
+    """The paper's figures and tables again, with the numbers behind them, in one folder."""
+    from skadmm import experiments
+    from skadmm.experiments import settings as s
+
+    names = _list(data) or ["a9a", "covertype", "quantum", "rcv1", "sido"]
+    if quick and data:
+        raise CommandError("--quick has data of its own: leave out --data, or --quick", 2)
+    chosen = s.Settings(
+        data=tuple(names),
+        figures=tuple(sorted({int(_number(part, "--figure")) for part in _list(figure)})),
+        methods=tuple(_list(methods)),
+        matrices=tuple(_list(matrix)),
+        repeats=_per_data(repeats, "--repeats", _count),
+        passes=_per_data(passes, "--passes", _positive),
+        record_every=_per_data(record_every, "--record-every", _positive),
+        batch_size=_per_data(batch_size, "--batch-size", _count, s.BATCH_SIZE),
+        strength=_per_data(strength, "--strength", _positive, s.STRENGTH),
+        scaling=_per_data(scaling, "--scaling", lambda text, _: text, s.SCALING),
+        rho=rho,
+        mu=mu,
+        graph_alpha="auto" if graph_alpha == "auto" else _positive(graph_alpha, "--graph-alpha"),
+        graph_degree=graph_degree,
+        limit=limit,
+        restored=restored,
+        optimum=optimum,
+        seed=seed,
+    )
+    if quick:
+        chosen = s.quick(chosen)
+    outcome = experiments.reproduce(
+        chosen, out, jobs=jobs, data_dir=data_dir, iterate=iterate, command=_command(),
+        progress=_Lines(), say=lambda text: print(text, file=sys.stderr, flush=True),
+    )  # fmt: skip
+    _tell(outcome)
+    if outcome.failures:
+        first = outcome.failures[0]
+        raise CommandError(
+            f"{len(outcome.failures)} cells failed, first {first.task.label}: {first.error}; "
+            "the same command tries them again"
+        )
+
+
+def _command() -> str:
+    """The command line as typed, without anyone's folders."""
+    return shlex.join(["skadmm", *sys.argv[1:]])
+
+
+def _tell(outcome: Any) -> None:
+    from skadmm.experiments.claims import STATEMENTS
+
+    print(f"\n{'claim':<66}{'data':<15}{'A':<9}{'run':<10}verdict")
+    for verdict in outcome.verdicts:
+        print(
+            f"{STATEMENTS[verdict.claim]:<66}{verdict.data:<15}{verdict.matrix:<9}{verdict.variant:<10}{verdict.text}"
+        )
+    print(
+        f"\n{outcome.seconds:.0f} s. In {outcome.folder}: report.html, figures/, summary.md, summary.csv, trace.parquet"
+    )
+
+
+class _Lines:
+    """A line of progress: rewritten on a terminal, now and then elsewhere."""
+
+    def __init__(self) -> None:
+        self.terminal = sys.stderr.isatty()
+        self.told = 0.0
+
+    def __call__(self, task: Any, clock: Any, left: float) -> None:
+        now = time.monotonic()
+        last = clock.done == clock.total
+        if not self.terminal and now - self.told < 15 and not last:
+            return
+        self.told = now
+        line = f"{clock.done}/{clock.total} cells, {_duration(left)} left; done: {task.label}"
+        print(f"\r\x1b[2K{line}" if self.terminal else line, end="" if self.terminal and not last else "\n",
+              file=sys.stderr, flush=True)  # fmt: skip
+
+
+def _duration(seconds: float) -> str:
+    if math.isnan(seconds):
+        return "?"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60} h {minutes % 60:02d} min" if minutes >= 60 else f"{minutes} min {rest:02d} s"
+
+
+def _list(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _number(text: str, option: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise CommandError(f"{option}: {text!r} is not a number", 2) from None
+
+
+def _positive(text: str, option: str) -> float:
+    value = _number(text, option)
+    if not 0 < value < float("inf"):
+        raise CommandError(f"{option}: {text!r}: it takes a number > 0", 2)
+    return value
+
+
+def _count(text: str, option: str) -> int:
+    value = _number(text, option)
+    if value < 1 or value != int(value):
+        raise CommandError(f"{option}: {text!r}: it takes an integer ≥ 1", 2)
+    return int(value)
+
+
+def _per_data(text: str, option: str, convert: Any, base: Any = None) -> Any:
+    """ "30,covertype=20" as a value for every data set, over `base` where that has exceptions."""
+    from skadmm.experiments import PerData
+
+    default, exceptions = None, {}
+    for part in _list(text):
+        name, equals, value = part.rpartition("=")
+        if equals:
+            exceptions[name] = convert(value, option)
+        elif default is None:
+            default = convert(part, option)
+        else:
+            raise CommandError(f"{option}: two values without a data set's name in {text!r}", 2)
+    if base is not None and default is None:
+        return PerData(base.default, {**base.exceptions, **exceptions})
+    if default is None:
+        raise CommandError(f"{option}: {text!r} has no value for the other data sets", 2)
+    return PerData(default, exceptions)
