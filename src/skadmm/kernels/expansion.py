@@ -112,7 +112,7 @@ def _csr_outer(rows, index, scale, out):
 def _dense_outer(rows, index, scale, out):
     # Four rows at a time: one load and store of `out` for four products.
     d = out.shape[0]
-    buffer = np.empty((4, d))
+    buffer = np.zeros((4, d))  # not empty: a row beyond the last counts 0 times, and 0 · NaN is NaN
     weight = np.empty(4)
     for start in range(0, index.size, 4):
         for k in range(4):
