@@ -30,13 +30,14 @@ class Promise(NamedTuple):
     passes: float
     last: float | None
     """Of the last iterate."""
-    average: float
+    average: float | None
     """Of the averages over all steps."""
 
 
 # Deterministic and stochastic average methods need no shrinking step, and on problems like these their last iterate
-# converges linearly or faster: the limit is Clarabel's own accuracy, 1e-8. Their averages remember every early iterate, so they
-# fall as 1/T. The theory's L is the roughest sample's, ten times too careful here (multiple = 10).
+# converges linearly or faster: the limit is Clarabel's own accuracy, 1e-8. Their averages remember every early iterate,
+# so they fall as 1/T (SAN-ADMM is not made to be averaged). The theory's L is the roughest sample's, ten times too
+# careful here (multiple = 10).
 # The methods that see one sample at a time have a noise that only the shrinking step and the averages fight, at a rate
 # of 1/√T: after T = 40,000 steps, some thousandths. Their last iterate still carries the noise of its step, so nothing
 # is promised of it. RDA-ADMM pulls every iterate towards zero on top of that.
@@ -44,7 +45,7 @@ PROMISES = {
     "batch-admm": Promise(1, 600, last=1e-7, average=2e-3),
     "batch-iu-admm": Promise(1, 600, last=1e-7, average=2e-3),
     "exact-admm": Promise(1, 20_000, last=1e-7, average=1e-3),
-    "san-admm": Promise(1, 50, last=1e-7, average=1e-2),
+    "san-admm": Promise(1, 50, last=1e-7, average=None),
     "sa-admm": Promise(10, 200, last=1e-6, average=1e-2),
     "sa-iu-admm": Promise(10, 200, last=1e-6, average=1e-2),
     "stoc-admm": Promise(10, 500, last=None, average=1e-2),
@@ -140,8 +141,9 @@ def test_the_optimum_is_reached(method, structure, omega):
     promise = PROMISES[method]
     step = promise.multiple * ALGORITHMS[method].theory_step(problem, RHO)
     run = solve(problem, method, rho=RHO, step=step, passes=promise.passes, record_every=0)
-    average = (problem.objective(run.x_average) - best) / best
-    assert -1e-7 <= average <= promise.average, f"the averages are off by {average:.1e}"
+    if promise.average is not None:
+        average = (problem.objective(run.x_average) - best) / best
+        assert -1e-7 <= average <= promise.average, f"the averages are off by {average:.1e}"
     if promise.last is not None:
         last = (run.objective - best) / best
         assert abs(last) <= promise.last, f"the last iterate is off by {last:.1e}"
