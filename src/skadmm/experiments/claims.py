@@ -187,17 +187,23 @@ def _why(trace: pd.DataFrame, data: str, matrix: str, means: _Means, others: tup
     return "; ".join(reasons)
 
 
-def claim_rows(verdicts: list[Verdict]) -> list[dict[str, str]]:
-    """The verdicts for a table."""
-    return [
-        {
-            "claim": STATEMENTS[verdict.claim],
-            "data": verdict.data,
-            "A": matrix_name(verdict.matrix),
-            "run": verdict.variant,
-            "verdict": verdict.text,
-            "mean relative suboptimality": verdict.numbers,
-            "why": verdict.why,
-        }
-        for verdict in verdicts
-    ]
+def claim_grid(verdicts: list[Verdict]) -> list[dict[str, str]]:
+    """The verdicts for a table: a row a claim and run, a column a data set."""
+    rows: dict[tuple[str, str, str], dict[str, str]] = {}
+    for verdict in verdicts:
+        key = (verdict.matrix, verdict.variant, verdict.claim)
+        head = {"claim": STATEMENTS[verdict.claim], "A": matrix_name(verdict.matrix), "run": verdict.variant}
+        rows.setdefault(key, head)[verdict.data] = verdict.text
+    return list(rows.values())
+
+
+def reasons(verdicts: list[Verdict]) -> list[str]:
+    """Why claims fail, and the margins, one line each."""
+    lines = []
+    for verdict in verdicts:
+        where = f"{verdict.data}, A = {matrix_name(verdict.matrix)}"
+        if verdict.claim == "fastest" and verdict.why:
+            lines.append(f"{where}: {verdict.why}.")
+        if verdict.claim == "margin":
+            lines.append(f"{where}, {verdict.variant}: mean ratio to SA-IU-ADMM {verdict.numbers}.")
+    return lines

@@ -29,6 +29,8 @@ class Collected(NamedTuple):
     """One row a training half."""
     digests: tuple[str, ...]
     """The states of the sources that the cells were run with; one, unless the code changed between them."""
+    refusals: dict[tuple[str, str], str]
+    """What a method beyond the paper said where it does not take a data set's problem."""
 
 
 def collect(settings: Settings, store: Store, sources: dict[str, Source]) -> Collected:
@@ -36,6 +38,7 @@ def collect(settings: Settings, store: Store, sources: dict[str, Source]) -> Col
     import pandas as pd
 
     parts, optima, digests = [], {}, set()
+    refusals: dict[tuple[str, str], str] = {}
     for cell in cells(settings):
         sha256 = sources[cell.data].sha256
         place = store.optimum_path(problem_settings(settings, cell, sha256))
@@ -47,6 +50,9 @@ def collect(settings: Settings, store: Store, sources: dict[str, Source]) -> Col
             continue
         frame, meta = load_run(path)
         digests.add(meta["sources"])
+        if "refused" in meta:
+            refusals[cell.data, cell.method] = meta["refused"]
+            continue
         for position, name in enumerate(RUN):
             frame.insert(position, name, getattr(cell, name))
         parts.append(frame)
@@ -55,7 +61,7 @@ def collect(settings: Settings, store: Store, sources: dict[str, Source]) -> Col
     trace = pd.concat(parts, ignore_index=True)
     known = pd.DataFrame([dict(zip([*KEYS, "repeat"], key, strict=True)) | found for key, found in optima.items()])
     trace = _measured(trace, known, settings)
-    return Collected(trace, known, _graphs(settings, store, sources), tuple(sorted(digests)))
+    return Collected(trace, known, _graphs(settings, store, sources), tuple(sorted(digests)), refusals)
 
 
 def _measured(trace: pd.DataFrame, optima: pd.DataFrame, settings: Settings) -> pd.DataFrame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,8 @@ def one_thread() -> None:
 
 def run_cell(settings: Settings, store: Store, source: Source, cell: Cell) -> None:
     """Run one cell and save it."""
+    import pandas as pd
+
     problem = problem_of(settings, store, source, cell.repeat, cell.matrix, cell.problem)
     half = halves_of(settings, store, source, cell.repeat)
     known = cell_settings(settings, cell, source.sha256)
@@ -61,15 +64,24 @@ def run_cell(settings: Settings, store: Store, source: Source, cell: Cell) -> No
         "test": (half.X_test, half.target_test),
     }
     passes = settings.passes[cell.data]
+    meta: dict[str, Any] = {"settings": known, "sources": source_digest()}
+    began = time.process_time()
     with by_steps_not_by_clock():
         if cell.variant == "restored":
             frame = _restored(problem, cell.method, passes, options, recorded)
+        elif cell.method in BEYOND:  # blocks and ρ of the paper mean nothing to methods beyond it
+            try:
+                result = run.solve(
+                    problem, cell.method, passes=passes, random_state=options["random_state"], **recorded
+                )
+                frame = _recordings(result, problem.n_samples)
+            except ValueError as refusal:  # it does not take this problem: that is an outcome, not a failure
+                frame, meta["refused"] = pd.DataFrame(), str(refusal)
         else:
-            if cell.method in BEYOND:  # blocks and ρ of the paper mean nothing to methods beyond it
-                options = {"random_state": options["random_state"]}
             result = run.solve(problem, cell.method, passes=passes, **options, **recorded)
             frame = _recordings(result, problem.n_samples)
-    save_run(store.cell_path(cell, known), frame, {"settings": known, "sources": source_digest()})
+    meta["processor_seconds"] = time.process_time() - began
+    save_run(store.cell_path(cell, known), frame, meta)
 
 
 def run_graph(settings: Settings, store: Store, source: Source, repeat: int) -> None:

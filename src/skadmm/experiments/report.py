@@ -134,8 +134,14 @@ def _figures(drawn: Sequence[FigureSpec]) -> list[dict[str, Any]]:
 
 def _lead(settings: Settings, collected: Collected) -> str:
     runs = collected.trace.groupby([*KEYS, "method", "variant", "repeat"]).ngroups
-    repeats = ", ".join(f"{name} ({settings.repeats[name]} repeats)" for name in settings.data)
-    return f"{runs:,} runs, {len(collected.trace):,} recorded points: {_escape(repeats)}."
+    repeats = ", ".join(
+        f"{name} ({settings.repeats[name]} {'repeats' if settings.repeats[name] > 1 else 'repeat'})"
+        for name in settings.data
+    )
+    text = f"{runs:,} runs, {len(collected.trace):,} recorded points: {repeats}."
+    for (data, method), why in collected.refusals.items():
+        text += f" {method} does not take {data}: {why}."
+    return _escape(text)
 
 
 def _claims(settings: Settings, verdicts: list[Verdict]) -> str:

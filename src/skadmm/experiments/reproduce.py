@@ -132,7 +132,12 @@ def _markdown(
     parts = [
         "# The paper's experiments again",
         f"Made by `{command}`." if command else "",
-        "## The paper's claims", tables.markdown(claims.claim_rows(verdicts)),
+        "## The paper's claims",
+        "On the mean relative suboptimality over repeats at the numbers of passes that the summary has. A claim holds "
+        "in part where it is true at some of them, in the share given; values within 5 % count as equal. The run "
+        "“restored” starts the SA methods by one pass of opg-admm and scales their step up with n.",
+        tables.markdown(claims.claim_grid(verdicts)),
+        "\n".join(f"- {line}" for line in claims.reasons(verdicts)),
         "## Summary",
         "Relative suboptimality (f − f*)/f*, mean ± standard deviation over repeats, at fixed numbers of passes; mean "
         "rank among the paper's methods over repeats and checkpoints; median passes and seconds after which it stays "
