@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from skadmm.algorithms.san import LARGEST, refusal
+from skadmm.algorithms.newton import refusal
 from skadmm.problem import Problem
 
 
@@ -19,9 +19,7 @@ def choose(problem: Problem) -> Choice:
     n, d = problem.n_samples, problem.n_features
     why_not = refusal(problem)
     if why_not is None:
-        return Choice(
-            "san-admm", 1, f"auto chose san-admm: {d} features allow second-order steps (at most {LARGEST}), n = {n}"
-        )
+        return Choice("san-admm", 1, f"auto chose san-admm: second-order steps suit {n} samples of {d} features")
     per_row = max(1.0, problem.nnz / n)
     balanced = (d + problem.constraint.A.nnz) / per_row
     batch_size = int(min(max(1.0, balanced), max(1, n // 32)))

@@ -80,7 +80,7 @@ class Certifier:
         return np.flatnonzero(~reached)
 
     @cached_property
-    def _node_rows(self) -> tuple[np.ndarray, np.ndarray] | None:
+    def node_rows(self) -> tuple[np.ndarray, np.ndarray] | None:
         """For every reached feature a row of A that holds it alone, and the entry there; None if one has none."""
         A = self.problem.constraint.A
         counts = np.diff(A.indptr)
@@ -135,14 +135,14 @@ class Certifier:
             return "omega"
         if problem.n_constraints == 0:
             return "none"
-        if self._node_rows is not None:
+        if self.node_rows is not None:
             return "l1"
         return "full-rank" if self._normal_solve is not None else "none"
 
     def corrected(self, multiplier: np.ndarray, residual: np.ndarray) -> np.ndarray:
         """β changed so that Aᵀβ shrinks by `residual` on the reached features."""
-        if self._node_rows is not None:
-            row, entry = self._node_rows
+        if self.node_rows is not None:
+            row, entry = self.node_rows
             held = row >= 0
             changed = multiplier.copy()
             changed[row[held]] -= residual[held] / entry[held]

@@ -7,6 +7,7 @@ ADMM's y has exact zeros, its x only nearly so. Rows of A with one or two entrie
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from skadmm._compile import kernel
 from skadmm.problem import Problem
@@ -54,6 +55,12 @@ def _tie(first, second, first_value, second_value, parent, factor, size, zero):
             zero[ri] = zero[ri] or zero[rj]
 
 
+@kernel
+def _find_all(parent, factor, roots, factors):
+    for j in range(parent.size):
+        roots[j], factors[j] = _find(parent, factor, j)
+
+
 def clusters(A: Any, tied: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Which features the rows in `tied` (a mask) join: a label for each, −1 for zero, and its factor in its cluster."""
     d = A.shape[1]
@@ -67,10 +74,8 @@ def clusters(A: Any, tied: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         A.indices[first].astype(np.int64), A.indices[last].astype(np.int64), A.data[first], A.data[last],
         parent, factor, size, zero,
     )  # fmt: skip
-    roots = np.empty(d, np.int64)
-    factors = np.empty(d)
-    for j in range(d):
-        roots[j], factors[j] = _find(parent, factor, j)
+    roots, factors = np.empty(d, np.int64), np.empty(d)
+    _find_all(parent, factor, roots, factors)
     labels = np.full(d, -1)
     free = ~zero[roots]
     _, labels[free] = np.unique(roots[free], return_inverse=True)
@@ -87,15 +92,15 @@ def polished(problem: Problem, x: np.ndarray, y: np.ndarray, H: np.ndarray, q: n
     k = int(labels.max()) + 1
     if k == problem.n_features:
         return None
-    basis = np.zeros((problem.n_features, k))
-    basis[free, labels[free]] = factors[free]
     if k == 0:
         return np.zeros(problem.n_features)
+    held = np.flatnonzero(free)
+    basis = scipy.sparse.csr_array((factors[held], (held, labels[held])), shape=(problem.n_features, k))
     slope = np.empty(y.size)
     _subgradient(problem.psi, y, slope)
-    reduced = basis.T @ H @ basis
+    reduced = basis.T @ (basis.T @ H).T
     right = basis.T @ (q - constraint.A.T @ slope)
-    start = (basis.T @ x) / np.sum(basis**2, axis=0)
+    start = (basis.T @ x) / np.bincount(labels[held], factors[held] ** 2, minlength=k)
     shift = 1e-12 * np.trace(reduced) / k
     try:
         u = np.linalg.solve(reduced + shift * np.eye(k), right + shift * start)

@@ -256,7 +256,8 @@ class Problem:
     def kkt(self, x: np.ndarray, y: np.ndarray, multiplier: np.ndarray, gradient: np.ndarray | None = None) -> KKT:
         """How far (x, y, β) is from optimal, β = ρ·dual the unscaled multiplier.
 
-        Relative means: stationarity against the larger of ‖∇f(x)‖ and ‖Aᵀβ‖ (but not below 1e-8 ‖∇f(0)‖),
+        Relative means: stationarity against the larger of ‖∇f(x)‖ and ‖Aᵀβ‖ (but not below 1e-8 ‖∇f(0)‖, or ‖∇f(0)‖
+        itself where there is no constraint),
         feasibility against the largest of ‖Ax‖, ‖By‖ and ‖c‖, the split against ‖Bᵀβ‖.
         """
         gradient = self.gradient(x) if gradient is None else gradient
@@ -266,7 +267,7 @@ class Problem:
         push = self.constraint.Bt(multiplier)
         stray = y - self.prox_psi(y - push) if y.size else y
         stationarity, feasibility, split = (float(np.linalg.norm(v)) for v in (move, residual, stray))
-        floor = 1e-8 * self.gradient_scale
+        floor = (1e-8 if self.n_constraints else 1.0) * self.gradient_scale
 
         def against(part: float, *vectors: np.ndarray, least: float = 0.0) -> float:
             return part / max(least, *(float(np.linalg.norm(v)) for v in vectors)) if part > 0 else 0.0

@@ -13,6 +13,7 @@ import scipy.linalg
 from skadmm._compile import kernel
 from skadmm.algorithms import _split
 from skadmm.algorithms._split import Point, couple, split_step
+from skadmm.kernels.expansion import mirror
 from skadmm.problem import Problem
 
 RELAXATION = 1.6
@@ -108,10 +109,10 @@ class ModelSolver:
         while True:
             factor, failed = scipy.linalg.lapack.dpotrf(matrix, lower=1)
             if not failed:
-                inverse, failed = scipy.linalg.lapack.dpotri(factor, lower=1)
+                inverse, failed = scipy.linalg.lapack.dpotri(factor, lower=1, overwrite_c=1)
             if not failed:
-                lower = np.tril(inverse)
-                return lower + np.tril(lower, -1).T
+                mirror(inverse)
+                return inverse
             diagonal += extra
             extra *= 100.0
 

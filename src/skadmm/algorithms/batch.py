@@ -9,7 +9,7 @@ from skadmm.algorithms import _xupdate
 from skadmm.algorithms._base import Algorithm, FirstOrderEngine, Setup, fill, inverse, move, no_tables, register, sense
 from skadmm.algorithms._split import Point
 from skadmm.algorithms._xupdate import solve
-from skadmm.kernels.samples import mean_loss_and_gradient
+from skadmm.kernels.samples import mean_gradient
 from skadmm.regularizers._base import prox, subgradient
 
 
@@ -39,7 +39,7 @@ class FullGradientUzawa(NamedTuple):
 
 
 def _sense(rule, samples, point, k):
-    mean_loss_and_gradient(samples, point.x, rule.grad)
+    mean_gradient(samples, point.x, rule.grad)
     return rule.n_samples
 
 

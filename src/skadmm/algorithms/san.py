@@ -23,7 +23,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from skadmm.algorithms._base import Algorithm, Setup, inverse, register
+from skadmm.algorithms._base import Setup
 from skadmm.algorithms._model import ModelSolver
 from skadmm.algorithms._split import Point
 from skadmm.certificate import Certificate, Certifier
@@ -40,10 +40,7 @@ from skadmm.kernels.expansion import (
 )
 from skadmm.kernels.threads import fitting_threads
 from skadmm.polish import polished
-from skadmm.problem import Problem
 
-LARGEST = 5000
-"""The most features for which a dense d × d matrix is formed and inverted."""
 FIRST_STAGE = 32
 """The first stage holds one in so many samples …"""
 ROWS_PER_FEATURE = 8
@@ -105,6 +102,7 @@ class SanEngine:
         """How far each margin went between its last two looks."""
         self.H, self.q, self.squares = np.zeros((d, d)), np.zeros(d), np.zeros(d)
         self.tau = FULL_DAMPING
+        self.full_sweeps, self.looks_at_hard_rows = FULL_SWEEPS, True
 
     # -- what the loop sees ----------------------------------------------------------------------------------
 
@@ -202,10 +200,10 @@ class SanEngine:
             self.certificate = Certificate(self.objective, self.lower_bound)
             return
         self.tau = max(self.tau / 3.0, LEAST_DAMPING) if length == 1.0 else max(8.0 * self.tau, RAISED_DAMPING)
-        limit = min(FULL_SWEEPS * self.full_looks, MOST_SWEEPS)
+        limit = min(self.full_sweeps * self.full_looks, MOST_SWEEPS)
         tolerance = max(FULL_TOLERANCE * 0.1**self.full_looks, LEAST_TOLERANCE)
         self._minimise(self.tau, limit, tolerance)
-        if length > 0.1:
+        if length > 0.1 and self.looks_at_hard_rows:
             self._look_at_hard_rows(limit, tolerance)
         self._polish()
 
@@ -401,39 +399,3 @@ def shorten(merit: Callable[[float], float], start: float, expected: float = 0.0
             return length
         length *= 0.5
     return 0.0
-
-
-def refusal(problem: Problem) -> str | None:
-    """Why san-admm cannot take a problem; None when it can."""
-    if problem.n_features > LARGEST:
-        return f"{problem.n_features} features are more than second-order steps can hold ({LARGEST})"
-    if problem.y_of_x(np.zeros(problem.n_features)) is None:
-        return "B is not invertible"
-    if not problem.psi.subdifferentiable:
-        return f"psi={type(problem.psi).__name__} is a constraint (give it as omega)"
-    return None
-
-
-def _start(setup: Setup, point: Point) -> SanEngine:
-    reason = refusal(setup.problem) if setup.omega_mode != "fold" else None
-    if reason is not None:
-        raise ValueError(f"method='san-admm': {reason}")
-    return SanEngine(setup, point)
-
-
-register(
-    Algorithm(
-        name="san-admm",
-        summary="Stochastic average Newton ADMM: second-order surrogates, certified answers",
-        reference="This package; contains Zhong and Kwok (2013) with hᵢaᵢaᵢᵀ → L·I",
-        gradient="average",
-        linearised=False,
-        constant_step=True,
-        omega=("system", "fold"),
-        start=_start,
-        theory_step=lambda problem, rho: inverse(problem.L),
-        full=True,
-        stepless=True,
-        certifies=True,
-    )
-)

@@ -5,6 +5,7 @@ numbers, so a stage, a set of hard rows and the whole data are the same thing. S
 number of parts, run on as many threads as there are and added in order: the result does not depend on the threads.
 """
 
+import functools
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -141,6 +142,14 @@ def add_outer(rows, index, scale, out):
     _add_outer(rows, index, scale, out)
 
 
+@kernel
+def mirror(matrix):
+    """The lower triangle, copied into the upper one."""
+    for i in range(matrix.shape[0]):
+        for j in range(i):
+            matrix[j, i] = matrix[i, j]
+
+
 @cache
 def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=min(PARTS, os.cpu_count() or 1), thread_name_prefix="skadmm")
@@ -161,7 +170,7 @@ def sum_rows(rows: Any, index: np.ndarray, scale: np.ndarray, entries: float) ->
         add_rows(rows, some, scale, out)
         return out
 
-    return sum(in_parts(part, index, entries))
+    return functools.reduce(np.add, in_parts(part, index, entries))
 
 
 def sum_outer(rows: Any, index: np.ndarray, scale: np.ndarray, entries: float) -> np.ndarray:
@@ -172,5 +181,6 @@ def sum_outer(rows: Any, index: np.ndarray, scale: np.ndarray, entries: float) -
         add_outer(rows, some, scale, out)
         return out
 
-    lower: np.ndarray = sum(in_parts(part, index, entries))
-    return lower + np.tril(lower, -1).T
+    total = functools.reduce(np.add, in_parts(part, index, entries))
+    mirror(total)
+    return total

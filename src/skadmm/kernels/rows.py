@@ -40,6 +40,8 @@ class PairRows(NamedTuple):
     first_value: Any
     second_value: Any
     width: int
+    pairs: int
+    """From this row on every row has one entry at most: the second one need not be read."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -118,12 +120,14 @@ def _pair_n_rows(rows):
 
 
 def _pair_dot(rows, i, x):
-    return rows.first_value[i] * x[rows.first[i]] + rows.second_value[i] * x[rows.second[i]]
+    one = rows.first_value[i] * x[rows.first[i]]
+    return one + rows.second_value[i] * x[rows.second[i]] if i < rows.pairs else one
 
 
 def _pair_add(rows, i, scale, out):
     out[rows.first[i]] += scale * rows.first_value[i]
-    out[rows.second[i]] += scale * rows.second_value[i]
+    if i < rows.pairs:
+        out[rows.second[i]] += scale * rows.second_value[i]
 
 
 def _pair_norm(rows, i):
@@ -181,4 +185,5 @@ def _pairs(matrix: Any, counts: np.ndarray) -> PairRows:
     second[:] = first
     second[two] = matrix.indices[matrix.indptr[:-1][two] + 1]
     second_value[two] = matrix.data[matrix.indptr[:-1][two] + 1]
-    return PairRows(first, second, first_value, second_value, matrix.shape[1])
+    pairs = int(np.flatnonzero(two)[-1]) + 1 if two.any() else 0
+    return PairRows(first, second, first_value, second_value, matrix.shape[1], pairs)

@@ -84,6 +84,15 @@ def mean_loss_and_gradient(samples, x, out):
 
 
 @kernel
+def mean_gradient(samples, x, out):
+    """out ← the gradient of (1/n) Σ ℓ_i at x."""
+    n = n_rows(samples.rows)
+    out[:] = 0.0
+    for i in range(n):
+        row_add(samples.rows, i, slope(samples, i, x) / n, out)
+
+
+@kernel
 def mean_curvature_product(samples, x, v, out):
     """out ← (1/n) Σ ℓ''_i(x) a_i (a_i·v)."""
     n = n_rows(samples.rows)

@@ -1,0 +1,55 @@
+"""san-admm as a method: which engine a problem gets."""
+
+import numpy as np
+
+from skadmm.algorithms import _working_set
+from skadmm.algorithms._base import Algorithm, Engine, Setup, inverse, register
+from skadmm.algorithms._split import Point
+from skadmm.algorithms.san import SanEngine
+from skadmm.problem import Problem
+
+LARGEST = 5000
+"""The most features for which a dense d × d matrix is formed and inverted at once."""
+MANY = 800
+"""From this many features on a working set is quicker, where it applies."""
+
+
+def refusal(problem: Problem) -> str | None:
+    """Why san-admm cannot take a problem; None when it can."""
+    if problem.n_features > LARGEST and not _working_set.applies(problem):
+        return (
+            f"{problem.n_features} features are more than second-order steps can hold ({LARGEST}), "
+            "and not every one carries an ℓ1 term of its own"
+        )
+    if problem.y_of_x(np.zeros(problem.n_features)) is None:
+        return "B is not invertible"
+    if not problem.psi.subdifferentiable:
+        return f"psi={type(problem.psi).__name__} is a constraint (give it as omega)"
+    return None
+
+
+def _start(setup: Setup, point: Point) -> Engine:
+    reason = refusal(setup.problem) if setup.omega_mode != "fold" else None
+    if reason is not None:
+        raise ValueError(f"method='san-admm': {reason}")
+    if setup.problem.n_features >= MANY and _working_set.applies(setup.problem):
+        return _working_set.WorkingSetEngine(setup, point)
+    return SanEngine(setup, point)
+
+
+register(
+    Algorithm(
+        name="san-admm",
+        summary="Stochastic average Newton ADMM: second-order surrogates, certified answers",
+        reference="This package; contains Zhong and Kwok (2013) with hᵢaᵢaᵢᵀ → L·I",
+        gradient="average",
+        linearised=False,
+        constant_step=True,
+        omega=("system", "fold"),
+        start=_start,
+        theory_step=lambda problem, rho: inverse(problem.L),
+        full=True,
+        stepless=True,
+        certifies=True,
+    )
+)
