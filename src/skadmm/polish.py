@@ -101,10 +101,13 @@ def polished(problem: Problem, x: np.ndarray, y: np.ndarray, H: np.ndarray, q: n
     reduced = basis.T @ (basis.T @ H).T
     right = basis.T @ (q - constraint.A.T @ slope)
     start = (basis.T @ x) / np.bincount(labels[held], factors[held] ** 2, minlength=k)
-    shift = 1e-12 * np.trace(reduced) / k
+    # A little damping towards where x is: a direction the data do not see must not run away.
+    shift = 1e-12 * float(np.einsum("ii->i", H).max())
     try:
-        u = np.linalg.solve(reduced + shift * np.eye(k), right + shift * start)
+        u = np.linalg.solve(reduced + shift * np.eye(k), right + shift * start) if shift > 0 else start
     except np.linalg.LinAlgError:
+        u = start
+    if not np.all(np.abs(u) <= 1e6 * (1.0 + np.abs(start).max())):
         u = start
     candidate = np.zeros(problem.n_features)
     candidate[free] = factors[free] * u[labels[free]]

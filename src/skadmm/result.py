@@ -28,6 +28,8 @@ class Status(Enum):
     TIME_LIMIT = "time limit"
     STALLED = "stalled"
     """No step improves the objective any more, short of the tolerance."""
+    NO_MINIMISER = "no minimiser"
+    """The objective falls for ever along a direction no penalty sees; the message names the features."""
     STOPPED = "stopped by callback"
     INTERRUPTED = "interrupted"
     DIVERGED = "diverged"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skadmm import _checks, auto, stepsize
+from skadmm import _checks, auto, recession, stepsize
 from skadmm._loop import Limits, Run
 from skadmm._progress import Progress
 from skadmm.algorithms import ALGORITHMS, _split
@@ -134,11 +134,14 @@ def solve(
     if warm_start is not None:
         engine.restore(warm_start.tables)
 
+    endless = recession.find(problem)
     settings = {"rho": rho, "step": step, "batch_size": batch_size, "omega_mode": mode, "seed": seed}
     run = Run(algorithm, engine, problem, working, order, limits, test_problem, callbacks, tuning)
     with Progress(method, passes, shown=progress, verbose=verbose) as bar:
         status, message = run.loop(bar)
         run.finish(status)
+    if endless is not None and status is not Status.DIVERGED:
+        status, message = Status.NO_MINIMISER, f"{endless}; x is where the run stood when {message}"
     result = run.result(status, f"{message} ({choice.reason})" if choice else message, settings)
     if run.failure is not None:
         raise CallbackError(f"a callback raised {run.failure!r}; the run so far is in .result", result) from run.failure

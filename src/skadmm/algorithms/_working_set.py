@@ -2,8 +2,8 @@
 
 When every feature carries an ℓ1 term, most are zero at the solution. The problem is solved on a working set of
 features, the others held at zero; one product Xᵀθ then shows which of the others want to leave zero, and the worst of
-them join. A feature that is far from leaving zero may go, but only once, or the sets could cycle. The multipliers of rows that
-reach outside the set take part in the test there, so what the run ends with is a certificate for the whole problem.
+them join. A feature that is far from leaving zero may go, but only once, or the sets could cycle. The multipliers of
+rows that reach outside the set take part in the test there, so the run ends with a certificate for the whole problem.
 """
 
 from typing import Any

@@ -1,8 +1,9 @@
 """What a loss is: four scalar functions of a margin z = a·x and a target b, and two facts about them.
 
-A loss is a ``NamedTuple`` of its parameters with the facts ``name`` and ``labels`` (True when the target is a class,
-coded −1/+1), a property ``curvature_bound`` (an upper bound of ℓ'') and, where it has parameters, a method
-``prepared`` that checks them. Its file calls :func:`define`; one line in ``losses/__init__.py`` makes it known by name.
+A loss is a ``NamedTuple`` of its parameters with the facts ``name``, ``labels`` (True when the target is a class, coded
+−1/+1) and, where its infimum may lie at infinity, ``attained=False``; a property ``curvature_bound`` (an upper bound of
+ℓ'') and, where it has parameters, a method ``prepared`` that checks them. Its file calls :func:`define`; one line in
+``losses/__init__.py`` makes it known by name.
 """
 
 from collections.abc import Callable
@@ -16,6 +17,7 @@ class Loss(Protocol):
 
     name: ClassVar[str]
     labels: ClassVar[bool]
+    attained: ClassVar[bool]
 
     @property
     def curvature_bound(self) -> float:

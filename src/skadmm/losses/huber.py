@@ -8,7 +8,7 @@ from skadmm._compile import facts
 from skadmm.losses._base import define
 
 
-@facts(name="huber", labels=False)
+@facts(name="huber", labels=False, attained=True)
 class Huber(NamedTuple):
     """ℓ(z, b) = ½r² for |r| ≤ δ and δ|r| − ½δ² beyond, with r = z − b.
 

@@ -7,7 +7,7 @@ from skadmm._compile import facts
 from skadmm.losses._base import define
 
 
-@facts(name="logistic", labels=True)
+@facts(name="logistic", labels=True, attained=False)
 class Logistic(NamedTuple):
     """ℓ(z, b) = log(1 + exp(−bz)), b ∈ {−1, +1}."""
 

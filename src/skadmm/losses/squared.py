@@ -6,7 +6,7 @@ from skadmm._compile import facts
 from skadmm.losses._base import define
 
 
-@facts(name="squared", labels=False)
+@facts(name="squared", labels=False, attained=True)
 class Squared(NamedTuple):
     """ℓ(z, b) = ½ (z − b)²."""
 

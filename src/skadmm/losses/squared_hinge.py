@@ -7,7 +7,7 @@ from skadmm._compile import facts
 from skadmm.losses._base import define
 
 
-@facts(name="squared-hinge", labels=True)
+@facts(name="squared-hinge", labels=True, attained=True)
 class SquaredHinge(NamedTuple):
     """ℓ(z, b) = ½ max(0, 1 − bz)², b ∈ {−1, +1}."""
 

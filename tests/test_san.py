@@ -1,0 +1,306 @@
+"""SAN-ADMM: what it reduces to, what it promises, and that it never runs away."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from skadmm import Problem, Status, recession, solve
+from skadmm.algorithms import ALGORITHMS, _split
+from skadmm.algorithms._base import Setup
+from skadmm.algorithms.san import SanEngine, hard_rows, shorten, stages
+from skadmm.operators import chain, incidence, stack
+from skadmm.regularizers import L1, Box, ElasticNet, GroupL2, NonNegative, SquaredL2
+
+LOSSES = ["logistic", "squared", "huber", "squared-hinge"]
+
+
+def data(loss, n=120, d=8, seed=0, scale=1.0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) * scale
+    margin = X @ np.repeat([1.0, -0.5], d // 2) + 0.5 * rng.standard_normal(n)
+    return X, np.sign(margin) if loss in ("logistic", "squared-hinge") else margin
+
+
+def fused(loss="logistic", strength=0.02, ridge=None, **kwargs):
+    X, target = data(loss, **kwargs)
+    d = X.shape[1]
+    omega = None if ridge is None else SquaredL2(ridge)
+    return Problem(X, target, loss=loss, omega=omega, psi=L1(strength), A=stack(chain(d), "identity"))
+
+
+def engine_of(problem, **options):
+    options = {"rho_given": True, "warm": True} | options
+    setup = Setup(problem, 0.1, 1.0, 1, "none", **options)
+    return SanEngine(setup, _split.start(problem, np.zeros(problem.n_features), None, None))
+
+
+# -- what it reduces to ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_without_psi_a_step_is_newtons(loss):
+    X, target = data(loss)
+    problem = Problem(X, target, loss=loss)
+    engine = engine_of(problem)
+    engine.looks_at_hard_rows = False
+    x = np.zeros(8)
+    for _ in range(3):
+        engine.advance(np.zeros(1, int))
+        x_before = engine.anchor
+        z = X @ x_before
+        np.testing.assert_allclose(engine.z, z, atol=1e-12)
+        gradient = problem.gradient(x_before)
+        hessian = X.T @ (engine.held[:, None] * X) / len(X)
+        damping = np.diag(engine.tau * problem.loss.curvature_bound * np.mean(X**2, axis=0))
+        x = x_before - np.linalg.solve(hessian + damping, gradient)
+        np.testing.assert_allclose(engine.point.x, x, atol=1e-9)
+
+
+def test_with_an_isotropic_surrogate_it_is_sa_admm():
+    problem = fused(n=30)
+    L, rho, n, d = 4.0, 0.1, 30, 8
+    sa = ALGORITHMS["sa-admm"].start(
+        Setup(problem, rho, 1 / L, 5, "none"), _split.start(problem, np.zeros(d), None, None)
+    )
+    engine = engine_of(problem)
+    engine.solver._split = engine.solver._split._replace(relaxation=1.0)
+    points, gradients = np.zeros((n, d)), None
+    X, b = problem.rows.values, problem.target
+
+    def slopes(x):
+        return (-b / (1 + np.exp(b * (X @ x))))[:, None] * X
+
+    gradients = slopes(np.zeros(d))
+    order = np.random.default_rng(0).integers(6, size=60)
+    for k in order:
+        rows = np.arange(5 * k, 5 * k + 5)
+        x = engine.point.x.copy()
+        points[rows], gradients[rows] = x, slopes(x)[rows]
+        H, q = L * np.eye(d), L * points.mean(0) - gradients.mean(0)
+        engine.solver.minimise(H, q, x, np.zeros(d), 1, 0.0)
+        sa.advance(np.array([k]))
+        np.testing.assert_allclose(engine.point.x, sa.point.x, atol=1e-10)
+        np.testing.assert_allclose(engine.point.y, sa.point.y, atol=1e-10)
+        np.testing.assert_allclose(engine.point.dual, sa.point.dual, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_the_growing_pass_equals_its_twin(kind):
+    """The first pass, stage by stage, against plain NumPy: margins, line search, averages, sweeps."""
+    X, target = data("logistic", n=100, d=6)
+    A = stack(chain(6), "identity")
+    problem = Problem(scipy.sparse.csr_array(X) if kind == "sparse" else X, target, psi=L1(0.02), A=A)
+    engine = engine_of(problem, warm=False)
+    rho, dense_A, n = 0.1, A.toarray(), 100
+    x, candidate = np.zeros(6), np.zeros(6)
+    y, dual = np.zeros(11), np.zeros(11)
+    H, q, squares, seen = np.zeros((6, 6)), np.zeros(6), np.zeros(6), 0
+    plan = stages(n, 6)
+    schedule = [plan[0]] * 3 + plan[1:]
+    for look, rows in enumerate(schedule):
+
+        def merit(t, rows=rows, x=x, candidate=candidate):
+            point = x + t * (candidate - x)
+            return np.mean(np.logaddexp(0, -target[rows] * (X[rows] @ point))) + 0.02 * np.abs(dense_A @ point).sum()
+
+        length = 1.0
+        while np.any(candidate != x) and merit(length) > merit(0.0) * (1 + 1e-14):
+            length /= 2
+        x = x + length * (candidate - x)
+        z = X[rows] @ x
+        p = 1 / (1 + np.exp(target[rows] * z))
+        slope, bend = -target[rows] * p, p * (1 - p)
+        if look in (1, 2):
+            H, q = np.zeros((6, 6)), np.zeros(6)
+        else:
+            seen += rows.size
+            squares = squares + np.sum(X[rows] ** 2, axis=0)
+        H = H + X[rows].T @ (bend[:, None] * X[rows])
+        q = q + X[rows].T @ (bend * z - slope)
+        damping = 10.0 / seen * 0.25 * squares / seen
+        matrix = H / seen + np.diag(damping) + rho * dense_A.T @ dense_A
+        for _ in range(10):
+            candidate = np.linalg.solve(matrix, q / seen + damping * x + rho * dense_A.T @ (y - dual))
+            relaxed = 1.6 * dense_A @ candidate - 0.6 * y
+            v = relaxed + dual
+            y_new = np.sign(v) * np.maximum(np.abs(v) - 0.02 / rho, 0)
+            moves = np.linalg.norm(v - y_new - dual), np.linalg.norm(y_new - y)
+            y, dual = y_new, v - y_new
+            if moves[0] <= 1e-4 * np.linalg.norm(y) and moves[1] <= 1e-4 * np.linalg.norm(dual):
+                break
+        engine.advance(np.zeros(1, int))
+        np.testing.assert_allclose(engine.anchor, x, atol=1e-10)
+        np.testing.assert_allclose(engine.point.x, candidate, atol=1e-10)
+        np.testing.assert_allclose(engine.point.dual, dual, atol=1e-10)
+    assert engine.seen == n
+    assert engine.point.clock[1] == n + 2 * plan[0].size
+
+
+# -- its parts -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 64, 100, 1000, 12345])
+@pytest.mark.parametrize("d", [1, 30])
+def test_stages_cover_every_row_once_and_double(n, d):
+    plan = stages(n, d)
+    assert np.array_equal(np.sort(np.concatenate(plan)), np.arange(n))
+    sizes = np.cumsum([rows.size for rows in plan])
+    assert all(later <= 2 * earlier + 1 for earlier, later in itertools.pairwise(sizes))
+
+
+def test_hard_rows_are_the_ones_that_moved_most():
+    moved = np.linspace(0, 1, 1000)
+    assert np.array_equal(hard_rows(moved), np.arange(950, 1000))
+    assert hard_rows(np.full(1000, 0.4)).size == 0
+
+
+def test_shorten_takes_the_first_length_that_helps():
+    assert shorten(lambda t: (t - 0.2) ** 2, 0.04) == 0.25
+    assert shorten(lambda t: t, 0.0) == 0.0
+
+
+def test_the_objective_never_rises_from_look_to_look():
+    X, target = data("logistic", n=400, d=8, scale=30.0)
+    problem = Problem(X, target, psi=L1(1e-4), A=stack(chain(8), "identity"))
+    engine = engine_of(problem, rho_given=False)
+    values = []
+    for _ in range(15):
+        engine.advance(np.zeros(1, int))
+        values.append(problem.objective(engine.anchor))
+    assert all(later <= earlier * (1 + 1e-13) for earlier, later in itertools.pairwise(values))
+
+
+# -- what it promises ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("omega", [None, SquaredL2(0.1), L1(0.01), NonNegative()], ids=lambda reg: type(reg).__name__)
+def test_meets_the_tolerance(loss, omega):
+    X, target = data(loss)
+    problem = Problem(X, target, loss=loss, omega=omega, psi=L1(0.02), A=stack(chain(8), "identity"))
+    result = solve(problem, tol=1e-9, passes=100)
+    assert result.status is Status.SOLVED
+    assert result.stopped_on == ("kkt" if isinstance(omega, NonNegative) else "gap")
+    if isinstance(omega, NonNegative):
+        assert result.x.min() >= 0
+    else:
+        assert 0 <= result.gap <= 1e-9
+
+
+@pytest.mark.parametrize(
+    "omega", [ElasticNet(0.05), GroupL2(0.05, [[0, 1], [2, 3]]), Box(-0.3, 0.3)], ids=lambda r: r.name
+)
+def test_takes_every_omega_by_folding(omega):
+    X, target = data("squared")
+    problem = Problem(X, target, loss="squared", omega=omega, psi=L1(0.02), A=chain(8))
+    result = solve(problem, "san-admm", tol=1e-7, passes=200)
+    other = solve(problem, "batch-iu-admm", passes=20_000, step="theory", rho=0.5, record_every=0)
+    assert result.status is Status.SOLVED
+    assert result.objective <= problem.objective(other.x if omega.name != "box" else np.clip(other.x, -0.3, 0.3)) + 1e-6
+
+
+def test_the_answer_is_exactly_fused_and_sparse():
+    result = solve(fused(strength=0.05), tol=1e-10, passes=100)
+    assert np.unique(result.x).size < 8
+    tied = result.y[:7] == 0
+    assert np.array_equal(result.x[:-1][tied], result.x[1:][tied])
+    assert np.all(result.x[result.y[7:] == 0] == 0)
+
+
+def test_a_warm_start_skips_the_first_pass():
+    problem = fused(n=2000)
+    first = solve(problem, tol=1e-8, passes=50)
+    again = solve(problem, tol=1e-8, passes=50, warm_start=first)
+    assert again.status is Status.SOLVED
+    assert again.passes - first.passes <= 2.01
+    assert again.objective <= first.objective * (1 + 1e-8)
+
+
+def test_no_run_is_worse_than_where_it_started():
+    for seed in range(5):
+        problem = fused(seed=seed, scale=10.0 ** (seed - 2))
+        x0 = np.random.default_rng(seed).standard_normal(8)
+        result = solve(problem, "san-admm", passes=1, x0=x0)
+        assert result.objective <= problem.objective(x0)
+
+
+# -- it never runs away ----------------------------------------------------------------------------------------
+
+
+def test_no_divergence_over_hard_problems():
+    """Absent features, duplicated columns, separable data, wild scales, one-class blocks: 500 problems."""
+    graph = stack(chain(6), "identity")
+    solved = 0
+    for seed in range(500):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(20, 120))
+        X = rng.standard_normal((n, 6))
+        kind = seed % 6
+        if kind == 0:
+            X[:, 2] = 0.0  # absent
+            X[1:, 3] = 0.0  # present in one row only
+        elif kind == 1:
+            X[:, 1] = X[:, 0]
+        elif kind == 3:
+            X *= 10.0 ** rng.uniform(-6, 6, size=6)
+        elif kind == 5:
+            X = (X > 1.0).astype(float)
+        target = np.sign(X @ rng.standard_normal(6) + (0.0 if kind == 2 else 1.0) * rng.standard_normal(n))
+        target[target == 0] = 1.0
+        target[:2] = 1.0, -1.0
+        if kind == 4:
+            order = np.argsort(target)
+            X, target = X[order], target[order]
+        problem = Problem(X, target, psi=L1(10.0 ** rng.uniform(-5, -1)), A=graph)
+        x0 = rng.standard_normal(6) * rng.choice([0.0, 1.0, 10.0])
+        result = solve(problem, "san-admm", passes=60, tol=1e-6, x0=x0, record_every=0)
+        assert np.isfinite(result.x).all()
+        assert result.objective <= problem.objective(x0) * (1 + 1e-12)
+        assert result.status in (Status.SOLVED, Status.PASS_LIMIT, Status.STALLED)
+        solved += result.status is Status.SOLVED
+    assert solved >= 490, f"{solved} of 500 reached a certified gap of 1e-6 within 60 passes"
+
+
+# -- no minimiser ----------------------------------------------------------------------------------------------
+
+
+def test_a_feature_with_one_label_and_no_penalty_is_named():
+    import pandas as pd
+
+    X, target = data("logistic")
+    X[:, 5] = 0.0
+    X[target > 0, 5] = 1.0
+    frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(8)])
+    problem = Problem(frame, target, psi=L1(0.01), A=incidence([[0, 1], [1, 2], [3, 4], [6, 7]], n_features=8))
+    result = solve(problem, passes=5)
+    assert result.status is Status.NO_MINIMISER
+    assert "f5" in result.message
+    assert "f4" not in result.message
+
+
+def test_a_component_no_penalty_holds_is_named():
+    X, target = data("logistic")
+    X[:, 4] = np.where(target > 0, np.abs(X[:, 4]), -np.abs(X[:, 4])) - X[:, 3]
+    problem = Problem(X, target, psi=L1(0.01), A=chain(8)[[0, 1, 3, 5, 6]])
+    found = recession.find(problem)
+    assert found is not None
+    assert {"3", "4"} <= set(found.names)
+
+
+@pytest.mark.parametrize("loss", ["squared", "huber", "squared-hinge"])
+def test_losses_that_attain_their_infimum_are_never_accused(loss):
+    X, target = data(loss)
+    assert recession.find(Problem(np.abs(X), target, loss=loss)) is None
+
+
+def test_separable_data_without_any_penalty_have_no_minimiser():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 3))
+    target = np.sign(X @ np.array([1.0, 2.0, -1.0]))
+    assert recession.find(Problem(X, target)) is not None
+    target[0] = -target[0]
+    X[1] = X[0]
+    target[1] = -target[0]
+    assert recession.find(Problem(X, target, psi=L1(0.1))) is None
