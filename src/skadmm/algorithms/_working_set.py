@@ -21,11 +21,11 @@ from skadmm.kernels.rows import CSRRows, DenseRows
 from skadmm.problem import Problem
 from skadmm.regularizers import L1, Stacked, Zero
 
-FIRST_SET = 100
-"""At most this many features join in the first round; later as many as are not zero."""
-IDLE = 0.7
+FIRST_SET = 400
+"""At most this many features join in a round; once more than that are not zero, as many as those."""
+IDLE = 0.9
 """A zero feature whose pull is below this share of its bound may leave the set."""
-ROUND_STEPS, ROUND_SWEEPS = 6, 40
+ROUND_STEPS, ROUND_SWEEPS = 4, 40
 SETTLED = (1e-2, 1e-3, 1e-4, 1e-6, 1e-8)
 """A round ends when a step improves the objective by less than this share; one entry a round, the last one repeats."""
 LAST_SETTLED = 1e-13
@@ -72,6 +72,7 @@ class WorkingSetEngine:
         """λ_j of each feature's own row, in the units of the gradient."""
         self.columns = _columns(problem)
         self.A_columns = scipy.sparse.csc_array(problem.constraint.A)
+        self.neighbours = scipy.sparse.csr_array(abs(problem.constraint.A).T @ abs(problem.constraint.A))
         self.multiplier = np.zeros(problem.n_constraints)
         self.left, self.returned = np.zeros(problem.n_features, bool), np.zeros(problem.n_features, bool)
         self.lower_bound, self.objective = -np.inf, np.inf
@@ -151,6 +152,9 @@ class WorkingSetEngine:
         most = max(FIRST_SET, int(np.count_nonzero(self.point.x)))
         if violators.size > most:
             violators = violators[np.argpartition(-excess[violators], most)[:most]]
+        elif violators.size:
+            # Few are left: their neighbours hold them, or will want in next, so they come along.
+            violators = np.union1d(violators, self.neighbours[violators].indices)
         idle = inside & (self.point.x == 0) & (excess < IDLE) & ~self.returned
         self.left |= idle
         inside[idle] = False
