@@ -267,6 +267,8 @@ def _newton(value_gradient_hessian: Callable, x: np.ndarray) -> np.ndarray:
     value, gradient, hessian = value_gradient_hessian(x)
     for _ in range(100):
         direction = -np.linalg.solve(hessian, gradient)
+        if np.abs(direction).max() <= 1e-13 * (1 + np.abs(x).max()):
+            return x + direction  # the next step is below rounding
         length = 1.0
         while length > 1e-10:
             new = value_gradient_hessian(x + length * direction)
