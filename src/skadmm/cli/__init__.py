@@ -57,7 +57,7 @@ def _complain(message: str, code: int) -> int:
 def _app() -> Any:
     import typer
 
-    from skadmm.cli import data, info, reproduce
+    from skadmm.cli import compare, data, fit, info, predict, reproduce
 
     app = typer.Typer(
         name="skadmm",
@@ -74,7 +74,7 @@ def _app() -> Any:
             print(__version__)
             raise typer.Exit
 
-    for group in (reproduce, data, info):
+    for group in (fit, predict, compare, reproduce, data, info):
         group.add_to(app)
     return app
 

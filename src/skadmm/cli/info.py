@@ -1,4 +1,7 @@
-"""``skadmm info``: versions, methods, what is installed."""
+"""``skadmm info``: versions, methods, what is installed; or what a model file holds."""
+
+import json
+from pathlib import Path
 
 import typer
 
@@ -8,8 +11,21 @@ def add_to(app: typer.Typer) -> None:
     app.command()(info)
 
 
-def info() -> None:
-    """Versions, the methods, and where data is looked for."""
+def info(
+    model: Path | None = typer.Argument(None, help="A file that `skadmm fit` wrote."),  # noqa: B008
+    as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
+) -> None:
+    """Versions, the methods and where data is looked for; or, given a model file, what it holds."""
+    if model is not None:
+        _tell(model, as_json)
+        return
+    if as_json:
+        from skadmm.algorithms import ALGORITHMS
+        from skadmm.experiments.versions import versions
+
+        methods = {name: algorithm.summary for name, algorithm in ALGORITHMS.items()}
+        print(json.dumps({"versions": versions(), "methods": methods}))
+        return
     from skadmm.algorithms import ALGORITHMS
     from skadmm.data import CATALOGUE, data_folders, find_file
     from skadmm.experiments.versions import versions
@@ -23,3 +39,18 @@ def info() -> None:
     present = [name for name, entry in CATALOGUE.items() if find_file(entry.stems, folders)]
     print(f"\ndata is looked for in {', '.join(map(str, folders))}")
     print(f"present: {', '.join(present) or 'none'}")
+
+
+def _tell(path: Path, as_json: bool) -> None:
+    from skadmm import load
+    from skadmm.cli.fit import summary
+    from skadmm.persistence import describe
+
+    held = describe(path)
+    facts = {"file": str(path), "format": held["version"], "skadmm": held["skadmm"]} | summary(load(path))
+    facts["parameters"] = held["parameters"]
+    if as_json:
+        print(json.dumps(facts))
+        return
+    for key, value in facts.items():
+        print(f"{key:<12}{value:.6g}" if isinstance(value, float) else f"{key:<12}{value}")

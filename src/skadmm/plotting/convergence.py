@@ -1,4 +1,4 @@
-"""Pictures of convergence. Axes in, axes out; matplotlib is only imported when something is drawn."""
+"""Pictures of convergence."""
 
 from __future__ import annotations
 

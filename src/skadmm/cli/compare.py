@@ -1,0 +1,71 @@
+"""``skadmm compare``: the methods on a file of data, on equal terms."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import typer
+
+from skadmm.cli._errors import CommandError
+from skadmm.cli.fit import _graph
+from skadmm.cli.tables import read_table
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(compare)
+
+
+def compare(
+    data: Path = typer.Argument(help="svmlight, CSV, TSV, Parquet or npz; text may be compressed."),  # noqa: B008
+    methods: str = typer.Option("auto", help="Comma-separated. [default: a few of the family]"),
+    target: str | None = typer.Option(None, help="The column (or npz array) of labels. [default: the last; npz: y]"),
+    loss: str = typer.Option("logistic", help="logistic, squared-hinge, squared or huber."),
+    alpha: float = typer.Option(1e-4, help="The strength."),
+    l1_ratio: float = typer.Option(0.5, "--l1-ratio", help="The share of the plain l1 norm."),
+    graph: str = typer.Option("chain", help="chain, precision, a grid such as 8x8, or a file of edges."),
+    passes: float = typer.Option(20.0, help="Effective passes."),
+    repeats: int = typer.Option(3, min=1, help="Seeds."),
+    out: Path | None = typer.Option(None, "--out", "-o", help="The whole table, as CSV."),  # noqa: B008
+    plot: Path | None = typer.Option(None, "--plot", help="A picture: objective against passes."),  # noqa: B008
+    as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
+) -> None:  # fmt: skip
+    """Run several methods on one problem and show how far each got."""
+    from skadmm import Problem
+    from skadmm import compare as run
+    from skadmm.estimators._graphs import feature_graph
+    from skadmm.estimators._penalty import checked_ratio, with_l1
+    from skadmm.regularizers import L1
+
+    table = read_table(data, target, labelled=True)
+    names = [str(name) for name in table.X.columns] if hasattr(table.X, "columns") else None
+    X = table.X.to_numpy(dtype=float) if names is not None else table.X
+    chosen = ["sa-admm", "sa-iu-admm", "opg-admm", "rda-admm", "san-admm"]
+    if methods != "auto":
+        chosen = [name.strip() for name in methods.split(",") if name.strip()]
+    A = with_l1(feature_graph(_graph(graph), X, names).matrix(), checked_ratio(l1_ratio))
+    problem = Problem(X, table.target, loss=loss, psi=L1(alpha), A=A)
+    frame = run(problem, chosen, repeats=repeats, passes=passes, record_every=max(passes / 20, 0.5))
+    if frame.attrs["interrupted"]:
+        raise CommandError("interrupted; nothing was written", 130)
+    if out is not None:
+        frame.to_csv(out, index=False)
+    if plot is not None:
+        import matplotlib as mpl
+
+        mpl.use("Agg")
+        from skadmm.plotting import comparison
+
+        comparison(frame).figure.savefig(plot, dpi=150)
+    last = frame.sort_values("record").groupby(["method", "repeat"], sort=False).last()
+    ends = last.groupby("method", sort=False)[["objective", "passes", "seconds"]].mean().sort_values("objective")
+    if as_json:
+        print(json.dumps({"methods": ends.reset_index().to_dict(orient="records")}))
+        return
+    print(f"{'method':<16}{'objective':>14}{'passes':>10}{'seconds':>10}")
+    for method, row in ends.iterrows():
+        print(f"{method:<16}{row['objective']:>14.8f}{row['passes']:>10.1f}{row['seconds']:>10.3f}")
+    for failure in frame.attrs["failures"]:
+        print(f"skadmm: {failure['method']}: {failure['message']}", file=sys.stderr)

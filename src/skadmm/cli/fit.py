@@ -1,0 +1,177 @@
+"""``skadmm fit``: a model from a file of data."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from skadmm.cli._errors import CommandError
+from skadmm.cli.tables import Table, read_table
+
+MODELS = {
+    "fused-classifier": "FusedLassoClassifier",
+    "fused-regressor": "FusedLassoRegressor",
+    "lasso-classifier": "GeneralizedLassoClassifier",
+    "lasso-regressor": "GeneralizedLassoRegressor",
+    "group-classifier": "GroupLassoClassifier",
+    "group-regressor": "GroupLassoRegressor",
+    "trend-filter": "TrendFilter",
+}
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(fit)
+
+
+def fit(
+    data: Path = typer.Argument(help="svmlight, CSV, TSV, Parquet or npz; text may be compressed."),  # noqa: B008
+    out: Path = typer.Option(..., "--out", "-o", help="Where the model goes."),  # noqa: B008
+    model: str = typer.Option("fused-classifier", help=f"One of {', '.join(MODELS)}."),
+    target: str | None = typer.Option(None, help="The column (or npz array) of labels. [default: the last; npz: y]"),
+    alpha: float | None = typer.Option(None, help="The strength. [default: chosen by cross-validation]"),
+    l1_ratio: float | None = typer.Option(None, "--l1-ratio", help="The share of the plain l1 norm."),
+    graph: str = typer.Option("chain", help="chain, precision, a grid such as 8x8, or a CSV file of edges."),
+    groups: Path | None = typer.Option(None, help="JSON: a list of lists of column numbers or names."),  # noqa: B008
+    order: int = typer.Option(1, help="The degree of a trend's pieces."),
+    ridge: float = typer.Option(0.0, help="Strength of an added squared l2 norm."),
+    loss: str | None = typer.Option(None, help="logistic or squared-hinge; squared or huber."),
+    standardize: bool = typer.Option(False, "--standardize", help="Divide columns by their standard deviation."),
+    intercept: bool = typer.Option(True, "--intercept/--no-intercept", help="Fit an intercept."),
+    folds: int = typer.Option(5, min=2, help="Of the cross-validation."),
+    alphas: int = typer.Option(50, min=1, help="How many strengths the cross-validation tries."),
+    selection: str = typer.Option("min", help="min, 1se, aic or bic."),
+    jobs: int = typer.Option(1, help="Folds at a time."),
+    tol: float = typer.Option(1e-6, help="The relative duality gap to reach."),
+    max_passes: float = typer.Option(500, help="Passes over the data, at most."),
+    force: bool = typer.Option(False, "--force", help="Replace an existing file."),
+    as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
+    quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress."),
+) -> None:  # fmt: skip
+    """Fit a model and write it to a file."""
+    if model not in MODELS:
+        raise CommandError(f"--model {model}: it takes one of {', '.join(MODELS)}", 2)
+    if out.exists() and not force:
+        raise CommandError(f"{out} exists already: --force replaces it", 2)
+    if not out.parent.is_dir():
+        raise CommandError(f"{out.parent}: there is no such folder")
+    table = read_table(data, target, labelled=True)
+    estimator = _estimator(model, alpha, {"folds": folds, "alphas": alphas, "selection": selection, "jobs": jobs})
+    options: dict[str, Any] = {
+        "ridge": ridge, "standardize": standardize, "fit_intercept": intercept, "tol": tol, "max_passes": max_passes,
+        "verbose": 0 if quiet or as_json else 1,
+    }  # fmt: skip
+    if l1_ratio is not None:
+        options["l1_ratio"] = l1_ratio
+    if loss is not None:
+        options["loss"] = loss
+    if model.startswith("fused"):
+        options["graph"] = _graph(graph)
+    if model.startswith("group"):
+        options["groups"] = _groups(groups)
+    if model == "trend-filter":
+        options["order"] = order
+    estimator.set_params(**options)
+    began = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        estimator.fit(_features(table), table.target)
+    seconds = time.perf_counter() - began
+    estimator.save(out)
+    notes = [" ".join(str(note.message).split()) for note in caught]
+    for note in notes:
+        print(f"skadmm: {note}", file=sys.stderr)
+    _tell(summary(estimator) | {"seconds": seconds, "file": str(out), "warnings": notes}, as_json)
+
+
+def summary(estimator: Any) -> dict[str, Any]:
+    """The fitted model in a few numbers."""
+    import numpy as np
+
+    results = estimator.result_ if isinstance(estimator.result_, list) else [estimator.result_]
+    gaps = [result.gap for result in results]
+    kkt = [result.kkt.relative for result in results]
+    answer = {
+        "model": type(estimator).__name__,
+        "alpha": float(getattr(estimator, "alpha_", getattr(estimator, "alpha", float("nan")))),
+        "features": int(estimator.n_features_in_),
+        "nonzero": int(np.count_nonzero(estimator.coef_)),
+        "clusters": np.asarray(getattr(estimator, "n_clusters_", [])).tolist(),
+        "dof": np.asarray(estimator.dof_).tolist(),
+        "status": [str(result.status) for result in results],
+        "gap": None if any(np.isnan(gaps)) else float(max(gaps)),
+        "kkt": float(max(kkt)),
+        "passes": float(sum(result.passes for result in results)),
+    }
+    if hasattr(estimator, "classes_"):
+        answer["classes"] = estimator.classes_.tolist()
+    if hasattr(estimator, "cv_mean_"):
+        answer["cv_loss"] = float(estimator.cv_mean_.min())
+    return answer
+
+
+def _tell(facts: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(facts))
+        return
+    for key, value in facts.items():
+        if value not in (None, []):
+            print(f"{key:<10}{value:.6g}" if isinstance(value, float) else f"{key:<10}{value}")
+
+
+def _estimator(model: str, alpha: float | None, search: dict[str, Any]) -> Any:
+    from skadmm.estimators import ESTIMATORS
+
+    if alpha is not None:
+        return ESTIMATORS[MODELS[model]](alpha=alpha)
+    return ESTIMATORS[MODELS[model] + "CV"](
+        alphas=search["alphas"], cv=search["folds"], selection=search["selection"], n_jobs=search["jobs"]
+    )
+
+
+def _features(table: Table) -> Any:
+    return table.X
+
+
+def _graph(text: str) -> Any:
+    if text == "chain":
+        return None
+    if text == "precision":
+        return "precision"
+    sides = text.lower().split("x")
+    if len(sides) > 1 and all(side.isdigit() for side in sides):
+        return tuple(int(side) for side in sides)
+    path = Path(text)
+    if not path.is_file():
+        raise CommandError(f"--graph {text}: it takes chain, precision, a grid such as 8x8, or a file of edges", 2)
+    edges = []
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        fields = [field.strip() for field in line.replace("\t", ",").split(",")]
+        if not line.strip() or line.startswith("#"):
+            continue
+        if len(fields) < 2:
+            raise CommandError(f"{path}: line {number} has no two columns")
+        edges.append((fields[0], fields[1]))
+    if all(node.isdigit() for edge in edges for node in edge):
+        return [(int(u), int(v)) for u, v in edges]
+    return edges
+
+
+def _groups(path: Path | None) -> Any:
+    if path is None:
+        return None
+    if not path.is_file():
+        raise CommandError(f"{path}: there is no such file")
+    try:
+        groups = json.loads(path.read_text())
+    except ValueError as error:
+        raise CommandError(f"{path}: not JSON: {error}") from error
+    if not isinstance(groups, list):
+        raise CommandError(f"{path}: it takes a list of lists", 2)
+    return groups

@@ -1,0 +1,74 @@
+"""``skadmm predict``: what a fitted model says about a file of data."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+
+from skadmm.cli._errors import CommandError
+from skadmm.cli.tables import read_table
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(predict)
+
+
+def predict(
+    model: Path = typer.Argument(help="A file that `skadmm fit` wrote."),  # noqa: B008
+    data: Path = typer.Argument(help="svmlight, CSV, TSV, Parquet or npz; text may be compressed."),  # noqa: B008
+    out: Path | None = typer.Option(None, "--out", "-o", help="A CSV file. [default: standard output]"),  # noqa: B008
+    target: str | None = typer.Option(None, help="The column (or npz array) of labels: gives a score."),
+    proba: bool = typer.Option(False, "--proba", help="Also the probability of each class."),
+    force: bool = typer.Option(False, "--force", help="Replace an existing file."),
+    as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
+) -> None:  # fmt: skip
+    """Predict, one line a row."""
+    import skadmm
+
+    if out is not None and out.exists() and not force:
+        raise CommandError(f"{out} exists already: --force replaces it", 2)
+    estimator = skadmm.load(model)
+    if proba and not hasattr(estimator, "predict_proba"):
+        raise CommandError(f"--proba: {type(estimator).__name__} with loss={estimator.loss!r} has no probabilities", 2)
+    names = getattr(estimator, "feature_names_in_", None)
+    table = read_table(data, target, labelled=target is not None, n_features=estimator.n_features_in_)
+    X: Any = table.X
+    if names is not None and hasattr(X, "columns"):
+        missing = [name for name in names if name not in X.columns]
+        if missing:
+            raise CommandError(f"{data}: there is no column {missing[0]!r}, which the model was fitted on")
+        X = X[list(names)]
+    columns = {"prediction": estimator.predict(X)}
+    if proba:
+        columns |= {f"p({label})": p for label, p in zip(estimator.classes_, estimator.predict_proba(X).T, strict=True)}
+    score = None if table.target is None else _score(estimator, columns["prediction"], table.target)
+    if as_json:
+        facts = {"rows": len(columns["prediction"]), "score": score}
+        print(json.dumps(facts | {name: column.tolist() for name, column in columns.items()}))
+        return
+    lines = [",".join(columns)]
+    lines += [",".join(_text(value) for value in row) for row in zip(*columns.values(), strict=True)]
+    if out is None:
+        print("\n".join(lines))
+    else:
+        out.write_text("\n".join(lines) + "\n")
+    if score is not None:
+        name = "accuracy" if hasattr(estimator, "classes_") else "R²"
+        print(f"{name} {score:.4f} on {len(columns['prediction'])} rows", file=sys.stderr)
+
+
+def _score(estimator: Any, predicted: np.ndarray, target: np.ndarray) -> float:
+    if hasattr(estimator, "classes_"):
+        return float(np.mean(predicted == target))
+    spread = float(np.sum((target - target.mean()) ** 2))
+    return 1.0 - float(np.sum((target - predicted) ** 2)) / spread if spread > 0 else 0.0
+
+
+def _text(value: Any) -> str:
+    return repr(float(value)) if isinstance(value, (float, np.floating)) else str(value)

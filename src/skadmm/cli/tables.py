@@ -1,0 +1,103 @@
+"""Tables from files: svmlight, CSV, Parquet and npz, plain or compressed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skadmm.cli._errors import CommandError
+
+COMPRESSED = (".gz", ".bz2", ".xz")
+KINDS = {
+    ".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight", ".txt": "svmlight",
+    ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet", ".npz": "npz",
+}  # fmt: skip
+
+
+class Table(NamedTuple):
+    """Columns and, where it was asked for or the file has one, the target."""
+
+    X: Any
+    target: np.ndarray | None
+
+
+def kind_of(path: Path) -> str:
+    """The format, by the file's ending."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] in COMPRESSED:
+        suffixes.pop()
+    ending = suffixes[-1] if suffixes else ""
+    if ending not in KINDS:
+        known = ", ".join(KINDS)
+        raise CommandError(
+            f"{path}: the ending says no format; it takes {known}, the text ones also with .gz, .bz2, .xz", 2
+        )
+    return KINDS[ending]
+
+
+def read_table(path: Path, target: str | None, *, labelled: bool, n_features: int | None = None) -> Table:
+    """The table at `path`.
+
+    `target` names the column of labels (of a CSV or Parquet file the last one by default; of an npz file the array
+    "y"). With `labelled` false, labels are left out where they are, and need not be there.
+    """
+    if not path.is_file():
+        raise CommandError(f"{path}: there is no such file")
+    kind = kind_of(path)
+    try:
+        if kind == "svmlight":
+            from skadmm.data import read_svmlight
+
+            X, y = read_svmlight(path, n_features)
+            return Table(X, y)
+        if kind == "npz":
+            return _from_npz(path, target or "y", labelled)
+        return _from_frame(_frame(path, kind), path, target, labelled)
+    except CommandError:
+        raise
+    except (ValueError, OSError, EOFError, KeyError) as error:
+        raise CommandError(f"{path}: cannot be read as {kind}: {error}") from error
+
+
+def _frame(path: Path, kind: str) -> Any:
+    import pandas as pd
+
+    if kind == "parquet":
+        return pd.read_parquet(path)
+    return pd.read_csv(path, sep="\t" if kind == "tsv" else ",")
+
+
+def _from_frame(frame: Any, path: Path, target: str | None, labelled: bool) -> Table:
+    if target is None and labelled:
+        target = str(frame.columns[-1])
+    if target is not None and target not in frame.columns:
+        if labelled:
+            raise CommandError(
+                f"{path}: there is no column {target!r}; it has {', '.join(map(str, frame.columns[:8]))}", 2
+            )
+        return Table(frame, None)
+    if target is None:
+        return Table(frame, None)
+    return Table(frame.drop(columns=[target]), frame[target].to_numpy())
+
+
+def _from_npz(path: Path, target: str, labelled: bool) -> Table:
+    import scipy.sparse as sp
+
+    with np.load(path, allow_pickle=False) as file:
+        names = set(file.files)
+        if {"data", "indices", "indptr", "shape"} <= names:
+            X: Any = sp.csr_array((file["data"], file["indices"], file["indptr"]), shape=tuple(file["shape"]))
+        elif "X" in names:
+            X = file["X"]
+        else:
+            raise CommandError(
+                f"{path}: it takes an array X, or data, indices, indptr and shape; it has {sorted(names)}"
+            )
+        if target in names:
+            return Table(X, file[target])
+        if labelled:
+            raise CommandError(f"{path}: there is no array {target!r}; it has {', '.join(sorted(names))}", 2)
+        return Table(X, None)

@@ -1,0 +1,268 @@
+"""What every estimator shares: parameters checked, table and penalty prepared, problems solved, warnings given."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from skadmm import _checks
+from skadmm.algorithms import ALGORITHMS
+from skadmm.estimators._callbacks import CallbackSupport, Tasks, with_callbacks
+from skadmm.estimators._design import Design, build_design
+from skadmm.estimators._penalty import Penalty
+from skadmm.path import reached
+from skadmm.problem import Problem
+from skadmm.regularizers import SquaredL2
+from skadmm.result import Result, Status
+from skadmm.run import solve
+from skadmm.structure import degrees_of_freedom, fused
+
+
+class Prepared(NamedTuple):
+    """A table and a penalty, ready to be put into problems."""
+
+    design: Design
+    penalty: Penalty
+    sample_weight: np.ndarray | None
+    loss: Any
+    ridge: float
+
+    def problem(self, target: np.ndarray, alpha: float) -> Problem:
+        """The problem for one target."""
+        free = alpha == 0.0 or self.penalty.A.shape[0] == 0
+        return Problem(
+            self.design.X,
+            target,
+            loss=self.loss,
+            omega=SquaredL2(self.ridge) if self.ridge > 0 else None,
+            psi=None if free else self.penalty.psi(alpha),
+            A=None if free else self.design.widened(self.penalty.A),
+            sample_weight=self.sample_weight,
+        )
+
+
+class StructuredModel(CallbackSupport, BaseEstimator):
+    """A linear model under (1/n) Σ ℓ + alpha · ψ(Ax) + (ridge/2)‖x‖².
+
+    A family of models gives :meth:`_penalty`; classification and regression give the targets and take the answers.
+    """
+
+    alpha: Any
+    ridge: Any
+    loss: Any
+    fit_intercept: Any
+    standardize: Any
+    method: Any
+    max_passes: Any
+    tol: Any
+    warm_start: Any
+    random_state: Any
+    verbose: Any
+
+    # -- what a family provides ------------------------------------------------------------------------------
+
+    def _penalty(self, X: Any, names: Any) -> Penalty:
+        """The penalty on the columns of `X`, and what goes with it (``graph_``) onto self."""
+        raise NotImplementedError
+
+    def _losses(self) -> tuple[str, ...]:
+        """The names `loss` takes."""
+        raise NotImplementedError
+
+    def _read(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, np.ndarray | None]:
+        """X, y and the weights, validated."""
+        raise NotImplementedError
+
+    def _targets(self, y: Any, sample_weight: np.ndarray | None) -> list[np.ndarray]:
+        """The target of each problem to solve."""
+        raise NotImplementedError
+
+    def _assign(self, coefs: np.ndarray, intercepts: np.ndarray) -> None:
+        """``coef_`` and ``intercept_`` from one row, or number, for each problem."""
+        raise NotImplementedError
+
+    # -- fitting ---------------------------------------------------------------------------------------------
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        sample_weight : array of shape (n_samples,), optional
+            A weight k means the same as k copies of the row.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        X, y, sample_weight = self._read(X, y, sample_weight)
+        self.__dict__.pop("_online", None)
+        prepared = self._prepare(X, sample_weight)
+        targets = self._targets(y, sample_weight)
+        tasks = Tasks(self, len(targets), X, y)
+        results = []
+        for target, earlier in zip(targets, self._earlier(len(targets)), strict=True):
+            with tasks.task("problem"):
+                results.append(self._solve(prepared, target, float(self.alpha), earlier))
+        self._take(prepared, results)
+        self._warn_if_short(results)
+        tasks.close()
+        return self
+
+    def _take(self, prepared: Prepared, results: list[Result]) -> None:
+        """The answers, onto self."""
+        pairs = [prepared.design.original(result.x) for result in results]
+        self._assign(np.array([coef for coef, _ in pairs]), np.array([intercept for _, intercept in pairs]))
+        passes = [int(np.ceil(result.passes)) for result in results]
+        self.result_ = results[0] if len(results) == 1 else results
+        self.n_iter_ = passes[0] if len(passes) == 1 else np.array(passes)
+        self._structure(prepared, [fused(prepared.penalty.A, x) for x in self._parts(prepared, results)], results)
+
+    def _parts(self, prepared: Prepared, results: list[Result]) -> list[np.ndarray]:
+        """The solutions on the scale the penalty saw, without the intercept."""
+        return [result.x[: prepared.design.scale.size] for result in results]
+
+    # -- checks and preparation ------------------------------------------------------------------------------
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _check_parameters(self) -> None:
+        _checks.number(self.ridge, "ridge", least=0)
+        _checks.number(self.max_passes, "max_passes", above=0)
+        _checks.number(self.tol, "tol", above=0)
+        for name in ("fit_intercept", "standardize", "warm_start"):
+            if not isinstance(getattr(self, name, False), (bool, np.bool_)):
+                raise ValueError(f"{name}={getattr(self, name)!r}: it takes True or False")
+        if self.method != "auto":
+            ALGORITHMS[self.method]
+        if hasattr(self, "alpha"):
+            _checks.number(self.alpha, "alpha", least=0)
+
+    def _checked_loss(self) -> Any:
+        from skadmm.losses import as_loss
+
+        known = self._losses()
+        name = self.loss if isinstance(self.loss, str) else getattr(self.loss, "name", None)
+        if name not in known:
+            raise ValueError(f"loss={self.loss!r}: it takes one of {', '.join(map(repr, known))}")
+        return as_loss(self.loss)
+
+    def _table(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, np.ndarray | None]:
+        """X, y and the weights, validated; float64, dense in C order or CSR."""
+        options = {"accept_sparse": "csr", "dtype": np.float64, "order": "C", "ensure_min_samples": 2} | checks
+        X, y = validate_data(self, X, y, **options)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            if not np.any(sample_weight > 0):
+                raise ValueError("sample_weight takes numbers ≥ 0, at least one of them > 0")
+        return X, y, sample_weight
+
+    def _prepare(self, X: Any, sample_weight: np.ndarray | None) -> Prepared:
+        ridge = float(self.ridge)
+        fit_intercept, standardize = self._intercept_and_scaling()
+        design = build_design(X, sample_weight, fit_intercept=fit_intercept, standardize=standardize, ridge=ridge)
+        penalty = self._penalty(X, getattr(self, "feature_names_in_", None))
+        return Prepared(design, penalty, sample_weight, self._checked_loss(), ridge)
+
+    def _intercept_and_scaling(self) -> tuple[bool, bool]:
+        """Is there an intercept, and are columns scaled?"""
+        return bool(self.fit_intercept), bool(self.standardize)
+
+    # -- solving ---------------------------------------------------------------------------------------------
+
+    def _solve(self, prepared: Prepared, target: np.ndarray, alpha: float, earlier: Any, **options: Any) -> Result:
+        """One fit; `earlier` is a Result to go on from, or None."""
+        problem = prepared.problem(target, alpha)
+        start: dict[str, Any] = {}
+        if earlier is not None and _fits(earlier, problem):
+            # The second-order method needs the point alone; the tables of others belong to their samples.
+            start = {"warm_start": earlier} if earlier.method == "san-admm" else {"x0": earlier.x}
+        settings = {
+            "method": self.method, "tol": float(self.tol), "passes": float(self.max_passes),
+            "random_state": self._seed(), "verbose": int(self.verbose),
+        }  # fmt: skip
+        try:
+            return solve(problem, **(settings | start | options))
+        except ValueError:
+            if "warm_start" not in start:
+                raise
+            return solve(problem, **(settings | {"x0": earlier.x} | options))
+
+    def _seed(self) -> Any:
+        return 0 if self.random_state is None else self.random_state
+
+    def _warn_if_short(self, results: list[Result], stacklevel: int = 4) -> None:
+        short = [result for result in results if result.status is not Status.SOLVED]
+        if not short:
+            return
+        worst = max(short, key=reached)
+        measure = "KKT residual" if np.isnan(worst.gap) else "duality gap"
+        what = f" in {len(short)} of {len(results)} problems" if len(results) > 1 else ""
+        warnings.warn(
+            f"{type(self).__name__} did not reach tol={self.tol:g}{what}: {worst.status} after {worst.passes:.0f} "
+            f"passes with a relative {measure} of {reached(worst):.1e}. {_advice(worst.status)}",
+            ConvergenceWarning,
+            stacklevel=stacklevel,
+        )
+
+    def _earlier(self, count: int) -> list[Any]:
+        """The results to start from, one for each of `count` problems."""
+        if not getattr(self, "warm_start", False) or not hasattr(self, "result_"):
+            return [None] * count
+        results = self.result_ if isinstance(self.result_, list) else [self.result_]
+        return results if len(results) == count else [None] * count
+
+    def _structure(self, prepared: Prepared, labels: list[np.ndarray], results: list[Result]) -> None:
+        """What is fused, and the degrees of freedom."""
+        penalty = prepared.penalty
+        psi = penalty.psi(1.0).prepared(penalty.A.shape[0], "psi") if penalty.A.shape[0] else None
+        dof = [degrees_of_freedom(penalty.A, x, psi) for x in self._parts(prepared, results)]
+        self.dof_ = dof[0] if len(dof) == 1 else np.array(dof)
+        if penalty.groups is not None:
+            return
+        counts = [int(label.max(initial=-1)) + 1 for label in labels]
+        self.clusters_ = labels[0] if len(labels) == 1 else np.array(labels)
+        self.n_clusters_ = counts[0] if len(counts) == 1 else np.array(counts)
+
+    # -- after the fit ---------------------------------------------------------------------------------------
+
+    def _scores(self, X: Any) -> np.ndarray:
+        """X coefᵀ + intercept."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        return np.asarray(X @ np.asarray(self.coef_).T) + self.intercept_
+
+    def save(self, path: Any) -> None:
+        """Write the fitted model to one file, without pickle; :func:`skadmm.load` reads it."""
+        from skadmm.persistence import save
+
+        save(self, path)
+
+
+def _fits(earlier: Any, problem: Problem) -> bool:
+    shape = (problem.n_features, problem.n_split, problem.n_constraints)
+    return (
+        isinstance(earlier, Result)
+        and earlier.status is not Status.DIVERGED
+        and (earlier.x.size, earlier.y.size, earlier.dual.size) == shape
+    )
+
+
+def _advice(status: Status) -> str:
+    if status in (Status.PASS_LIMIT, Status.TIME_LIMIT):
+        return "Raise max_passes or tol, scale the columns of X (standardize=True), or raise alpha."
+    if status is Status.STALLED:
+        return "Rounding allows no more: raise tol, or scale the columns of X (standardize=True)."
+    return "The problem may have no minimiser: raise alpha, l1_ratio or ridge."

@@ -1,0 +1,117 @@
+"""Classification: two classes as −1 and +1, more of them one against the rest under one shared penalty."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+
+from skadmm.estimators._base import StructuredModel
+
+
+def _is_logistic(estimator: Any) -> bool:
+    if getattr(estimator.loss, "name", estimator.loss) != "logistic":
+        raise AttributeError(f"probabilities need loss='logistic', this is loss={estimator.loss!r}")
+    return True
+
+
+class Classification(ClassifierMixin, StructuredModel):
+    """What the estimators of classes share."""
+
+    class_weight: Any
+
+    def _losses(self) -> tuple[str, ...]:
+        return ("logistic", "squared-hinge")
+
+    def _read(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, np.ndarray | None]:
+        X, y, sample_weight = self._table(X, y, sample_weight, **checks)
+        check_classification_targets(y)
+        # A weight of zero is a row left out, with its class.
+        self.classes_ = np.unique(y if sample_weight is None else y[sample_weight > 0])
+        if self.classes_.size < 2:
+            raise ValueError(
+                f"y has only one class, {self.classes_.tolist()[0]!r}: {type(self).__name__} takes two or more classes"
+            )
+        return X, y, self._class_weighted(y, sample_weight)
+
+    def _class_weighted(self, y: Any, sample_weight: np.ndarray | None) -> np.ndarray | None:
+        if self.class_weight is None:
+            return sample_weight
+        by_class = compute_sample_weight(self.class_weight, y)
+        return by_class if sample_weight is None else by_class * sample_weight
+
+    def _targets(self, y: Any, sample_weight: np.ndarray | None) -> list[np.ndarray]:
+        positive = self.classes_[1:] if self.classes_.size == 2 else self.classes_
+        return [np.where(y == label, 1.0, -1.0) for label in positive]
+
+    def _assign(self, coefs: np.ndarray, intercepts: np.ndarray) -> None:
+        self.coef_, self.intercept_ = coefs, intercepts
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """The margins: positive means the second class, or, one column each, the class rather than the rest.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+        """
+        scores = self._scores(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The predicted classes.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        scores = self.decision_function(X)
+        index = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[index]
+
+    @available_if(_is_logistic)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The probability of each class; for more than two, those of the separate models, made to add up to one.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        from scipy.special import expit
+
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.column_stack([expit(-scores), expit(scores)])
+        shares = expit(scores)
+        total = shares.sum(axis=1, keepdims=True)
+        return np.where(total > 0, shares / np.where(total > 0, total, 1.0), 1.0 / scores.shape[1])
+
+    @available_if(_is_logistic)
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """The logarithm of :meth:`predict_proba`.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))

@@ -1,0 +1,162 @@
+"""Choosing alpha: a warm-started path in every fold, or an information criterion on one path."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.model_selection import check_cv
+from sklearn.utils.parallel import Parallel, delayed
+
+from skadmm import _checks
+from skadmm.blocks import as_rows
+from skadmm.estimators._base import Prepared, StructuredModel
+from skadmm.estimators._callbacks import Tasks, with_callbacks
+from skadmm.estimators._design import assembled, spread
+from skadmm.estimators._progress import Counter
+from skadmm.path import Path, alpha_grid, alpha_max, checked_alphas, path
+from skadmm.problem import Problem
+from skadmm.result import Result
+
+SELECTIONS = ("min", "1se", "aic", "bic")
+
+
+class CrossValidated(StructuredModel):
+    """Fits a decreasing grid of alphas in every fold, chooses one, and fits all the data with it."""
+
+    alphas: Any
+    eps: Any
+    cv: Any
+    selection: Any
+    n_jobs: Any
+    graph_: Any
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Choose alpha, and fit the model with it.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        sample_weight : array of shape (n_samples,), optional
+            A weight k means the same as k copies of the row, in the fit and in the held-out loss.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        if self.selection not in SELECTIONS:
+            raise ValueError(f"selection={self.selection!r}: it takes one of {', '.join(map(repr, SELECTIONS))}")
+        X, y, sample_weight = self._read(X, y, sample_weight)
+        prepared = self._prepare(X, sample_weight)
+        targets = self._targets(y, sample_weight)
+        self.alphas_ = self._grid(prepared, targets)
+        if self.selection in ("aic", "bic"):
+            chosen, results = self._by_criterion(prepared, targets, X, y)
+        else:
+            chosen = self._by_folds(prepared, targets, X, y, sample_weight)
+            results = [self._solve(prepared, target, float(self.alphas_[chosen]), None) for target in targets]
+        self.alpha_ = float(self.alphas_[chosen])
+        self._take(prepared, results)
+        self._warn_if_short(results)
+        return self
+
+    def _grid(self, prepared: Prepared, targets: list[np.ndarray]) -> np.ndarray:
+        if not isinstance(self.alphas, (int, np.integer)) or isinstance(self.alphas, bool):
+            return checked_alphas(self.alphas)
+        count = _checks.count(self.alphas, "alphas")
+        if prepared.penalty.A.shape[0] == 0:
+            return np.ones(1)
+        top = max(self._alpha_max(prepared.problem(target, 1.0)) for target in targets)
+        return alpha_grid(top, count, self.eps)
+
+    def _by_criterion(self, prepared: Prepared, targets: list[np.ndarray], X: Any, y: Any) -> tuple[int, list[Result]]:
+        tasks = Tasks(self, len(targets), X, y)
+        total = np.zeros(self.alphas_.size)
+        kept: list[list[Result]] = []
+        with Counter("path", len(targets) * self.alphas_.size, self.verbose) as counter:
+            for target in targets:
+                results: list[Result] = []
+                with tasks.task("path"):
+                    answer = self._path(
+                        prepared, target, self.alphas_,
+                        partial(_keep, results, counter),
+                    )  # fmt: skip
+                total += getattr(answer, self.selection)
+                kept.append(results)
+        self.criterion_ = total
+        tasks.close()
+        chosen = int(np.argmin(total))
+        return chosen, [results[chosen] for results in kept]
+
+    def _by_folds(
+        self, prepared: Prepared, targets: list[np.ndarray], X: Any, y: Any, sample_weight: np.ndarray | None
+    ) -> int:
+        folds = list(self._splitter(y).split(X, y))
+        tasks = Tasks(self, len(folds), X, y)
+
+        def one(train: np.ndarray, test: np.ndarray, counter: Counter) -> np.ndarray:
+            weight = None if sample_weight is None else sample_weight[train]
+            held_weight = None if sample_weight is None else sample_weight[test]
+            fold, held_out = self._fold(prepared, X[train], X[test], weight)
+            rows, _ = as_rows(held_out)
+            total = np.zeros(self.alphas_.size)
+            for target in targets:
+                answer = self._path(fold, target[train], self.alphas_, lambda *_: counter.step())
+                held = fold.problem(target[train], 1.0)._on(rows, target[test], held_weight)
+                total += [held.loss_value(x) for x in answer.x]
+            return total
+
+        with Counter("folds × alphas", len(folds) * len(targets) * self.alphas_.size, self.verbose) as counter:
+            if self.n_jobs in (None, 1):
+                losses = []
+                for train, test in folds:
+                    with tasks.task("fold"):
+                        losses.append(one(train, test, counter))
+            else:
+                # Threads: the compiled work lets go of the interpreter's lock, and the data need no copies.
+                losses = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+                    delayed(one)(train, test, counter) for train, test in folds
+                )
+        tasks.close()
+        self.cv_losses_ = np.array(losses).T
+        self.cv_mean_ = self.cv_losses_.mean(axis=1)
+        self.cv_se_ = self.cv_losses_.std(axis=1, ddof=1) / np.sqrt(len(folds)) if len(folds) > 1 else 0 * self.cv_mean_
+        best = int(np.argmin(self.cv_mean_))
+        if self.selection == "min":
+            return best
+        # The strongest penalty whose loss is within one standard error of the least.
+        return int(np.flatnonzero(self.cv_mean_ <= self.cv_mean_[best] + self.cv_se_[best])[0])
+
+    def _splitter(self, y: Any) -> Any:
+        return check_cv(self.cv, y, classifier=is_classifier(self))
+
+    def _alpha_max(self, problem: Problem) -> float:
+        return alpha_max(problem)
+
+    def _path(self, prepared: Prepared, target: np.ndarray, alphas: np.ndarray, callback: Any) -> Path:
+        return path(
+            prepared.problem(target, 1.0), alphas, tol=float(self.tol), passes=float(self.max_passes),
+            method=self.method, random_state=self._seed(), callback=callback,
+        )  # fmt: skip
+
+    def _fold(self, prepared: Prepared, part: Any, test: Any, weight: np.ndarray | None) -> tuple[Prepared, Any]:
+        """A fold's own table and penalty, and the held-out rows on the same scale."""
+        scale = spread(part, weight) if self._intercept_and_scaling()[1] else prepared.design.scale
+        ones = prepared.design.ones
+        penalty = prepared.penalty
+        if isinstance(getattr(self, "graph", None), str):  # learnt from the rows, so every fold learns its own
+            whole = self.graph_
+            penalty = self._penalty(part, getattr(self, "feature_names_in_", None))
+            self.graph_ = whole
+        fold = prepared._replace(design=assembled(part, scale, ones), penalty=penalty, sample_weight=weight)
+        return fold, assembled(test, scale, ones).X
+
+
+def _keep(results: list[Result], counter: Counter, _: int, result: Result) -> None:
+    results.append(result)
+    counter.step()

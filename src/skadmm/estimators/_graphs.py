@@ -1,0 +1,126 @@
+"""graph=: whatever the features' neighbourhood comes as, as a penalty matrix and a graph with names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from skadmm.operators import chain, grid, incidence, precision_graph
+
+
+class FeatureGraph(NamedTuple):
+    """The graph a model used: edge e joins the features edges[e], with a weight and a sign."""
+
+    edges: np.ndarray
+    """Pairs of column numbers, shape (m, 2)."""
+    weights: np.ndarray
+    signs: np.ndarray
+    """+1: the two coefficients are pulled together; −1: towards each other's negative."""
+    names: np.ndarray
+    """A name for each feature, strings."""
+    shape: tuple[int, ...] = ()
+    """The shape of a grid, else empty."""
+
+    @property
+    def n_features(self) -> int:
+        """The number of nodes."""
+        return len(self.names)
+
+    def matrix(self) -> sp.csr_array:
+        """One row w (x_i − s x_j) per edge."""
+        m = len(self.edges)
+        entries = np.concatenate([self.weights, -self.weights * self.signs])
+        positions = (np.tile(np.arange(m), 2), self.edges.T.ravel())
+        return sp.csr_array(sp.coo_array((entries, positions), shape=(m, self.n_features)))
+
+    def to_networkx(self) -> Any:
+        """As a networkx graph with the features' names as nodes."""
+        import networkx as nx
+
+        graph = nx.Graph()
+        graph.add_nodes_from(self.names.tolist())
+        for (i, j), weight, sign in zip(self.edges, self.weights, self.signs, strict=True):
+            graph.add_edge(self.names[i], self.names[j], weight=float(weight * sign))
+        return graph
+
+
+def feature_graph(
+    graph: Any, X: Any, names: Sequence[Any] | None, *, weights: Any = None, signs: Any = None
+) -> FeatureGraph:
+    """`graph` on the columns of `X`.
+
+    None is a chain in column order; a tuple of integers is the shape of a grid; "precision" learns a graph on the rows
+    of `X`; all else goes to :func:`skadmm.operators.incidence`, with the columns' names as nodes where it has names.
+    """
+    d = X.shape[1]
+    shape: tuple[int, ...] = ()
+    if graph is None or isinstance(graph, str) or _is_shape(graph):
+        if weights is not None and not (isinstance(graph, str) and graph == "precision"):
+            raise ValueError("edge_weights takes None for a chain or a grid")
+        if graph is None:
+            rows = chain(d) if d > 1 else sp.csr_array((0, d))
+        elif isinstance(graph, str):
+            if graph != "precision":
+                raise ValueError(
+                    f"graph={graph!r}: it takes None (a chain), 'precision', the shape of a grid, a networkx graph, "
+                    "an adjacency matrix or a list of edges"
+                )
+            found = precision_graph(X) if X.shape[0] > 1 else sp.csr_array((d, d))
+            rows = incidence(found, weights=weights, signs=signs, n_features=d)
+        else:
+            shape = tuple(int(length) for length in graph)
+            if any(length < 1 for length in shape) or int(np.prod(shape)) != d:
+                raise ValueError(f"graph={graph!r} is a grid of {int(np.prod(shape))} nodes: X has {d} features")
+            rows = grid(shape)
+    else:
+        nodes = _nodes_of(graph, names)
+        rows = incidence(graph, nodes=nodes, weights=weights, signs=signs, n_features=d)
+    return from_matrix(rows, names, shape)
+
+
+def from_matrix(rows: sp.csr_array, names: Sequence[Any] | None, shape: tuple[int, ...] = ()) -> FeatureGraph:
+    """The graph of an incidence matrix."""
+    d = rows.shape[1]
+    rows = rows[np.diff(rows.indptr) == 2]
+    edges = rows.indices.reshape(-1, 2).astype(np.int64)
+    entries = rows.data.reshape(-1, 2)
+    signs = np.where(entries[:, 0] * entries[:, 1] < 0, 1.0, -1.0)
+    return FeatureGraph(edges, np.abs(entries[:, 0]), signs, as_names(names, d), shape)
+
+
+def as_names(names: Sequence[Any] | None, d: int) -> np.ndarray:
+    """The features' names, or x0, x1, … as scikit-learn has it."""
+    return np.array([f"x{j}" for j in range(d)] if names is None else [str(name) for name in names], dtype=str)
+
+
+def _is_shape(graph: Any) -> bool:
+    return (
+        isinstance(graph, (tuple, list))
+        and len(graph) > 0
+        and all(isinstance(length, (int, np.integer)) and not isinstance(length, bool) for length in graph)
+    )
+
+
+def _nodes_of(graph: Any, names: Sequence[Any] | None) -> list[Any] | None:
+    """The columns' names, where the graph's nodes are names; None where they are numbers or it has none."""
+    if hasattr(graph, "nodes") and hasattr(graph, "edges"):
+        labels = list(graph.nodes)
+    elif isinstance(graph, (list, tuple)) and all(isinstance(pair, (list, tuple)) for pair in graph):
+        labels = [node for pair in graph for node in pair]
+    else:
+        return None
+    if all(isinstance(label, (int, np.integer)) for label in labels):
+        return None
+    if names is None:
+        odd = next(label for label in labels if not isinstance(label, (int, np.integer)))
+        raise ValueError(
+            f"graph has the node {odd!r}: to match names, X must be a DataFrame with columns of these names"
+        )
+    known = set(names)
+    unknown = [label for label in labels if label not in known]
+    if unknown:
+        raise ValueError(f"graph has the node {unknown[0]!r}, which is not among the columns of X")
+    return list(names)

@@ -1,0 +1,152 @@
+"""partial_fit: one pass of an online method over each batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+
+from skadmm.blocks import as_rows
+from skadmm.estimators._base import Prepared, StructuredModel
+from skadmm.estimators._classification import Classification
+from skadmm.estimators._design import assembled
+from skadmm.estimators._regression import Regression
+from skadmm.problem import Problem
+from skadmm.result import Result
+from skadmm.run import solve
+from skadmm.structure import fused
+
+ONE_PASS = "opg-admm"
+"""It keeps nothing but x, y and the dual from one batch to the next."""
+FEW = 50
+"""With fewer samples in the first batch the step is the theory's, not one selected by trial."""
+
+
+class _Going(StructuredModel):
+    """What the two kinds share."""
+
+    _online: tuple[Prepared, list[Result], list[float]]
+    """Where the passes stand: penalty and scale of the first batch, a result and a step for each problem."""
+
+    def _one_pass(self, X: Any, y: Any, sample_weight: np.ndarray | None) -> None:
+        targets = self._targets(y, sample_weight)
+        if hasattr(self, "_online"):
+            prepared, results, steps = self._online
+            prepared = prepared._replace(design=assembled(X, prepared.design.scale, prepared.design.ones))
+            starts: list[dict[str, Any]] = [
+                {"warm_start": result, "step": step} for result, step in zip(results, steps, strict=True)
+            ]
+        else:
+            prepared = self._prepare(X, sample_weight)
+            starts = [{"step": "auto" if X.shape[0] >= FEW else "theory"} for _ in targets]
+            if hasattr(self, "coef_"):
+                rows, numbers = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
+                for start, row, number in zip(starts, rows, numbers, strict=True):
+                    start["x0"] = prepared.design.scaled(row, float(number) - getattr(self, "_offset", 0.0))
+        results = []
+        for target, start in zip(targets, starts, strict=True):
+            problem = _batch_problem(prepared, target, sample_weight, float(self.alpha))
+            results.append(
+                solve(problem, ONE_PASS, passes=1, sampler="permutation", record_every=0, random_state=self._seed(),
+                      **start)
+            )  # fmt: skip
+        steps = [result.settings["step"] for result in results]
+        rounds = getattr(self, "n_iter_", 0) if hasattr(self, "_online") else 0
+        bare = prepared._replace(design=prepared.design._replace(X=None), sample_weight=None)
+        self._online = (bare, results, steps)
+        self._take(prepared, results)
+        self.n_iter_ = int(np.max(rounds)) + 1
+
+    def _take(self, prepared: Prepared, results: list[Result]) -> None:
+        super()._take(prepared, results)
+        if hasattr(self, "_online") and prepared.penalty.groups is None:
+            # x is only nearly fused after a pass, y exactly.
+            tied = [result.y == 0 for result in results]
+            parts = self._parts(prepared, results)
+            A = prepared.penalty.A
+            labels = [fused(A, x, ties if ties.size else None) for x, ties in zip(parts, tied, strict=True)]
+            self._structure(prepared, labels, results)
+
+
+class OnlineRegression(Regression, _Going):
+    """Regression that also learns batch by batch."""
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """One pass of opg-admm over a batch, going on from where the model is.
+
+        The graph, the scale of the columns and the step are those of the first batch. The answer is approximate:
+        without all the data no gap is known.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        sample_weight : array of shape (n_samples,), optional
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        fresh = not (hasattr(self, "_online") or hasattr(self, "coef_"))
+        X, y, sample_weight = self._read(X, y, sample_weight, reset=fresh, ensure_min_samples=1)
+        self._one_pass(X, y, sample_weight)
+        return self
+
+    def _targets(self, y: Any, sample_weight: np.ndarray | None) -> list[np.ndarray]:
+        if hasattr(self, "_online"):  # the first batch's mean serves them all
+            return [np.asarray(y, dtype=np.float64) - self._offset]
+        return super()._targets(y, sample_weight)
+
+
+class OnlineClassification(Classification, _Going):
+    """Classification that also learns batch by batch."""
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
+        """One pass of opg-admm over a batch, going on from where the model is.
+
+        The graph, the scale of the columns and the step are those of the first batch. The answer is approximate:
+        without all the data no gap is known.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        classes : array, optional
+            All the classes there will be; needed in the first call, unless the model was fitted before.
+        sample_weight : array of shape (n_samples,), optional
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        fresh = not (hasattr(self, "_online") or hasattr(self, "coef_"))
+        X, y, sample_weight = self._table(X, y, sample_weight, reset=fresh, ensure_min_samples=1)
+        check_classification_targets(y)
+        if fresh:
+            if classes is None:
+                raise ValueError("classes must be given in the first call of partial_fit")
+            self.classes_ = np.unique(classes)
+            if self.classes_.size < 2:
+                raise ValueError(f"classes={classes!r} holds only one class: it takes two or more")
+        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError(f"classes={classes!r} is not the same as in the first call, {self.classes_.tolist()}")
+        strange = np.setdiff1d(y, self.classes_)
+        if strange.size:
+            raise ValueError(f"y holds {strange[0]!r}, which is not among classes, {self.classes_.tolist()}")
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                f"class_weight={self.class_weight!r} needs all the data: for partial_fit it takes None or a dict"
+            )
+        self._one_pass(X, y, self._class_weighted(y, sample_weight))
+        return self
+
+
+def _batch_problem(prepared: Prepared, target: np.ndarray, sample_weight: np.ndarray | None, alpha: float) -> Problem:
+    """The problem of one batch, in which some of the classes may be missing."""
+    width = prepared.design.scale.size + prepared.design.n_extra
+    blank = prepared._replace(design=prepared.design._replace(X=np.zeros((2, width))), sample_weight=None)
+    rows, _ = as_rows(prepared.design.X)
+    return blank.problem(np.array([-1.0, 1.0]), alpha)._on(rows, target, sample_weight)

@@ -1,0 +1,233 @@
+"""Differences of any order along uneven positions or over a graph, and signals read off between their knots."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.model_selection import PredefinedSplit
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skadmm import _checks
+from skadmm.estimators._base import StructuredModel
+from skadmm.estimators._graphs import feature_graph
+from skadmm.estimators._penalty import Penalty, checked_ratio, with_l1
+from skadmm.estimators._signal import Signal
+from skadmm.operators import trend
+from skadmm.operators.canonical import canonical
+from skadmm.path import Path
+from skadmm.result import Result
+from skadmm.structure import null_space
+
+
+def spaced_trend(positions: np.ndarray, order: int) -> sp.csr_array:
+    """Divided differences of order k+1 on increasing positions, in units of their mean spacing.
+
+    Evenly spaced, it is :func:`skadmm.operators.trend`.
+
+    References
+    ----------
+    Tibshirani, R. J. (2014). Adaptive piecewise polynomial estimation via trend filtering. Annals of Statistics 42.
+    """
+    d = positions.size
+    if d - 1 - order <= 0:
+        return sp.csr_array((0, d))
+    unit = (positions[-1] - positions[0]) / (d - 1)
+    t = positions / unit
+    D = trend(d, 0)
+    for k in range(1, order + 1):
+        shrink = sp.diags_array(k / (t[k:] - t[:-k]))
+        D = sp.csr_array(trend(d - k, 0) @ shrink @ D)
+    return canonical(D)
+
+
+def graph_trend(G: sp.csr_array, order: int) -> sp.csr_array:
+    """Differences over a graph: G, GᵀG, GGᵀG, …
+
+    References
+    ----------
+    Wang, Sharpnack, Smola, Tibshirani (2016). Trend filtering on graphs. JMLR 17.
+    """
+    D = G
+    for k in range(order):
+        D = sp.csr_array((G.T if k % 2 == 0 else G) @ D)
+    return canonical(D)
+
+
+class TrendModel(StructuredModel):
+    """A signal over positions, or a table whose coefficients follow a trend."""
+
+    order: Any
+    graph: Any
+    design: Any
+    l1_ratio: Any
+    cv: Any
+    knots_: Any
+    graph_: Any
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        _checks.count(self.order, "order", least=0)
+        if self.design not in ("auto", "positions", "matrix"):
+            raise ValueError(f"design={self.design!r}: it takes 'auto', 'positions' or 'matrix'")
+
+    def _read(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, np.ndarray | None]:
+        X, y, sample_weight = super()._read(X, y, sample_weight, **checks)
+        self._signal = self.design == "positions" or (self.design == "auto" and X.shape[1] == 1)
+        if not self._signal:
+            self.knots_ = None
+            return X, y, sample_weight
+        if X.shape[1] != 1:
+            raise ValueError(f"design='positions' takes X with one column, got {X.shape[1]}")
+        positions = self._positions = _column(X)
+        if self.graph is None:
+            self.knots_ = np.unique(positions)
+        else:
+            self.knots_ = np.arange(float(self._n_nodes(positions)))
+        index = np.searchsorted(self.knots_, positions)
+        n = positions.size
+        table = sp.csr_array((np.ones(n), index, np.arange(n + 1)), shape=(n, self.knots_.size))
+        return table, y, sample_weight
+
+    def _n_nodes(self, positions: np.ndarray) -> int:
+        """How many nodes the graph of a signal has; the positions must be among them."""
+        if hasattr(self.graph, "number_of_nodes"):
+            count = int(self.graph.number_of_nodes())
+        elif isinstance(self.graph, (tuple, list)) and all(isinstance(k, (int, np.integer)) for k in self.graph):
+            count = int(np.prod(self.graph))
+        elif (
+            sp.issparse(self.graph)
+            or getattr(self.graph, "shape", (0, 0))[0] == getattr(self.graph, "shape", (0, 1))[-1]
+        ):
+            count = int(self.graph.shape[0])
+        else:
+            count = int(np.max(np.asarray(self.graph), initial=-1)) + 1
+        if np.any((positions < 0) | (positions >= count) | (positions != np.floor(positions))):
+            raise ValueError(f"X must hold node numbers in 0 … {count - 1} when graph is given")
+        return count
+
+    def _penalty(self, X: Any, names: Any) -> Penalty:
+        order, ratio = int(self.order), checked_ratio(self.l1_ratio)
+        names = None if self._signal else names
+        if self.graph is not None:
+            self.graph_ = feature_graph(self.graph, X, names)
+            return Penalty(with_l1(graph_trend(self.graph_.matrix(), order), ratio))
+        if self._signal:
+            return Penalty(with_l1(spaced_trend(self.knots_, order), ratio))
+        d = X.shape[1]
+        if order > d - 1:
+            raise ValueError(f"order={order}: it takes at most n_features − 1 = {d - 1}")
+        return Penalty(with_l1(trend(d, order), ratio))
+
+    def _intercept_and_scaling(self) -> tuple[bool, bool]:
+        # A signal has no intercept of its own (constants are not penalised), and its columns are indicators.
+        return (False, False) if self._signal else super()._intercept_and_scaling()
+
+    def _splitter(self, y: Any) -> Any:
+        if not self._signal or not (self.cv is None or isinstance(self.cv, int)):
+            return super()._splitter(y)
+        # Neighbours in different folds: to predict a whole stretch that was left out is another problem.
+        folds = _checks.count(5 if self.cv is None else self.cv, "cv", least=2)
+        return PredefinedSplit(np.argsort(np.argsort(self._positions, kind="stable")) % folds)
+
+    def _is_exact(self, prepared: Any) -> bool:
+        """Is it a signal that the interior point method takes: squared loss, every knot observed?"""
+        return (
+            self._signal
+            and self.method == "auto"
+            and prepared.loss.name == "squared"
+            and prepared.penalty.A.shape[0] > 0
+            and bool(np.all(np.bincount(prepared.design.X.indices, minlength=prepared.design.X.shape[1]) > 0))
+            and (prepared.sample_weight is None or bool(np.all(prepared.sample_weight > 0)))
+        )
+
+    def _solve(self, prepared: Any, target: np.ndarray, alpha: float, earlier: Any, **options: Any) -> Result:
+        if alpha > 0 and self._is_exact(prepared):
+            return Signal(prepared.problem(target, alpha)).solve(alpha, float(self.tol))
+        return super()._solve(prepared, target, alpha, earlier, **options)
+
+    def _alpha_max(self, problem: Any) -> float:
+        if not self._signal or float(self.l1_ratio) > 0 or problem.loss.name != "squared":
+            return super()._alpha_max(problem)
+        if self.graph is None:
+            middle, half = self.knots_.mean(), max(np.ptp(self.knots_) / 2, np.finfo(float).tiny)
+            basis = np.linalg.qr(np.vander((self.knots_ - middle) / half, int(self.order) + 1))[0]
+        else:
+            found = null_space(self.graph_.matrix())  # that of every power of it
+            basis = np.zeros((problem.n_features, 0)) if found is None else found
+        return Signal(problem).alpha_max(basis)
+
+    def _path(self, prepared: Any, target: np.ndarray, alphas: np.ndarray, callback: Any) -> Any:
+        if not self._is_exact(prepared):
+            return super()._path(prepared, target, alphas, callback)
+        signal = Signal(prepared.problem(target, 1.0))
+        results = []
+        for k, alpha in enumerate(alphas):
+            results.append(signal.solve(float(alpha), float(self.tol)))
+            callback(k, results[-1])
+        penalties = np.array([a * np.abs(r.y).sum() for a, r in zip(alphas, results, strict=True)])
+        return Path(
+            alphas=alphas, x=np.array([r.x for r in results]),
+            losses=np.array([r.objective for r in results]) - penalties,
+            dof=np.array([signal.dof(r.x) for r in results]), gaps=np.array([r.gap for r in results]),
+            statuses=[str(r.status) for r in results], n_samples=target.size, squared=True, last=results[-1],
+        )  # fmt: skip
+
+    def _fold(self, prepared: Any, part: Any, test: Any, weight: Any) -> Any:
+        """In a fold only the knots it observes are there; between them the signal is read off as in predict."""
+        if not self._signal or self.graph is not None:
+            return super()._fold(prepared, part, test, weight)
+        kept = np.unique(part.indices)
+        knots = self.knots_[kept]
+        fold = prepared._replace(
+            design=prepared.design._replace(X=sp.csr_array(part[:, kept]), scale=np.ones(kept.size)),
+            penalty=Penalty(with_l1(spaced_trend(knots, int(self.order)), checked_ratio(self.l1_ratio))),
+            sample_weight=weight,
+        )
+        held = self.knots_[test.indices]
+        step = self.order == 0
+        weights = [_between(knots, unit, held, step=step) for unit in np.eye(kept.size)]
+        return fold, sp.csr_array(np.array(weights).T)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The signal at the positions in `X`, or the predicted targets of a table.
+
+        Between knots the signal is a step function for order 0 and linear above; beyond the last it goes on so.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        if self.knots_ is None:
+            return self._scores(X)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        return self.intercept_ + _between(self.knots_, self.coef_, _column(X), step=self.order == 0)
+
+    def smooth(self, signal: Any) -> np.ndarray:
+        """Fit a signal at positions 0, 1, 2, … (or over the graph's nodes), and return the fitted values."""
+        signal = np.asarray(signal)
+        if signal.ndim != 1:
+            raise ValueError(f"signal has shape {signal.shape}: it takes a vector")
+        return self.fit(np.arange(float(signal.size))[:, None], signal).predict(np.arange(float(signal.size))[:, None])
+
+
+def _column(X: Any) -> np.ndarray:
+    return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)[:, 0]
+
+
+def _between(knots: np.ndarray, values: np.ndarray, positions: np.ndarray, *, step: bool) -> np.ndarray:
+    if knots.size == 1:
+        return np.full(positions.size, values[0])
+    right = np.searchsorted(knots, positions, side="right") - 1
+    if step:
+        return values[np.clip(right, 0, knots.size - 1)]
+    left = np.clip(right, 0, knots.size - 2)
+    slope = (values[left + 1] - values[left]) / (knots[left + 1] - knots[left])
+    exact = knots[np.clip(right, 0, None)] == positions
+    return np.where(exact, values[np.clip(right, 0, None)], values[left] + slope * (positions - knots[left]))

@@ -1,0 +1,349 @@
+"""The generalised lasso: any penalty matrix A."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from skadmm.estimators._base import StructuredModel
+from skadmm.estimators._classification import Classification
+from skadmm.estimators._cv import CrossValidated
+from skadmm.estimators._online import OnlineClassification, OnlineRegression
+from skadmm.estimators._penalty import Penalty, checked_ratio, with_l1
+from skadmm.estimators._regression import Regression
+from skadmm.operators.canonical import as_operator
+
+
+class _Generalized(StructuredModel):
+    A: Any
+    l1_ratio: Any
+
+    def _penalty(self, X: Any, names: Any) -> Penalty:
+        return Penalty(with_l1(as_operator(self.A, X.shape[1]), checked_ratio(self.l1_ratio)))
+
+
+class GeneralizedLassoClassifier(_Generalized, OnlineClassification):
+    """Classification by the generalised lasso.
+
+    Minimises (1/n) Σ ℓ + alpha ((1 − l1_ratio) ‖Ax‖₁ + l1_ratio ‖x‖₁) + (ridge/2)‖x‖².
+    More than two classes: one against the rest, under one shared penalty.
+
+    Parameters
+    ----------
+    alpha : float ≥ 0
+        Strength of the penalty.
+    A : matrix of shape (m, n_features), "identity" or None
+        The penalty matrix; None is the identity, the plain lasso.
+    l1_ratio : float in [0, 1]
+        The share of the plain ℓ1 norm.
+    ridge : float ≥ 0
+        Strength of an added (ridge/2)‖x‖².
+    loss : "logistic" or "squared-hinge"
+    fit_intercept : bool
+        The intercept is never penalised.
+    standardize : bool
+        Penalise the coefficients of columns divided by their standard deviation; ``coef_`` is on the original scale.
+    class_weight : dict, "balanced" or None
+    method : "auto" or a name in ``skadmm.ALGORITHMS``
+    max_passes : float
+        At most this many passes over the data.
+    tol : float
+        The relative duality gap to reach, or the relative KKT residual where there is no certificate.
+    warm_start : bool
+        Start from the last solution.
+    random_state : int, generator or None
+    verbose : int
+        1 shows progress on a terminal.
+
+    Attributes
+    ----------
+    coef_, intercept_ : the coefficients, one row a problem, and the intercept
+    classes_ : the classes
+    clusters_, n_clusters_ : the features that rows of A with one or two entries fuse, as in the fused lasso
+    dof_ : degrees of freedom, without the intercept
+    result_ : Result, or a list of them for more than two classes: status, gap, trace
+    n_iter_ : passes over the data
+    """
+
+    def __init__(
+        self,
+        alpha: float = 0.01,
+        *,
+        A: Any = None,
+        l1_ratio: float = 0.0,
+        ridge: float = 0.0,
+        loss: Any = "logistic",
+        fit_intercept: bool = True,
+        standardize: bool = False,
+        class_weight: Any = None,
+        method: str = "auto",
+        max_passes: float = 500,
+        tol: float = 1e-6,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.alpha = alpha
+        self.A = A
+        self.l1_ratio = l1_ratio
+        self.ridge = ridge
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.class_weight = class_weight
+        self.method = method
+        self.max_passes = max_passes
+        self.tol = tol
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+
+class GeneralizedLassoRegressor(_Generalized, OnlineRegression):
+    """Regression by the generalised lasso.
+
+    Minimises (1/n) Σ ℓ + alpha ((1 − l1_ratio) ‖Ax‖₁ + l1_ratio ‖x‖₁) + (ridge/2)‖x‖².
+
+    Parameters
+    ----------
+    alpha : float ≥ 0
+        Strength of the penalty.
+    A : matrix of shape (m, n_features), "identity" or None
+        The penalty matrix; None is the identity, the plain lasso.
+    l1_ratio : float in [0, 1]
+        The share of the plain ℓ1 norm.
+    ridge : float ≥ 0
+        Strength of an added (ridge/2)‖x‖².
+    loss : "squared" or "huber", or ``skadmm.losses.Huber(delta)``
+    fit_intercept : bool
+        The intercept is never penalised.
+    standardize : bool
+        Penalise the coefficients of columns divided by their standard deviation; ``coef_`` is on the original scale.
+    method : "auto" or a name in ``skadmm.ALGORITHMS``
+    max_passes : float
+        At most this many passes over the data.
+    tol : float
+        The relative duality gap to reach, or the relative KKT residual where there is no certificate.
+    warm_start : bool
+        Start from the last solution.
+    random_state : int, generator or None
+    verbose : int
+        1 shows progress on a terminal.
+
+    Attributes
+    ----------
+    coef_, intercept_ : the coefficients, and the intercept
+    clusters_, n_clusters_ : the features that rows of A with one or two entries fuse, as in the fused lasso
+    dof_ : degrees of freedom, without the intercept
+    result_ : Result, or a list of them for more than two classes: status, gap, trace
+    n_iter_ : passes over the data
+    """
+
+    def __init__(
+        self,
+        alpha: float = 0.01,
+        *,
+        A: Any = None,
+        l1_ratio: float = 0.0,
+        ridge: float = 0.0,
+        loss: Any = "squared",
+        fit_intercept: bool = True,
+        standardize: bool = False,
+        method: str = "auto",
+        max_passes: float = 500,
+        tol: float = 1e-6,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.alpha = alpha
+        self.A = A
+        self.l1_ratio = l1_ratio
+        self.ridge = ridge
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.method = method
+        self.max_passes = max_passes
+        self.tol = tol
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+
+class GeneralizedLassoClassifierCV(_Generalized, CrossValidated, Classification):
+    """Classification by the generalised lasso, alpha chosen by cross-validation.
+
+    Minimises (1/n) Σ ℓ + alpha ((1 − l1_ratio) ‖Ax‖₁ + l1_ratio ‖x‖₁) + (ridge/2)‖x‖².
+    More than two classes: one against the rest, under one shared penalty.
+
+    Parameters
+    ----------
+    alphas : int or array
+        The number of alphas between alpha_max and eps · alpha_max, or the alphas themselves.
+    eps : float in (0, 1)
+    cv : int, splitter or None
+        As in scikit-learn.
+    selection : "min", "1se", "aic" or "bic"
+        The least mean held-out loss; the largest alpha within one standard error of it; or an information criterion on
+        one path over all the data.
+    n_jobs : int or None
+        Folds at a time.
+    A : matrix of shape (m, n_features), "identity" or None
+        The penalty matrix; None is the identity, the plain lasso.
+    l1_ratio : float in [0, 1]
+        The share of the plain ℓ1 norm.
+    ridge : float ≥ 0
+        Strength of an added (ridge/2)‖x‖².
+    loss : "logistic" or "squared-hinge"
+    fit_intercept : bool
+        The intercept is never penalised.
+    standardize : bool
+        Penalise the coefficients of columns divided by their standard deviation; ``coef_`` is on the original scale.
+    class_weight : dict, "balanced" or None
+    method : "auto" or a name in ``skadmm.ALGORITHMS``
+    max_passes : float
+        At most this many passes over the data.
+    tol : float
+        The relative duality gap to reach, or the relative KKT residual where there is no certificate.
+    random_state : int, generator or None
+    verbose : int
+        1 shows progress on a terminal.
+
+    Attributes
+    ----------
+    coef_, intercept_ : the coefficients, one row a problem, and the intercept
+    classes_ : the classes
+    clusters_, n_clusters_ : the features that rows of A with one or two entries fuse, as in the fused lasso
+    dof_ : degrees of freedom, without the intercept
+    result_ : Result, or a list of them for more than two classes: status, gap, trace
+    n_iter_ : passes over the data
+    alpha_, alphas_ : the alpha chosen, and all of them
+    cv_losses_, cv_mean_, cv_se_ : held-out losses by alpha and fold, their mean and its standard error
+    criterion_ : AIC or BIC by alpha, where that was asked for
+    """
+
+    def __init__(
+        self,
+        *,
+        alphas: Any = 50,
+        eps: float = 1e-3,
+        cv: Any = None,
+        selection: str = "min",
+        n_jobs: Any = None,
+        A: Any = None,
+        l1_ratio: float = 0.0,
+        ridge: float = 0.0,
+        loss: Any = "logistic",
+        fit_intercept: bool = True,
+        standardize: bool = False,
+        class_weight: Any = None,
+        method: str = "auto",
+        max_passes: float = 500,
+        tol: float = 1e-6,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.alphas = alphas
+        self.eps = eps
+        self.cv = cv
+        self.selection = selection
+        self.n_jobs = n_jobs
+        self.A = A
+        self.l1_ratio = l1_ratio
+        self.ridge = ridge
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.class_weight = class_weight
+        self.method = method
+        self.max_passes = max_passes
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
+
+
+class GeneralizedLassoRegressorCV(_Generalized, CrossValidated, Regression):
+    """Regression by the generalised lasso, alpha chosen by cross-validation.
+
+    Minimises (1/n) Σ ℓ + alpha ((1 − l1_ratio) ‖Ax‖₁ + l1_ratio ‖x‖₁) + (ridge/2)‖x‖².
+
+    Parameters
+    ----------
+    alphas : int or array
+        The number of alphas between alpha_max and eps · alpha_max, or the alphas themselves.
+    eps : float in (0, 1)
+    cv : int, splitter or None
+        As in scikit-learn.
+    selection : "min", "1se", "aic" or "bic"
+        The least mean held-out loss; the largest alpha within one standard error of it; or an information criterion on
+        one path over all the data.
+    n_jobs : int or None
+        Folds at a time.
+    A : matrix of shape (m, n_features), "identity" or None
+        The penalty matrix; None is the identity, the plain lasso.
+    l1_ratio : float in [0, 1]
+        The share of the plain ℓ1 norm.
+    ridge : float ≥ 0
+        Strength of an added (ridge/2)‖x‖².
+    loss : "squared" or "huber", or ``skadmm.losses.Huber(delta)``
+    fit_intercept : bool
+        The intercept is never penalised.
+    standardize : bool
+        Penalise the coefficients of columns divided by their standard deviation; ``coef_`` is on the original scale.
+    method : "auto" or a name in ``skadmm.ALGORITHMS``
+    max_passes : float
+        At most this many passes over the data.
+    tol : float
+        The relative duality gap to reach, or the relative KKT residual where there is no certificate.
+    random_state : int, generator or None
+    verbose : int
+        1 shows progress on a terminal.
+
+    Attributes
+    ----------
+    coef_, intercept_ : the coefficients, and the intercept
+    clusters_, n_clusters_ : the features that rows of A with one or two entries fuse, as in the fused lasso
+    dof_ : degrees of freedom, without the intercept
+    result_ : Result, or a list of them for more than two classes: status, gap, trace
+    n_iter_ : passes over the data
+    alpha_, alphas_ : the alpha chosen, and all of them
+    cv_losses_, cv_mean_, cv_se_ : held-out losses by alpha and fold, their mean and its standard error
+    criterion_ : AIC or BIC by alpha, where that was asked for
+    """
+
+    def __init__(
+        self,
+        *,
+        alphas: Any = 50,
+        eps: float = 1e-3,
+        cv: Any = None,
+        selection: str = "min",
+        n_jobs: Any = None,
+        A: Any = None,
+        l1_ratio: float = 0.0,
+        ridge: float = 0.0,
+        loss: Any = "squared",
+        fit_intercept: bool = True,
+        standardize: bool = False,
+        method: str = "auto",
+        max_passes: float = 500,
+        tol: float = 1e-6,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.alphas = alphas
+        self.eps = eps
+        self.cv = cv
+        self.selection = selection
+        self.n_jobs = n_jobs
+        self.A = A
+        self.l1_ratio = l1_ratio
+        self.ridge = ridge
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.method = method
+        self.max_passes = max_passes
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose

@@ -1,0 +1,384 @@
+"""The group lasso, with groups that may overlap."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from skadmm.estimators._base import Prepared, StructuredModel
+from skadmm.estimators._classification import Classification
+from skadmm.estimators._cv import CrossValidated
+from skadmm.estimators._groups import checked_groups, group_penalty
+from skadmm.estimators._online import OnlineClassification, OnlineRegression
+from skadmm.estimators._penalty import Penalty, checked_ratio
+from skadmm.estimators._regression import Regression
+from skadmm.result import Result
+
+
+class _Grouped(StructuredModel):
+    groups: Any
+    group_weights: Any
+    l1_ratio: Any
+
+    def _penalty(self, X: Any, names: Any) -> Penalty:
+        self.groups_ = checked_groups(self.groups, X.shape[1], names)
+        return group_penalty(self.groups_, X.shape[1], self.group_weights, checked_ratio(self.l1_ratio))
+
+    def _take(self, prepared: Prepared, results: list[Result]) -> None:
+        super()._take(prepared, results)
+        parts = self._parts(prepared, results)
+        active = np.array([[bool(np.any(x[group])) for group in self.groups_] for x in parts])
+        self.active_groups_ = active[0] if len(active) == 1 else active
+
+
+class GroupLassoClassifier(_Grouped, OnlineClassification):
+    """Classification by the group lasso.
+
+    Minimises (1/n) Σ ℓ + alpha ((1 − l1_ratio) Σ_g w_g ‖x_g‖₂ + l1_ratio ‖x‖₁) + (ridge/2)‖x‖².
+    More than two classes: one against the rest, under one shared penalty.
+
+    Parameters
+    ----------
+    alpha : float ≥ 0
+        Strength of the penalty.
+    groups : list of sequences of column numbers or names, array of labels, or None
+        The features of each group; groups may overlap, and a feature in none is not penalised. An array holds the label
+        of each feature's one group, negative for none. None: every feature by itself.
+    group_weights : "sqrt", None or array
+        One weight per group: the square root of its size, 1, or as given.
+    l1_ratio : float in [0, 1]
+        The share of the plain ℓ1 norm.
+    ridge : float ≥ 0
+        Strength of an added (ridge/2)‖x‖².
+    loss : "logistic" or "squared-hinge"
+    fit_intercept : bool
+        The intercept is never penalised.
+    standardize : bool
+        Penalise the coefficients of columns divided by their standard deviation; ``coef_`` is on the original scale.
+    class_weight : dict, "balanced" or None
+    method : "auto" or a name in ``skadmm.ALGORITHMS``
+    max_passes : float
+        At most this many passes over the data.
+    tol : float
+        The relative duality gap to reach, or the relative KKT residual where there is no certificate.
+    warm_start : bool
+        Start from the last solution.
+    random_state : int, generator or None
+    verbose : int
+        1 shows progress on a terminal.
+
+    Attributes
+    ----------
+    coef_, intercept_ : the coefficients, one row a problem, and the intercept
+    classes_ : the classes
+    groups_ : the column numbers of each group
+    active_groups_ : for each group (and problem) whether any of its coefficients is not zero
+    dof_ : degrees of freedom, without the intercept
+    result_ : Result, or a list of them for more than two classes: status, gap, trace
+    n_iter_ : passes over the data
+    """
+
+    def __init__(
+        self,
+        alpha: float = 0.01,
+        *,
+        groups: Any = None,
+        group_weights: Any = "sqrt",
+        l1_ratio: float = 0.0,
+        ridge: float = 0.0,
+        loss: Any = "logistic",
+        fit_intercept: bool = True,
+        standardize: bool = False,
+        class_weight: Any = None,
+        method: str = "auto",
+        max_passes: float = 500,
+        tol: float = 1e-6,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.alpha = alpha
+        self.groups = groups
+        self.group_weights = group_weights
+        self.l1_ratio = l1_ratio
+        self.ridge = ridge
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.class_weight = class_weight
+        self.method = method
+        self.max_passes = max_passes
+        self.tol = tol
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+
+class GroupLassoRegressor(_Grouped, OnlineRegression):
+    """Regression by the group lasso.
+
+    Minimises (1/n) Σ ℓ + alpha ((1 − l1_ratio) Σ_g w_g ‖x_g‖₂ + l1_ratio ‖x‖₁) + (ridge/2)‖x‖².
+
+    Parameters
+    ----------
+    alpha : float ≥ 0
+        Strength of the penalty.
+    groups : list of sequences of column numbers or names, array of labels, or None
+        The features of each group; groups may overlap, and a feature in none is not penalised. An array holds the label
+        of each feature's one group, negative for none. None: every feature by itself.
+    group_weights : "sqrt", None or array
+        One weight per group: the square root of its size, 1, or as given.
+    l1_ratio : float in [0, 1]
+        The share of the plain ℓ1 norm.
+    ridge : float ≥ 0
+        Strength of an added (ridge/2)‖x‖².
+    loss : "squared" or "huber", or ``skadmm.losses.Huber(delta)``
+    fit_intercept : bool
+        The intercept is never penalised.
+    standardize : bool
+        Penalise the coefficients of columns divided by their standard deviation; ``coef_`` is on the original scale.
+    method : "auto" or a name in ``skadmm.ALGORITHMS``
+    max_passes : float
+        At most this many passes over the data.
+    tol : float
+        The relative duality gap to reach, or the relative KKT residual where there is no certificate.
+    warm_start : bool
+        Start from the last solution.
+    random_state : int, generator or None
+    verbose : int
+        1 shows progress on a terminal.
+
+    Attributes
+    ----------
+    coef_, intercept_ : the coefficients, and the intercept
+    groups_ : the column numbers of each group
+    active_groups_ : for each group (and problem) whether any of its coefficients is not zero
+    dof_ : degrees of freedom, without the intercept
+    result_ : Result, or a list of them for more than two classes: status, gap, trace
+    n_iter_ : passes over the data
+    """
+
+    def __init__(
+        self,
+        alpha: float = 0.01,
+        *,
+        groups: Any = None,
+        group_weights: Any = "sqrt",
+        l1_ratio: float = 0.0,
+        ridge: float = 0.0,
+        loss: Any = "squared",
+        fit_intercept: bool = True,
+        standardize: bool = False,
+        method: str = "auto",
+        max_passes: float = 500,
+        tol: float = 1e-6,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.alpha = alpha
+        self.groups = groups
+        self.group_weights = group_weights
+        self.l1_ratio = l1_ratio
+        self.ridge = ridge
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.method = method
+        self.max_passes = max_passes
+        self.tol = tol
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+
+class GroupLassoClassifierCV(_Grouped, CrossValidated, Classification):
+    """Classification by the group lasso, alpha chosen by cross-validation.
+
+    Minimises (1/n) Σ ℓ + alpha ((1 − l1_ratio) Σ_g w_g ‖x_g‖₂ + l1_ratio ‖x‖₁) + (ridge/2)‖x‖².
+    More than two classes: one against the rest, under one shared penalty.
+
+    Parameters
+    ----------
+    alphas : int or array
+        The number of alphas between alpha_max and eps · alpha_max, or the alphas themselves.
+    eps : float in (0, 1)
+    cv : int, splitter or None
+        As in scikit-learn.
+    selection : "min", "1se", "aic" or "bic"
+        The least mean held-out loss; the largest alpha within one standard error of it; or an information criterion on
+        one path over all the data.
+    n_jobs : int or None
+        Folds at a time.
+    groups : list of sequences of column numbers or names, array of labels, or None
+        The features of each group; groups may overlap, and a feature in none is not penalised. An array holds the label
+        of each feature's one group, negative for none. None: every feature by itself.
+    group_weights : "sqrt", None or array
+        One weight per group: the square root of its size, 1, or as given.
+    l1_ratio : float in [0, 1]
+        The share of the plain ℓ1 norm.
+    ridge : float ≥ 0
+        Strength of an added (ridge/2)‖x‖².
+    loss : "logistic" or "squared-hinge"
+    fit_intercept : bool
+        The intercept is never penalised.
+    standardize : bool
+        Penalise the coefficients of columns divided by their standard deviation; ``coef_`` is on the original scale.
+    class_weight : dict, "balanced" or None
+    method : "auto" or a name in ``skadmm.ALGORITHMS``
+    max_passes : float
+        At most this many passes over the data.
+    tol : float
+        The relative duality gap to reach, or the relative KKT residual where there is no certificate.
+    random_state : int, generator or None
+    verbose : int
+        1 shows progress on a terminal.
+
+    Attributes
+    ----------
+    coef_, intercept_ : the coefficients, one row a problem, and the intercept
+    classes_ : the classes
+    groups_ : the column numbers of each group
+    active_groups_ : for each group (and problem) whether any of its coefficients is not zero
+    dof_ : degrees of freedom, without the intercept
+    result_ : Result, or a list of them for more than two classes: status, gap, trace
+    n_iter_ : passes over the data
+    alpha_, alphas_ : the alpha chosen, and all of them
+    cv_losses_, cv_mean_, cv_se_ : held-out losses by alpha and fold, their mean and its standard error
+    criterion_ : AIC or BIC by alpha, where that was asked for
+    """
+
+    def __init__(
+        self,
+        *,
+        alphas: Any = 50,
+        eps: float = 1e-3,
+        cv: Any = None,
+        selection: str = "min",
+        n_jobs: Any = None,
+        groups: Any = None,
+        group_weights: Any = "sqrt",
+        l1_ratio: float = 0.0,
+        ridge: float = 0.0,
+        loss: Any = "logistic",
+        fit_intercept: bool = True,
+        standardize: bool = False,
+        class_weight: Any = None,
+        method: str = "auto",
+        max_passes: float = 500,
+        tol: float = 1e-6,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.alphas = alphas
+        self.eps = eps
+        self.cv = cv
+        self.selection = selection
+        self.n_jobs = n_jobs
+        self.groups = groups
+        self.group_weights = group_weights
+        self.l1_ratio = l1_ratio
+        self.ridge = ridge
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.class_weight = class_weight
+        self.method = method
+        self.max_passes = max_passes
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
+
+
+class GroupLassoRegressorCV(_Grouped, CrossValidated, Regression):
+    """Regression by the group lasso, alpha chosen by cross-validation.
+
+    Minimises (1/n) Σ ℓ + alpha ((1 − l1_ratio) Σ_g w_g ‖x_g‖₂ + l1_ratio ‖x‖₁) + (ridge/2)‖x‖².
+
+    Parameters
+    ----------
+    alphas : int or array
+        The number of alphas between alpha_max and eps · alpha_max, or the alphas themselves.
+    eps : float in (0, 1)
+    cv : int, splitter or None
+        As in scikit-learn.
+    selection : "min", "1se", "aic" or "bic"
+        The least mean held-out loss; the largest alpha within one standard error of it; or an information criterion on
+        one path over all the data.
+    n_jobs : int or None
+        Folds at a time.
+    groups : list of sequences of column numbers or names, array of labels, or None
+        The features of each group; groups may overlap, and a feature in none is not penalised. An array holds the label
+        of each feature's one group, negative for none. None: every feature by itself.
+    group_weights : "sqrt", None or array
+        One weight per group: the square root of its size, 1, or as given.
+    l1_ratio : float in [0, 1]
+        The share of the plain ℓ1 norm.
+    ridge : float ≥ 0
+        Strength of an added (ridge/2)‖x‖².
+    loss : "squared" or "huber", or ``skadmm.losses.Huber(delta)``
+    fit_intercept : bool
+        The intercept is never penalised.
+    standardize : bool
+        Penalise the coefficients of columns divided by their standard deviation; ``coef_`` is on the original scale.
+    method : "auto" or a name in ``skadmm.ALGORITHMS``
+    max_passes : float
+        At most this many passes over the data.
+    tol : float
+        The relative duality gap to reach, or the relative KKT residual where there is no certificate.
+    random_state : int, generator or None
+    verbose : int
+        1 shows progress on a terminal.
+
+    Attributes
+    ----------
+    coef_, intercept_ : the coefficients, and the intercept
+    groups_ : the column numbers of each group
+    active_groups_ : for each group (and problem) whether any of its coefficients is not zero
+    dof_ : degrees of freedom, without the intercept
+    result_ : Result, or a list of them for more than two classes: status, gap, trace
+    n_iter_ : passes over the data
+    alpha_, alphas_ : the alpha chosen, and all of them
+    cv_losses_, cv_mean_, cv_se_ : held-out losses by alpha and fold, their mean and its standard error
+    criterion_ : AIC or BIC by alpha, where that was asked for
+    """
+
+    def __init__(
+        self,
+        *,
+        alphas: Any = 50,
+        eps: float = 1e-3,
+        cv: Any = None,
+        selection: str = "min",
+        n_jobs: Any = None,
+        groups: Any = None,
+        group_weights: Any = "sqrt",
+        l1_ratio: float = 0.0,
+        ridge: float = 0.0,
+        loss: Any = "squared",
+        fit_intercept: bool = True,
+        standardize: bool = False,
+        method: str = "auto",
+        max_passes: float = 500,
+        tol: float = 1e-6,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.alphas = alphas
+        self.eps = eps
+        self.cv = cv
+        self.selection = selection
+        self.n_jobs = n_jobs
+        self.groups = groups
+        self.group_weights = group_weights
+        self.l1_ratio = l1_ratio
+        self.ridge = ridge
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.method = method
+        self.max_passes = max_passes
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose

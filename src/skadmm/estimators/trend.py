@@ -1,0 +1,193 @@
+"""Trend filtering: a signal over a line or a graph, or the coefficients of a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from skadmm.estimators._cv import CrossValidated
+from skadmm.estimators._regression import Regression
+from skadmm.estimators._trends import TrendModel
+
+
+class TrendFilter(TrendModel, Regression):
+    """Trend filtering: a signal, or coefficients, piecewise polynomial along a line or over a graph.
+
+    Minimises (1/n) Σ ℓ + alpha ((1 − l1_ratio) ‖D x‖₁ + l1_ratio ‖x‖₁) + (ridge/2)‖x‖², D the differences of order
+    `order` + 1.
+
+    Parameters
+    ----------
+    alpha : float ≥ 0
+        Strength of the penalty.
+    order : int ≥ 0
+        The degree of the pieces: 0 constant, 1 linear, 2 quadratic.
+    graph : None or a graph, as for the fused lasso
+        Trends over a graph in place of a line; in a signal the nodes are the numbers in `X`.
+    design : "auto", "positions" or "matrix"
+        "positions": `X` has one column, the positions of the observations (or node numbers), and the model is a signal
+        over them. "matrix": `X` is a table, and its coefficients follow the trend in column order. "auto": positions
+        where `X` has one column.
+    l1_ratio : float in [0, 1]
+        The share of the plain ℓ1 norm.
+    ridge : float ≥ 0
+        Strength of an added (ridge/2)‖x‖².
+    loss : "squared" or "huber", or ``skadmm.losses.Huber(delta)``
+    fit_intercept : bool
+        The intercept is never penalised.
+    standardize : bool
+        Penalise the coefficients of columns divided by their standard deviation; ``coef_`` is on the original scale.
+    method : "auto" or a name in ``skadmm.ALGORITHMS``
+    max_passes : float
+        At most this many passes over the data.
+    tol : float
+        The relative duality gap to reach, or the relative KKT residual where there is no certificate.
+    warm_start : bool
+        Start from the last solution.
+    random_state : int, generator or None
+    verbose : int
+        1 shows progress on a terminal.
+
+    Attributes
+    ----------
+    coef_, intercept_ : the coefficients, and the intercept
+    knots_ : the positions at which ``coef_`` is the value of the signal; None for a table
+    clusters_, n_clusters_ : for order 0, the pieces, as in the fused lasso
+    dof_ : degrees of freedom, without the intercept
+    result_ : Result, or a list of them for more than two classes: status, gap, trace
+    n_iter_ : passes over the data
+    """
+
+    def __init__(
+        self,
+        alpha: float = 0.01,
+        *,
+        order: int = 1,
+        graph: Any = None,
+        design: str = "auto",
+        l1_ratio: float = 0.0,
+        ridge: float = 0.0,
+        loss: Any = "squared",
+        fit_intercept: bool = True,
+        standardize: bool = False,
+        method: str = "auto",
+        max_passes: float = 500,
+        tol: float = 1e-6,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.alpha = alpha
+        self.order = order
+        self.graph = graph
+        self.design = design
+        self.l1_ratio = l1_ratio
+        self.ridge = ridge
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.method = method
+        self.max_passes = max_passes
+        self.tol = tol
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+
+class TrendFilterCV(TrendModel, CrossValidated, Regression):
+    """Trend filtering: a signal, or coefficients, piecewise polynomial along a line or over a graph, alpha chosen by
+    cross-validation.
+
+    Minimises (1/n) Σ ℓ + alpha ((1 − l1_ratio) ‖D x‖₁ + l1_ratio ‖x‖₁) + (ridge/2)‖x‖², D the differences of order
+    `order` + 1.
+
+    Parameters
+    ----------
+    alphas : int or array
+        The number of alphas between alpha_max and eps · alpha_max, or the alphas themselves.
+    eps : float in (0, 1)
+    cv : int, splitter or None
+        As in scikit-learn.
+    selection : "min", "1se", "aic" or "bic"
+        The least mean held-out loss; the largest alpha within one standard error of it; or an information criterion on
+        one path over all the data.
+    n_jobs : int or None
+        Folds at a time.
+    order : int ≥ 0
+        The degree of the pieces: 0 constant, 1 linear, 2 quadratic.
+    graph : None or a graph, as for the fused lasso
+        Trends over a graph in place of a line; in a signal the nodes are the numbers in `X`.
+    design : "auto", "positions" or "matrix"
+        "positions": `X` has one column, the positions of the observations (or node numbers), and the model is a signal
+        over them. "matrix": `X` is a table, and its coefficients follow the trend in column order. "auto": positions
+        where `X` has one column.
+    l1_ratio : float in [0, 1]
+        The share of the plain ℓ1 norm.
+    ridge : float ≥ 0
+        Strength of an added (ridge/2)‖x‖².
+    loss : "squared" or "huber", or ``skadmm.losses.Huber(delta)``
+    fit_intercept : bool
+        The intercept is never penalised.
+    standardize : bool
+        Penalise the coefficients of columns divided by their standard deviation; ``coef_`` is on the original scale.
+    method : "auto" or a name in ``skadmm.ALGORITHMS``
+    max_passes : float
+        At most this many passes over the data.
+    tol : float
+        The relative duality gap to reach, or the relative KKT residual where there is no certificate.
+    random_state : int, generator or None
+    verbose : int
+        1 shows progress on a terminal.
+
+    Attributes
+    ----------
+    coef_, intercept_ : the coefficients, and the intercept
+    knots_ : the positions at which ``coef_`` is the value of the signal; None for a table
+    clusters_, n_clusters_ : for order 0, the pieces, as in the fused lasso
+    dof_ : degrees of freedom, without the intercept
+    result_ : Result, or a list of them for more than two classes: status, gap, trace
+    n_iter_ : passes over the data
+    alpha_, alphas_ : the alpha chosen, and all of them
+    cv_losses_, cv_mean_, cv_se_ : held-out losses by alpha and fold, their mean and its standard error
+    criterion_ : AIC or BIC by alpha, where that was asked for
+    """
+
+    def __init__(
+        self,
+        *,
+        alphas: Any = 50,
+        eps: float = 1e-3,
+        cv: Any = None,
+        selection: str = "min",
+        n_jobs: Any = None,
+        order: int = 1,
+        graph: Any = None,
+        design: str = "auto",
+        l1_ratio: float = 0.0,
+        ridge: float = 0.0,
+        loss: Any = "squared",
+        fit_intercept: bool = True,
+        standardize: bool = False,
+        method: str = "auto",
+        max_passes: float = 500,
+        tol: float = 1e-6,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.alphas = alphas
+        self.eps = eps
+        self.cv = cv
+        self.selection = selection
+        self.n_jobs = n_jobs
+        self.order = order
+        self.graph = graph
+        self.design = design
+        self.l1_ratio = l1_ratio
+        self.ridge = ridge
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.method = method
+        self.max_passes = max_passes
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose

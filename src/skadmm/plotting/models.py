@@ -1,0 +1,301 @@
+"""Pictures of fitted models: paths, cross-validation, coefficients on graphs and grids, trends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from skadmm.plotting.convergence import _pyplot
+
+INK = "#444444"
+ACCENT = "#D55E00"
+BLUE = "#0072B2"
+# Told apart by colour-blind readers too, as far as a dozen clusters can be.
+CLUSTERS = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#E69F00",
+    "#56B4E9",
+    "#882255",
+    "#44AA99",
+    "#999933",
+    "#332288",
+)
+NOTHING = "#D9D9D9"
+MOST_LABELS = 60
+"""Beyond this many nodes, names would cover the picture."""
+
+
+def coefficient_path(
+    alphas: Any,
+    coefs: Any,
+    *,
+    names: Sequence[str] | None = None,
+    chosen: float | None = None,
+    n_named: int = 8,
+    ax: Any = None,
+) -> Any:
+    """Every coefficient against alpha, strongest penalty on the left.
+
+    Parameters
+    ----------
+    alphas : array of shape (k,)
+    coefs : array of shape (k, d)
+    names : sequence of d strings, optional
+        The features with the largest coefficients at the end of the path are named.
+    chosen : float, optional
+        An alpha to mark.
+    n_named : int
+    ax : Axes or None
+
+    Returns
+    -------
+    Axes
+    """
+    alphas, coefs = np.asarray(alphas, dtype=float), np.asarray(coefs, dtype=float)
+    if alphas.ndim != 1 or coefs.ndim != 2 or coefs.shape[0] != alphas.size:
+        raise ValueError(f"coefs has shape {coefs.shape}: it takes ({alphas.size}, d), one row per alpha")
+    if names is not None and len(names) != coefs.shape[1]:
+        raise ValueError(f"names has length {len(names)}: coefs has {coefs.shape[1]} columns")
+    ax = _axes(ax)
+    order = np.argsort(alphas)
+    alphas, coefs = alphas[order], coefs[order]
+    largest = np.argsort(-np.abs(coefs[0]), kind="stable")[: n_named if names is not None else 0]
+    shown = [j for j in largest if coefs[0, j] != 0]
+    for j in range(coefs.shape[1]):
+        if j not in shown:
+            ax.plot(alphas, coefs[:, j], color=INK, linewidth=0.8, alpha=0.35)
+    for k, j in enumerate(shown):
+        ax.plot(
+            alphas,
+            coefs[:, j],
+            color=CLUSTERS[k % len(CLUSTERS)],
+            linewidth=1.8,
+            label=str(names[j]) if names is not None else "",
+        )
+    if chosen is not None:
+        ax.axvline(chosen, color=ACCENT, linewidth=1.2, linestyle="--", label=f"alpha = {chosen:.3g}")
+    ax.axhline(0.0, color=INK, linewidth=0.6)
+    ax.set_xscale("log")
+    ax.invert_xaxis()
+    ax.set_xlabel("alpha (weaker to the right)")
+    ax.set_ylabel("coefficient")
+    if shown or chosen is not None:
+        ax.legend(frameon=False, fontsize="small", loc="upper left")
+    return _tidy(ax)
+
+
+def cv_curve(model: Any, *, ax: Any = None) -> Any:
+    """The held-out loss of a fitted CV estimator: its mean over folds with one standard error, each fold faintly.
+
+    Parameters
+    ----------
+    model : a fitted estimator whose name ends in CV
+        With selection "aic" or "bic" the criterion is drawn.
+    ax : Axes or None
+
+    Returns
+    -------
+    Axes
+    """
+    if not hasattr(model, "alphas_"):
+        raise ValueError(f"model={type(model).__name__}: cv_curve takes a fitted estimator with cross-validation")
+    ax = _axes(ax)
+    if hasattr(model, "cv_mean_") and model.selection not in ("aic", "bic"):
+        ax.plot(model.alphas_, model.cv_losses_, color=INK, linewidth=0.7, alpha=0.3)
+        ax.errorbar(
+            model.alphas_, model.cv_mean_, yerr=model.cv_se_, color=BLUE, marker="o", markersize=3.5, linewidth=1.4,
+            elinewidth=0.9, capsize=2, label=f"mean of {model.cv_losses_.shape[1]} folds ± one standard error",
+        )  # fmt: skip
+        best = model.alphas_[int(np.argmin(model.cv_mean_))]
+        ax.axvline(best, color=INK, linewidth=1.0, linestyle=":", label=f"least: {best:.3g}")
+        ax.set_ylabel("held-out loss")
+    else:
+        ax.plot(model.alphas_, model.criterion_, color=BLUE, marker="o", markersize=3.5, linewidth=1.4)
+        ax.set_ylabel(model.selection.upper())
+    ax.axvline(model.alpha_, color=ACCENT, linewidth=1.4, linestyle="--", label=f"chosen: {model.alpha_:.3g}")
+    ax.set_xscale("log")
+    ax.invert_xaxis()
+    ax.set_xlabel("alpha (weaker to the right)")
+    ax.legend(frameon=False, fontsize="small")
+    return _tidy(ax)
+
+
+def coefficients_on_graph(
+    model: Any,
+    *,
+    problem: int = 0,
+    positions: Mapping[str, Any] | None = None,
+    labels: bool | None = None,
+    ax: Any = None,
+) -> Any:
+    """The model's graph with a colour for each cluster of fused features, and an area that grows with the coefficient.
+
+    Parameters
+    ----------
+    model : a fitted fused lasso
+    problem : int
+        Which row of ``coef_``, for more than two classes.
+    positions : {name: (x, y)}, optional
+        Where the nodes go; by default a grid is drawn as one, all else by networkx' spring layout.
+    labels : bool, optional
+        Write the features' names; by default where there are at most 60.
+    ax : Axes or None
+
+    Returns
+    -------
+    Axes
+    """
+    graph = getattr(model, "graph_", None)
+    if graph is None:
+        raise ValueError(f"model={type(model).__name__}: coefficients_on_graph takes a fitted model with a graph_")
+    ax = _axes(ax, (6.6, 5.6))
+    coef = np.atleast_2d(model.coef_)[problem]
+    clusters = np.atleast_2d(model.clusters_)[problem]
+    places = _places(graph, positions)
+    for i, j in graph.edges:
+        same = clusters[i] == clusters[j]
+        color = _cluster_color(clusters[i]) if same and clusters[i] >= 0 else "#BBBBBB"
+        ax.plot(*places[[i, j]].T, color=color, linewidth=1.8 if same else 0.7, zorder=1, alpha=0.8)
+    size = 40 + 260 * np.abs(coef) / (np.abs(coef).max() or 1.0)
+    ax.scatter(
+        *places.T, s=size, c=[_cluster_color(label) for label in clusters], edgecolors="white", linewidths=0.8, zorder=2
+    )
+    if labels if labels is not None else graph.n_features <= MOST_LABELS:
+        for (x, y), name in zip(places, graph.names, strict=True):
+            ax.annotate(
+                str(name), (x, y), xytext=(0, 7), textcoords="offset points", ha="center", fontsize=6.5, color=INK
+            )
+    for label in np.unique(clusters)[:12]:
+        members = clusters == label
+        text = f"zero ({members.sum()})" if label < 0 else f"{coef[members].mean():+.3g} ({members.sum()})"
+        ax.scatter([], [], s=50, color=_cluster_color(label), label=text)
+    if np.unique(clusters).size > 12:
+        ax.scatter([], [], s=0, label=f"and {np.unique(clusters).size - 12} more clusters")
+    ax.legend(
+        frameon=False, fontsize="small", title="coefficient (features)", loc="center left", bbox_to_anchor=(1.0, 0.5)
+    )
+    ax.set_axis_off()
+    ax.margins(0.08)
+    return ax
+
+
+def coefficient_image(
+    model: Any, shape: Sequence[int] | None = None, *, problem: int = 0, limit: float | None = None, ax: Any = None
+) -> Any:
+    """The coefficients of a model on a two-dimensional grid, red positive and blue negative.
+
+    Parameters
+    ----------
+    model : a fitted model, or an array of coefficients
+    shape : (rows, columns), optional
+        By default that of the model's grid.
+    problem : int
+        Which row of ``coef_``, for more than two classes.
+    limit : float, optional
+        The coefficient of the darkest colours, the largest by default; give the same to pictures side by side.
+    ax : Axes or None
+
+    Returns
+    -------
+    Axes
+    """
+    coef = np.atleast_2d(getattr(model, "coef_", model))[problem]
+    sides: tuple[int, ...] = tuple(getattr(getattr(model, "graph_", None), "shape", ()) if shape is None else shape)
+    if len(sides) != 2 or int(np.prod(sides)) != coef.size:
+        raise ValueError(f"shape={sides!r}: it takes two lengths whose product is {coef.size}")
+    own = ax is None
+    ax = _axes(ax, (4.6, 4.0))
+    limit = float(np.abs(coef).max()) or 1.0 if limit is None else limit
+    image = ax.imshow(coef.reshape(sides), cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest")
+    if own:
+        ax.figure.colorbar(image, ax=ax, shrink=0.85, label="coefficient")
+    ax.set_xticks([])
+    ax.set_yticks([])
+    return ax
+
+
+def trend_fit(model: Any, X: Any = None, y: Any = None, *, ax: Any = None) -> Any:
+    """A fitted signal over its observations.
+
+    Parameters
+    ----------
+    model : a TrendFilter fitted on positions
+    X, y : positions and observations, optional
+    ax : Axes or None
+
+    Returns
+    -------
+    Axes
+    """
+    knots = getattr(model, "knots_", None)
+    if knots is None:
+        raise ValueError(f"model={type(model).__name__}: trend_fit takes a TrendFilter fitted on positions")
+    ax = _axes(ax)
+    if y is not None:
+        positions = knots if X is None else np.asarray(X, dtype=float).reshape(len(np.asarray(y)), -1)[:, 0]
+        ax.scatter(positions, np.asarray(y), s=9, color="#999999", alpha=0.7, linewidths=0, label="observed")
+    value = model.coef_ + model.intercept_
+    step = {"drawstyle": "steps-post"} if model.order == 0 else {}
+    ax.plot(knots, value, color=BLUE, linewidth=2.0, label="fitted", **step)
+    bends = _bends(model)
+    if 0 < bends.size <= 60:
+        ax.plot(knots[bends], value[bends], linestyle="", marker="o", markersize=5, markerfacecolor="white",
+                markeredgecolor=ACCENT, label="changes" if model.order == 0 else "knots")  # fmt: skip
+    ax.set_xlabel("position")
+    ax.legend(frameon=False, fontsize="small")
+    return _tidy(ax)
+
+
+def _bends(model: Any) -> np.ndarray:
+    """The knots at which a new piece begins."""
+    if getattr(model, "graph", None) is not None:
+        return np.empty(0, dtype=int)
+    change = np.abs(model.result_.y[: model.knots_.size - 1 - model.order])
+    return (
+        np.flatnonzero(change > 1e-6 * max(float(np.ptp(model.coef_)), 1e-300))
+        + (1 + model.order) // 2
+        + int(model.order == 0)
+    )
+
+
+def _places(graph: Any, positions: Mapping[str, Any] | None) -> np.ndarray:
+    if positions is not None:
+        missing = [name for name in graph.names if name not in positions]
+        if missing:
+            raise ValueError(f"positions has no {missing[0]!r}: it takes a place for every feature")
+        return np.array([positions[name] for name in graph.names], dtype=float)
+    if len(graph.shape) == 2:
+        rows, columns = np.unravel_index(np.arange(graph.n_features), graph.shape)
+        return np.column_stack([columns, -rows]).astype(float)
+    try:
+        import networkx as nx
+    except ImportError as error:
+        raise ImportError("the layout of a graph needs networkx: pip install 'skadmm[graph]'") from error
+    # On numbers, not names: a layout should not depend on how the features are called.
+    plain = nx.Graph()
+    plain.add_nodes_from(range(graph.n_features))
+    plain.add_edges_from(graph.edges.tolist())
+    spots = nx.spring_layout(plain, seed=0, k=1.6 / np.sqrt(graph.n_features), iterations=100)
+    return np.array([spots[j] for j in range(graph.n_features)])
+
+
+def _cluster_color(label: int) -> str:
+    return NOTHING if label < 0 else CLUSTERS[label % len(CLUSTERS)]
+
+
+def _axes(ax: Any, size: tuple[float, float] = (6.4, 4.2)) -> Any:
+    return _pyplot().subplots(figsize=size, layout="constrained")[1] if ax is None else ax
+
+
+def _tidy(ax: Any) -> Any:
+    ax.grid(True, which="major", linewidth=0.5, alpha=0.4)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+__all__ = ["coefficient_image", "coefficient_path", "coefficients_on_graph", "cv_curve", "trend_fit"]
