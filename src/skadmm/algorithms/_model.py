@@ -54,8 +54,9 @@ def _sweep(inverse, right, split, point, rho, limit, tolerance, y_before, dual_b
         for e in range(point.dual.size):
             dual_move += (point.dual[e] - dual_before[e]) ** 2
             dual_size += point.dual[e] ** 2
-        # The dual moves by the primal residual; the dual residual is ρ times a move of y.
-        primal, dual = np.sqrt(dual_move / y_size), np.sqrt(y_move / dual_size)
+        # The dual moves by the primal residual; the dual residual is ρ times a move of y. While y is zero there is
+        # nothing to compare with but the residual itself.
+        primal, dual = np.sqrt(dual_move / max(y_size, dual_move)), np.sqrt(y_move / dual_size)
         if primal <= tolerance and dual <= tolerance:
             break
     return done, primal, dual
