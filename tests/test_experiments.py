@@ -133,6 +133,7 @@ def test_killed_runs_resume_to_the_same_bytes(small, tmp_path):
     time.sleep(0.5)  # a worker that lost its parent ends by itself
     again = reproduce(SMALL, tmp_path)
     assert again.failures == []
+    assert list(tmp_path.rglob("*.part")) == []
     assert without_times(tmp_path / "trace.parquet") == without_times(small.folder / "trace.parquet")
 
 

@@ -95,7 +95,8 @@ def _command() -> str:
 def _tell(outcome: Any) -> None:
     from skadmm.experiments.claims import STATEMENTS
 
-    print(f"\n{'claim':<66}{'data':<15}{'A':<9}{'run':<10}verdict")
+    if outcome.verdicts:
+        print(f"\n{'claim':<66}{'data':<15}{'A':<9}{'run':<10}verdict")
     for verdict in outcome.verdicts:
         print(
             f"{STATEMENTS[verdict.claim]:<66}{verdict.data:<15}{verdict.matrix:<9}{verdict.variant:<10}{verdict.text}"

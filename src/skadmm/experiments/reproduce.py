@@ -81,6 +81,7 @@ def reproduce(
         sources[name] = register_source(store, name, data_dir, settings.limit)
     settings, sources = _by_reported_name(settings, sources)
     failures = run_missing(settings, store, sources, jobs=jobs, progress=progress)
+    store.sweep()
     say("writing figures, tables and the report")
     collected = collect(settings, store, sources)
     outcome = _write(folder, settings, sources, collected, iterate, command, failures)

@@ -41,6 +41,11 @@ class Store:
 
     folder: Path
 
+    def sweep(self) -> None:
+        """Remove what killed writers left half-written."""
+        for path in self.folder.rglob(".*.part"):
+            path.unlink(missing_ok=True)
+
     def data_path(self, data: str, sha256: str) -> Path:
         """A data set as arrays, so that its text is read once."""
         return self.folder / "data" / f"{_safe(data)}-{sha256[:16]}.npz"
