@@ -15,7 +15,7 @@ from skadmm.algorithms import _xupdate
 from skadmm.algorithms._base import Algorithm, FirstOrderEngine, Setup, fill, inverse, move, no_tables, register, sense
 from skadmm.algorithms._split import Point
 from skadmm.kernels.rows import n_rows, row_add, row_dot
-from skadmm.kernels.samples import mean_curvature_product, mean_loss, mean_loss_and_gradient
+from skadmm.kernels.samples import mean_curvature_product, mean_loss_and_gradient
 from skadmm.regularizers._base import subgradient
 
 NEWTON_STEPS = 50
@@ -65,15 +65,6 @@ def _value_and_gradient(rule, samples, x):
     for j in range(x.size):
         value += rule.linear[j] * x[j]
         rule.grad[j] += rule.linear[j]
-    return value
-
-
-@kernel
-def _value(rule, samples, x):
-    rule.image[:] = 0.0
-    value = mean_loss(samples, x) + _quadratic_product(rule, x, rule.image)
-    for j in range(x.size):
-        value += rule.linear[j] * x[j]
     return value
 
 
@@ -138,17 +129,15 @@ def _sense(rule, samples, point, k):
         while True:
             for j in range(point.x.size):
                 rule.trial[j] = rule.x_new[j] + length * rule.direction[j]
-            if hidden or length < 1e-12:
-                break
+            trial_value = _value_and_gradient(rule, samples, rule.trial)
             passes += 1
-            if _value(rule, samples, rule.trial) <= value + 1e-4 * length * slope:
+            if hidden or trial_value <= value + 1e-4 * length * slope:
                 break
             length *= 0.5
-        if length < 1e-12:
-            break
+            if length < 1e-12:
+                return passes * n_rows(samples.rows)
         rule.x_new[:] = rule.trial
-        value = _value_and_gradient(rule, samples, rule.x_new)
-        passes += 1
+        value = trial_value
     return passes * n_rows(samples.rows)
 
 
