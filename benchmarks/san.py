@@ -4,9 +4,9 @@
     python benchmarks/san.py --data a9a      one data set
     python benchmarks/san.py --no-growth     without the growth tables
 
-For each data set: half the rows, A = [G; I] with the precision graph of that half. The reference optimum is the method's
-own, run to a certified relative gap of 1e-10, and confirmed with CVXPY and Clarabel where d is small. One GPE is the time
-of one full gradient in the same process, the faster of SciPy's and ours.
+For each data set: half the rows, A = [G; I] with the precision graph of that half. The reference optimum is the
+method's own, run to a certified relative gap of 1e-10, and confirmed with CVXPY and Clarabel where d is small. One GPE
+is the time of one full gradient in the same process, the faster of SciPy's and ours.
 """
 
 import argparse
@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from _common import best_of, data_folder, graph_guided
 
+from _common import best_of, data_folder, graph_guided
 from skadmm import ALGORITHMS, Problem, solve
 from skadmm.kernels.samples import mean_gradient
 from skadmm.operators import chain, stack

@@ -119,7 +119,7 @@ def test_the_growing_pass_equals_its_twin(kind):
             squares = squares + np.sum(X[rows] ** 2, axis=0)
         H = H + X[rows].T @ (bend[:, None] * X[rows])
         q = q + X[rows].T @ (bend * z - slope)
-        damping = 10.0 / seen * 0.25 * squares / seen
+        damping = 1.0 / seen * 0.25 * squares / seen
         matrix = H / seen + np.diag(damping) + rho * dense_A.T @ dense_A
         for _ in range(10):
             candidate = np.linalg.solve(matrix, q / seen + damping * x + rho * dense_A.T @ (y - dual))

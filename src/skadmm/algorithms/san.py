@@ -48,7 +48,7 @@ ROWS_PER_FEATURE = 8
 FIRST_LOOKS = 3
 SETTLED_MOVE = 0.1
 """Hard rows are left alone once none of their margins moves by more."""
-STAGE_SWEEPS, STAGE_TOLERANCE, STAGE_DAMPING = 10, 1e-4, 10.0
+STAGE_SWEEPS, STAGE_TOLERANCE, STAGE_DAMPING = 10, 1e-4, 1.0
 """In the first pass: sweeps a model, where they may end, and τ times the samples seen."""
 FULL_SWEEPS, MOST_SWEEPS = 150, 3000
 FULL_TOLERANCE, LEAST_TOLERANCE = 1e-5, 1e-12
@@ -58,10 +58,10 @@ HARD_MOVE, HARD_SHARE, HARD_LOOKS = 0.5, 0.05, 6
 STALE_CURVATURE = 0.005
 """Curvature is brought up to date where it changed by more than this share of its largest value; a tenth of it at each
 further full look."""
-SHORTEST = 2.0**-12
+SHORTEST = 2.0**-20
 ROUNDING = 1e-14
 """Objectives closer than this, relatively, are the same."""
-MOST_REFUSALS = 4
+MOST_REFUSALS = 6
 """So many steps refused in a row mean that rounding, or the inner sweeps, allow no more."""
 
 
@@ -85,8 +85,11 @@ class SanEngine:
         self.samples = problem.samples()
         n, d = problem.n_samples, problem.n_features
         self.all = np.arange(n)
-        self.stages = [] if setup.warm else stages(n, d)
-        self.stage, self.looks, self.full_looks, self.seen = 0, 0, 0, 0
+        plan = [] if setup.warm else stages(n, d)
+        self.stages = plan[:1] * (FIRST_LOOKS - 1) + plan
+        self.stage, self.full_looks, self.seen = 0, 0, 0
+        self.known = np.zeros(n, bool)
+        """Is the sample part of the model?"""
         self.anchor = point.x.copy()
         self.objective = np.inf
         """At the anchor, over all samples; known from the first full look on."""
@@ -167,24 +170,22 @@ class SanEngine:
     # -- steps -----------------------------------------------------------------------------------------------
 
     def _growing_step(self) -> None:
-        """A stage of the first pass: new samples join the average. The first stage is looked at several times."""
+        """A stage of the first pass: new samples join the average; those of the first stage are expanded anew."""
         index = self.stages[self.stage]
-        again = self.stage == 0 and self.looks > 0
+        new = not self.known[index[0]]
         before = self.z[index]
+        old = self.held * self.z - self.slope
         self._margins(index, self.anchor, self.z)
         self._search(index)
-        if again:
-            self.H[:], self.q[:] = 0.0, 0.0
-        else:
+        if new:
+            self.known[index] = True
             self.seen += index.size
             add_squares(self.problem.rows, index, self.squares)
-        self.H += self._outer(index, self.bend)
-        self.q += self._rows(index, self.bend * self.z - self.slope)
+        self.H += self._outer(index, self.bend - self.held)
+        self.q += self._rows(index, self.bend * self.z - self.slope - old)
         self.held[index] = self.bend[index]
         self.moved[index] = np.abs(self.z[index] - before)
-        self.looks += 1
-        if self.stage > 0 or self.looks == FIRST_LOOKS:
-            self.stage += 1
+        self.stage += 1
         self._minimise(STAGE_DAMPING / self.seen, STAGE_SWEEPS, STAGE_TOLERANCE)
 
     def _full_step(self) -> None:
@@ -199,7 +200,10 @@ class SanEngine:
             self.point.x[:] = self.anchor
             self.certificate = Certificate(self.objective, self.lower_bound)
             return
-        self.tau = max(self.tau / 3.0, LEAST_DAMPING) if length == 1.0 else max(8.0 * self.tau, RAISED_DAMPING)
+        if length == 1.0:
+            self.tau = max(self.tau / 3.0, LEAST_DAMPING)
+        else:
+            self.tau = max((8.0 if length > 0.1 else 64.0) * self.tau, RAISED_DAMPING)
         limit = min(self.full_sweeps * self.full_looks, MOST_SWEEPS)
         tolerance = max(FULL_TOLERANCE * 0.1**self.full_looks, LEAST_TOLERANCE)
         self._minimise(self.tau, limit, tolerance)
