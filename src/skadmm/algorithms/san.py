@@ -53,9 +53,9 @@ STAGE_SWEEPS, STAGE_TOLERANCE, STAGE_DAMPING = 10, 1e-4, 1.0
 FULL_SWEEPS, MOST_SWEEPS = 150, 3000
 FULL_TOLERANCE, LEAST_TOLERANCE = 1e-5, 1e-12
 FULL_DAMPING, LEAST_DAMPING, RAISED_DAMPING = 1e-6, 1e-12, 1e-4
-HARD_MOVE, HARD_SHARE, HARD_LOOKS = 0.5, 0.05, 6
-"""A margin that moved by more than this is hard; at most this share of the samples; at most so many looks."""
-STALE_CURVATURE = 0.005
+HARD_MOVE, HARD_SHARE, HARD_LOOKS, HARD_SWEEPS = 0.5, 0.05, 6, 20
+"""A margin that moved by more than this is hard; at most this share of the samples; so many looks, and sweeps after."""
+STALE_CURVATURE = 0.01
 """Curvature is brought up to date where it changed by more than this share of its largest value; a tenth of it at each
 further full look."""
 SHORTEST = 2.0**-20
@@ -208,7 +208,7 @@ class SanEngine:
         tolerance = max(FULL_TOLERANCE * 0.1**self.full_looks, LEAST_TOLERANCE)
         self._minimise(self.tau, limit, tolerance)
         if length > 0.1 and self.looks_at_hard_rows:
-            self._look_at_hard_rows(limit, tolerance)
+            self._look_at_hard_rows(tolerance)
         self._polish()
 
     def _polish(self) -> None:
@@ -247,7 +247,7 @@ class SanEngine:
         self.full_looks += 1
         return length
 
-    def _look_at_hard_rows(self, limit: int, tolerance: float) -> None:
+    def _look_at_hard_rows(self, tolerance: float) -> None:
         """Again and again the few samples whose margins moved most, the others by their expansions."""
         index = hard_rows(self.moved)
         if index.size == 0:
@@ -270,7 +270,7 @@ class SanEngine:
             change[index] = bend[index] - self.held[index]
             self.H += self._outer(index, change)
             self.held[index] = bend[index]
-            self._minimise(self.tau, limit, tolerance, centre=x)
+            self._minimise(self.tau, HARD_SWEEPS, tolerance, centre=x)
             if length * np.abs(move[index]).max() < SETTLED_MOVE:
                 break
 
