@@ -270,7 +270,7 @@ class Run:
             seconds=self.seconds,
             records=self.records,
             tuning=self.tuning,
-            tables={name: array.copy() for name, array in self.engine.tables().items()},
+            tables=self.engine.tables(),  # the engine has ended: they are the result's now
         )
 
     def finish(self, status: Status) -> None:
