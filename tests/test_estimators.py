@@ -5,7 +5,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from skadmm.estimators import ESTIMATORS
 
 CHECKED = [
-    cls(alphas=3, cv=3, tol=1e-10) if name.endswith("CV") else cls(tol=1e-10) for name, cls in ESTIMATORS.items()
+    cls(alphas=2, cv=2, tol=1e-9) if name.endswith("CV") else cls(tol=1e-10) for name, cls in ESTIMATORS.items()
 ]
 
 

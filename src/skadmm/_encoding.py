@@ -71,8 +71,8 @@ class Writer:
             return {"kind": "precision", "fields": [self.encode(field, where) for field in value]}
         if isinstance(value, Result):
             return self._result(value, where)
-        name = getattr(value, "name", None)
-        if isinstance(name, str) and name in LOSSES and type(value) is LOSSES[name]:
+        name: Any = getattr(value, "name", None)
+        if isinstance(name, str) and name in LOSSES and type(value) is LOSSES[name] and isinstance(value, tuple):
             return {"kind": "loss", "name": name, "fields": [self.encode(field, where) for field in value]}
         if hasattr(value, "number_of_nodes") and hasattr(value, "edges"):
             nodes = [self.encode(node, where) for node in value.nodes]

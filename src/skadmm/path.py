@@ -12,6 +12,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg
 
 from skadmm import _checks
+from skadmm._path_engine import PathEngine, Solution, can_follow
 from skadmm.kernels.expansion import expand, sum_rows
 from skadmm.kernels.rows import DenseRows
 from skadmm.problem import Problem
@@ -43,8 +44,6 @@ class Path:
     statuses: list[str]
     n_samples: int
     squared: bool
-    last: Result
-    """The last result, to go on from."""
 
     @property
     def deviance(self) -> np.ndarray:
@@ -109,8 +108,9 @@ def path(
     eps: float = 1e-3,
     tol: float = 1e-6,
     passes: float = 100,
-    warm_start: Result | None = None,
-    callback: Callable[[int, Result], None] | None = None,
+    method: str = "auto",
+    certify: bool = True,
+    callback: Callable[[int, Solution], None] | None = None,
     **options: Any,
 ) -> Path:
     """Solve for decreasing strengths of ψ, each started from the one before.
@@ -124,46 +124,64 @@ def path(
         ratios.
     n_alphas, eps : int, float
         The default grid.
-    tol, passes : float
+    tol, passes, method
         For each strength, see :func:`skadmm.solve`.
-    warm_start : Result or None
-        Where the first one starts.
-    callback : function of (k, Result), optional
+    certify : bool
+        False: a strength is done when the model promises less than tol, without a proof by the duality gap; quicker,
+        and good enough for cross-validation.
+    callback : function of (k, Solution), optional
         Called after each strength.
     **options
-        Further options of :func:`skadmm.solve`.
+        Further options of :func:`skadmm.solve`; with any of them every strength is a solve() of its own.
 
     Returns
     -------
     Path
     """
-    grid = alpha_grid(alpha_max(problem), n_alphas, eps) if alphas is None else checked_alphas(alphas)
     if not hasattr(problem.psi, "strength"):
         raise TypeError(f"psi={type(problem.psi).__name__} has no strength to make a path of")
-    options = {"record_every": 0} | options
-    results: list[Result] = []
-    last = warm_start
+    grid = alpha_grid(alpha_max(problem), n_alphas, eps) if alphas is None else checked_alphas(alphas)
+    tol, passes = _checks.number(tol, "tol", above=0), _checks.number(passes, "passes", above=0)
+    if method in ("auto", "san-admm") and not options and can_follow(problem):
+        step: Any = PathEngine(problem, tol, passes, certify=certify)
+    else:
+        step = _Separately(problem, {"method": method, "tol": tol, "passes": passes, "record_every": 0} | options)
+    solutions = []
     for k, alpha in enumerate(grid):
-        last = solve(with_strength(problem, alpha), tol=tol, passes=passes, warm_start=last, **options)
-        results.append(last)
+        solution = step(float(alpha))
+        if certify and solution.status is not Status.SOLVED and isinstance(step, PathEngine):
+            other = with_fixed_rho(with_strength(problem, alpha), tol, passes)
+            if other is not None:
+                loss = other.objective - with_strength(problem, alpha).penalty(other.x)
+                solution = Solution(other.x, loss, reached(other), other.status)
+        solutions.append(solution)
         if callback is not None:
-            callback(k, last)
-        if last.status is Status.DIVERGED:
-            last = None
-    x = np.array([result.x for result in results])
+            callback(k, solutions[-1])
     A, psi = problem.constraint.A, problem.psi
-    losses = [r.objective - with_strength(problem, a).penalty(r.x) for r, a in zip(results, grid, strict=True)]
     return Path(
         alphas=grid,
-        x=x,
-        losses=np.array(losses),
-        dof=np.array([degrees_of_freedom(A, row, psi) for row in x]),
-        gaps=np.array([reached(result) for result in results]),
-        statuses=[str(result.status) for result in results],
+        x=np.array([solution.x for solution in solutions]),
+        losses=np.array([solution.loss for solution in solutions]),
+        dof=np.array([degrees_of_freedom(A, solution.x, psi) for solution in solutions]),
+        gaps=np.array([solution.reached for solution in solutions]),
+        statuses=[str(solution.status) for solution in solutions],
         n_samples=problem.n_samples,
         squared=not problem.loss.labels,
-        last=results[-1],
     )
+
+
+class _Separately:
+    """A solve() for each strength, started from the result before."""
+
+    def __init__(self, problem: Problem, options: dict[str, Any]) -> None:
+        self.problem, self.options = problem, options
+        self.last: Result | None = None
+
+    def __call__(self, alpha: float) -> Solution:
+        problem = with_strength(self.problem, alpha)
+        result = solve(problem, warm_start=self.last, **self.options)
+        self.last = None if result.status is Status.DIVERGED else result
+        return Solution(result.x, result.objective - problem.penalty(result.x), reached(result), result.status)
 
 
 def alpha_grid(top: float, n_alphas: int = 50, eps: float = 1e-3) -> np.ndarray:
@@ -175,6 +193,20 @@ def alpha_grid(top: float, n_alphas: int = 50, eps: float = 1e-3) -> np.ndarray:
     if not top > 0:  # nothing to penalise away: the loss alone is at its minimum there
         top = 1.0
     return np.geomspace(top, eps * top, n_alphas) if n_alphas > 1 else np.array([top])
+
+
+def with_fixed_rho(problem: Problem, tol: float, passes: float, **options: Any) -> Result | None:
+    """A second attempt, for a problem that the second-order method left unsolved: ρ is not adapted but fixed, at a few
+    values around the one that gives loss and penalty the same curvature. None where none of them solves it."""
+    A = problem.constraint.A
+    if problem.n_split == 0 or A.nnz == 0 or problem.constraint.B is not None:
+        return None
+    natural = problem.L_mean / float(A.power(2).sum())
+    for factor in (1.0, 10.0, 0.1):
+        result = solve(problem, "san-admm", rho=factor * natural, tol=tol, passes=passes, **options)
+        if result.status is Status.SOLVED:
+            return result
+    return None
 
 
 def with_strength(problem: Problem, alpha: float) -> Problem:
@@ -242,7 +274,7 @@ def _least_dual_norm(A: sp.csr_array, gradient: np.ndarray, psi: Any) -> float:
     bound = _dual_norm(psi, w)
     if not psi.separable or A.nnz > LARGEST_PROGRAM:
         return min(bound, _node_bound(A, gradient, psi))
-    if A.shape[0] <= np.linalg.matrix_rank(A.toarray()) if A.shape[0] <= 500 else False:
+    if A.shape[0] <= A.shape[1] and np.linalg.matrix_rank(A.toarray()) == A.shape[0]:  # w is unique
         return bound
     return min(bound, _linear_program(A, gradient, bound))
 

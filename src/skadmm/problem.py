@@ -258,7 +258,7 @@ class Problem:
 
         Relative means: stationarity against the larger of ‖∇f(x)‖ and ‖Aᵀβ‖ (but not below 1e-8 ‖∇f(0)‖, or ‖∇f(0)‖
         itself where there is no constraint),
-        feasibility against the largest of ‖Ax‖, ‖By‖ and ‖c‖, the split against ‖Bᵀβ‖.
+        feasibility against the largest of ‖Ax‖, ‖By‖ and ‖c‖ (but not below 1e-4 ‖|A||x|‖), the split against ‖Bᵀβ‖.
         """
         gradient = self.gradient(x) if gradient is None else gradient
         pull = self.constraint.A.T @ multiplier
@@ -268,13 +268,15 @@ class Problem:
         stray = y - self.prox_psi(y - push) if y.size else y
         stationarity, feasibility, split = (float(np.linalg.norm(v)) for v in (move, residual, stray))
         floor = (1e-8 if self.n_constraints else 1.0) * self.gradient_scale
+        # Where Ax vanishes at the solution, what is left of it is rounding: no scale to measure by.
+        rounding = 1e-4 * float(np.linalg.norm(abs(self.constraint.A) @ np.abs(x)))
 
         def against(part: float, *vectors: np.ndarray, least: float = 0.0) -> float:
             return part / max(least, *(float(np.linalg.norm(v)) for v in vectors)) if part > 0 else 0.0
 
         relative = max(
             against(stationarity, gradient, pull, least=floor),
-            against(feasibility, self.constraint.A @ x, self.constraint.By(y), self.constraint.c),
+            against(feasibility, self.constraint.A @ x, self.constraint.By(y), self.constraint.c, least=rounding),
             against(split, push, least=floor),
         )
         return KKT(stationarity, feasibility, split, relative)

@@ -1,5 +1,7 @@
 """The scikit-learn face: classifiers and regressors with structured sparsity, their paths and cross-validation."""
 
+from typing import Any
+
 from skadmm.estimators._graphs import FeatureGraph
 from skadmm.estimators.fused import (
     FusedLassoClassifier,
@@ -21,7 +23,7 @@ from skadmm.estimators.group import (
 )
 from skadmm.estimators.trend import TrendFilter, TrendFilterCV
 
-ESTIMATORS = {
+ESTIMATORS: dict[str, Any] = {
     cls.__name__: cls
     for cls in (
         FusedLassoClassifier,

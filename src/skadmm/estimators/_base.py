@@ -15,7 +15,7 @@ from skadmm.algorithms import ALGORITHMS
 from skadmm.estimators._callbacks import CallbackSupport, Tasks, with_callbacks
 from skadmm.estimators._design import Design, build_design
 from skadmm.estimators._penalty import Penalty
-from skadmm.path import reached
+from skadmm.path import reached, with_fixed_rho
 from skadmm.problem import Problem
 from skadmm.regularizers import SquaredL2
 from skadmm.result import Result, Status
@@ -193,12 +193,11 @@ class StructuredModel(CallbackSupport, BaseEstimator):
             "method": self.method, "tol": float(self.tol), "passes": float(self.max_passes),
             "random_state": self._seed(), "verbose": int(self.verbose),
         }  # fmt: skip
-        try:
-            return solve(problem, **(settings | start | options))
-        except ValueError:
-            if "warm_start" not in start:
-                raise
-            return solve(problem, **(settings | {"x0": earlier.x} | options))
+        result = solve(problem, **(settings | start | options))
+        if result.method == "san-admm" and result.status in (Status.STALLED, Status.PASS_LIMIT):
+            again = with_fixed_rho(problem, float(self.tol), float(self.max_passes), random_state=self._seed())
+            result = result if again is None else again
+        return result
 
     def _seed(self) -> Any:
         return 0 if self.random_state is None else self.random_state

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,8 @@ from skadmm.estimators._base import Prepared, StructuredModel
 from skadmm.estimators._callbacks import Tasks, with_callbacks
 from skadmm.estimators._design import assembled, spread
 from skadmm.estimators._progress import Counter
-from skadmm.path import Path, alpha_grid, alpha_max, checked_alphas, path
+from skadmm.path import Path, alpha_grid, alpha_max, checked_alphas, path, reached
 from skadmm.problem import Problem
-from skadmm.result import Result
 
 SELECTIONS = ("min", "1se", "aic", "bic")
 
@@ -56,10 +54,10 @@ class CrossValidated(StructuredModel):
         targets = self._targets(y, sample_weight)
         self.alphas_ = self._grid(prepared, targets)
         if self.selection in ("aic", "bic"):
-            chosen, results = self._by_criterion(prepared, targets, X, y)
+            chosen = self._by_criterion(prepared, targets, X, y)
         else:
             chosen = self._by_folds(prepared, targets, X, y, sample_weight)
-            results = [self._solve(prepared, target, float(self.alphas_[chosen]), None) for target in targets]
+        results = [self._solve(prepared, target, float(self.alphas_[chosen]), None) for target in targets]
         self.alpha_ = float(self.alphas_[chosen])
         self._take(prepared, results)
         self._warn_if_short(results)
@@ -74,24 +72,16 @@ class CrossValidated(StructuredModel):
         top = max(self._alpha_max(prepared.problem(target, 1.0)) for target in targets)
         return alpha_grid(top, count, self.eps)
 
-    def _by_criterion(self, prepared: Prepared, targets: list[np.ndarray], X: Any, y: Any) -> tuple[int, list[Result]]:
+    def _by_criterion(self, prepared: Prepared, targets: list[np.ndarray], X: Any, y: Any) -> int:
         tasks = Tasks(self, len(targets), X, y)
-        total = np.zeros(self.alphas_.size)
-        kept: list[list[Result]] = []
+        self.criterion_ = np.zeros(self.alphas_.size)
         with Counter("path", len(targets) * self.alphas_.size, self.verbose) as counter:
             for target in targets:
-                results: list[Result] = []
                 with tasks.task("path"):
-                    answer = self._path(
-                        prepared, target, self.alphas_,
-                        partial(_keep, results, counter),
-                    )  # fmt: skip
-                total += getattr(answer, self.selection)
-                kept.append(results)
-        self.criterion_ = total
+                    answer = self._path(prepared, target, self.alphas_, lambda *_: counter.step())
+                self.criterion_ += getattr(answer, self.selection)
         tasks.close()
-        chosen = int(np.argmin(total))
-        return chosen, [results[chosen] for results in kept]
+        return int(np.argmin(self.criterion_))
 
     def _by_folds(
         self, prepared: Prepared, targets: list[np.ndarray], X: Any, y: Any, sample_weight: np.ndarray | None
@@ -106,7 +96,7 @@ class CrossValidated(StructuredModel):
             rows, _ = as_rows(held_out)
             total = np.zeros(self.alphas_.size)
             for target in targets:
-                answer = self._path(fold, target[train], self.alphas_, lambda *_: counter.step())
+                answer = self._path(fold, target[train], self.alphas_, lambda *_: counter.step(), certify=False)
                 held = fold.problem(target[train], 1.0)._on(rows, target[test], held_weight)
                 total += [held.loss_value(x) for x in answer.x]
             return total
@@ -138,10 +128,24 @@ class CrossValidated(StructuredModel):
     def _alpha_max(self, problem: Problem) -> float:
         return alpha_max(problem)
 
-    def _path(self, prepared: Prepared, target: np.ndarray, alphas: np.ndarray, callback: Any) -> Path:
+    def _path(
+        self, prepared: Prepared, target: np.ndarray, alphas: np.ndarray, callback: Any, *, certify: bool = True
+    ) -> Path:
+        if prepared.penalty.A.shape[0] == 0:  # nothing to penalise: one answer for every alpha
+            result = self._solve(prepared, target, 0.0, None)
+            same = np.ones(alphas.size)
+            loss, dof = result.objective, result.x.size
+            if prepared.ridge > 0:
+                loss -= 0.5 * prepared.ridge * float(result.x @ result.x)
+            return Path(
+                alphas, np.outer(same, result.x), loss * same, (dof * same).astype(int), reached(result) * same,
+                [str(result.status)] * alphas.size, target.size, not prepared.loss.labels,
+            )  # fmt: skip
+        stochastic = self.method not in ("auto", "san-admm")
+        options = {"random_state": self._seed()} if stochastic else {}
         return path(
             prepared.problem(target, 1.0), alphas, tol=float(self.tol), passes=float(self.max_passes),
-            method=self.method, random_state=self._seed(), callback=callback,
+            method=self.method, callback=callback, certify=certify, **options,
         )  # fmt: skip
 
     def _fold(self, prepared: Prepared, part: Any, test: Any, weight: np.ndarray | None) -> tuple[Prepared, Any]:
@@ -155,8 +159,3 @@ class CrossValidated(StructuredModel):
             self.graph_ = whole
         fold = prepared._replace(design=assembled(part, scale, ones), penalty=penalty, sample_weight=weight)
         return fold, assembled(test, scale, ones).X
-
-
-def _keep(results: list[Result], counter: Counter, _: int, result: Result) -> None:
-    results.append(result)
-    counter.step()

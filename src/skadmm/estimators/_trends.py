@@ -158,9 +158,11 @@ class TrendModel(StructuredModel):
             basis = np.zeros((problem.n_features, 0)) if found is None else found
         return Signal(problem).alpha_max(basis)
 
-    def _path(self, prepared: Any, target: np.ndarray, alphas: np.ndarray, callback: Any) -> Any:
+    def _path(
+        self, prepared: Any, target: np.ndarray, alphas: np.ndarray, callback: Any, *, certify: bool = True
+    ) -> Any:
         if not self._is_exact(prepared):
-            return super()._path(prepared, target, alphas, callback)
+            return super()._path(prepared, target, alphas, callback, certify=certify)
         signal = Signal(prepared.problem(target, 1.0))
         results = []
         for k, alpha in enumerate(alphas):
@@ -171,7 +173,7 @@ class TrendModel(StructuredModel):
             alphas=alphas, x=np.array([r.x for r in results]),
             losses=np.array([r.objective for r in results]) - penalties,
             dof=np.array([signal.dof(r.x) for r in results]), gaps=np.array([r.gap for r in results]),
-            statuses=[str(r.status) for r in results], n_samples=target.size, squared=True, last=results[-1],
+            statuses=[str(r.status) for r in results], n_samples=target.size, squared=True,
         )  # fmt: skip
 
     def _fold(self, prepared: Any, part: Any, test: Any, weight: Any) -> Any:

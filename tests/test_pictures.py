@@ -1,0 +1,71 @@
+"""Pictures of models: they draw what the model holds, into the axes given, and refuse what they cannot draw."""
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+from skadmm import FusedLassoRegressor, FusedLassoRegressorCV, Problem, TrendFilter, path
+from skadmm.plotting import coefficient_image, coefficient_path, coefficients_on_graph, cv_curve, trend_fit
+from skadmm.regularizers import L1
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((60, 6))
+Y = X @ np.array([1.0, 1, 0, 0, -1, 0]) + 0.1 * rng.standard_normal(60)
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    plt.close("all")
+
+
+def test_coefficient_path():
+    answer = path(Problem(X, Y, loss="squared", psi=L1(1.0)), n_alphas=5)
+    ax = answer.plot(names=list("abcdef"), chosen=float(answer.alphas[2]))
+    assert ax.get_xscale() == "log"
+    assert "alpha = " in ax.get_legend().get_texts()[-1].get_text()
+    _, mine = plt.subplots()
+    assert coefficient_path(answer.alphas, answer.x, ax=mine) is mine
+    with pytest.raises(ValueError, match="one row per alpha"):
+        coefficient_path([1.0], answer.x)
+    with pytest.raises(ValueError, match="names has length 1"):
+        answer.plot(names=["a"])
+
+
+@pytest.mark.parametrize("selection", ["1se", "bic"])
+def test_cv_curve(selection):
+    model = FusedLassoRegressorCV(alphas=5, cv=3, selection=selection).fit(X, Y)
+    ax = cv_curve(model)
+    assert ax.get_ylabel() in ("held-out loss", "BIC")
+    assert any("chosen" in text.get_text() for text in ax.get_legend().get_texts())
+    with pytest.raises(ValueError, match="cross-validation"):
+        cv_curve(FusedLassoRegressor().fit(X, Y))
+
+
+def test_coefficients_on_graph_and_image():
+    model = FusedLassoRegressor(alpha=0.2, graph=(2, 3)).fit(X, Y)
+    ax = coefficients_on_graph(model)
+    assert len(ax.texts) == 6
+    spots = {name: (k, 0) for k, name in enumerate(model.graph_.names)}
+    coefficients_on_graph(model, positions=spots, labels=False)
+    coefficients_on_graph(FusedLassoRegressor(alpha=0.2).fit(X, Y))
+    with pytest.raises(ValueError, match="positions has no"):
+        coefficients_on_graph(model, positions={})
+    assert coefficient_image(model).images[0].get_array().shape == (2, 3)
+    assert coefficient_image(model.coef_, (3, 2)).images[0].get_array().shape == (3, 2)
+    with pytest.raises(ValueError, match="product is 6"):
+        coefficient_image(model.coef_, (2, 2))
+
+
+def test_trend_fit():
+    signal = np.repeat([0.0, 1.0], 20) + 0.05 * rng.standard_normal(40)
+    model = TrendFilter(alpha=0.05, order=0).fit(np.arange(40.0)[:, None], signal)
+    ax = trend_fit(model, y=signal)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["observed", "fitted", "changes"]
+    (changes,) = (line for line in ax.lines if line.get_label() == "changes")
+    assert changes.get_xdata().tolist() == [20.0]
+    with pytest.raises(ValueError, match="fitted on positions"):
+        trend_fit(TrendFilter(alpha=0.1).fit(X, Y))
