@@ -63,8 +63,7 @@ class FusedLassoClassifier(_Fused, OnlineClassification):
     warm_start : bool
         Start from the last solution.
     random_state : int, generator or None
-    verbose : int
-        1 shows progress on a terminal.
+    verbose : int, 1 shows progress on a terminal
 
     Attributes
     ----------
@@ -150,8 +149,7 @@ class FusedLassoRegressor(_Fused, OnlineRegression):
     warm_start : bool
         Start from the last solution.
     random_state : int, generator or None
-    verbose : int
-        1 shows progress on a terminal.
+    verbose : int, 1 shows progress on a terminal
 
     Attributes
     ----------
@@ -242,8 +240,7 @@ class FusedLassoClassifierCV(_Fused, CrossValidated, Classification):
     tol : float
         The relative duality gap to reach, or the relative KKT residual where there is no certificate.
     random_state : int, generator or None
-    verbose : int
-        1 shows progress on a terminal.
+    verbose : int, 1 shows progress on a terminal
 
     Attributes
     ----------
@@ -344,8 +341,7 @@ class FusedLassoRegressorCV(_Fused, CrossValidated, Regression):
     tol : float
         The relative duality gap to reach, or the relative KKT residual where there is no certificate.
     random_state : int, generator or None
-    verbose : int
-        1 shows progress on a terminal.
+    verbose : int, 1 shows progress on a terminal
 
     Attributes
     ----------

@@ -51,8 +51,7 @@ class GeneralizedLassoClassifier(_Generalized, OnlineClassification):
     warm_start : bool
         Start from the last solution.
     random_state : int, generator or None
-    verbose : int
-        1 shows progress on a terminal.
+    verbose : int, 1 shows progress on a terminal
 
     Attributes
     ----------
@@ -126,8 +125,7 @@ class GeneralizedLassoRegressor(_Generalized, OnlineRegression):
     warm_start : bool
         Start from the last solution.
     random_state : int, generator or None
-    verbose : int
-        1 shows progress on a terminal.
+    verbose : int, 1 shows progress on a terminal
 
     Attributes
     ----------
@@ -206,8 +204,7 @@ class GeneralizedLassoClassifierCV(_Generalized, CrossValidated, Classification)
     tol : float
         The relative duality gap to reach, or the relative KKT residual where there is no certificate.
     random_state : int, generator or None
-    verbose : int
-        1 shows progress on a terminal.
+    verbose : int, 1 shows progress on a terminal
 
     Attributes
     ----------
@@ -296,8 +293,7 @@ class GeneralizedLassoRegressorCV(_Generalized, CrossValidated, Regression):
     tol : float
         The relative duality gap to reach, or the relative KKT residual where there is no certificate.
     random_state : int, generator or None
-    verbose : int
-        1 shows progress on a terminal.
+    verbose : int, 1 shows progress on a terminal
 
     Attributes
     ----------

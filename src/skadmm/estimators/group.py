@@ -65,8 +65,7 @@ class GroupLassoClassifier(_Grouped, OnlineClassification):
     warm_start : bool
         Start from the last solution.
     random_state : int, generator or None
-    verbose : int
-        1 shows progress on a terminal.
+    verbose : int, 1 shows progress on a terminal
 
     Attributes
     ----------
@@ -146,8 +145,7 @@ class GroupLassoRegressor(_Grouped, OnlineRegression):
     warm_start : bool
         Start from the last solution.
     random_state : int, generator or None
-    verbose : int
-        1 shows progress on a terminal.
+    verbose : int, 1 shows progress on a terminal
 
     Attributes
     ----------
@@ -232,8 +230,7 @@ class GroupLassoClassifierCV(_Grouped, CrossValidated, Classification):
     tol : float
         The relative duality gap to reach, or the relative KKT residual where there is no certificate.
     random_state : int, generator or None
-    verbose : int
-        1 shows progress on a terminal.
+    verbose : int, 1 shows progress on a terminal
 
     Attributes
     ----------
@@ -328,8 +325,7 @@ class GroupLassoRegressorCV(_Grouped, CrossValidated, Regression):
     tol : float
         The relative duality gap to reach, or the relative KKT residual where there is no certificate.
     random_state : int, generator or None
-    verbose : int
-        1 shows progress on a terminal.
+    verbose : int, 1 shows progress on a terminal
 
     Attributes
     ----------

@@ -44,8 +44,7 @@ class TrendFilter(TrendModel, Regression):
     warm_start : bool
         Start from the last solution.
     random_state : int, generator or None
-    verbose : int
-        1 shows progress on a terminal.
+    verbose : int, 1 shows progress on a terminal
 
     Attributes
     ----------
@@ -135,8 +134,7 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
     tol : float
         The relative duality gap to reach, or the relative KKT residual where there is no certificate.
     random_state : int, generator or None
-    verbose : int
-        1 shows progress on a terminal.
+    verbose : int, 1 shows progress on a terminal
 
     Attributes
     ----------

@@ -85,7 +85,7 @@ def coefficient_path(
     ax.set_xlabel("alpha (weaker to the right)")
     ax.set_ylabel("coefficient")
     if shown or chosen is not None:
-        ax.legend(frameon=False, fontsize="small", loc="upper left")
+        ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
     return _tidy(ax)
 
 
@@ -168,7 +168,7 @@ def coefficients_on_graph(
     if labels if labels is not None else graph.n_features <= MOST_LABELS:
         for (x, y), name in zip(places, graph.names, strict=True):
             ax.annotate(
-                str(name), (x, y), xytext=(0, 7), textcoords="offset points", ha="center", fontsize=6.5, color=INK
+                str(name), (x, y), xytext=(0, 9), textcoords="offset points", ha="center", fontsize=6.5, color=INK
             )
     for label in np.unique(clusters)[:12]:
         members = clusters == label
