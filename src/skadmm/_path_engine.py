@@ -25,8 +25,10 @@ from skadmm.regularizers import SquaredL2, Zero
 from skadmm.result import Status
 
 FIRST_RHO = 0.01
-MOST_ROUNDS, SETTLED = 40, 1e-6
+MOST_ROUNDS, SETTLED = 10, 1e-6
 """Of sweeps on one model, and the relative residuals at which they end."""
+MOST_LOOKS = 20
+"""At one strength, without a certificate."""
 
 
 class Solution(NamedTuple):
@@ -60,7 +62,7 @@ class PathEngine:
         setup = Setup(self.problem, FIRST_RHO, 1.0, 1, mode, rho_given=False, tol=tol)
         start = _split.start(self.problem, np.zeros(problem.n_features), None, None)
         self.engine = SanEngine(setup, start)
-        self.limit = passes * problem.n_samples
+        self.limit = (passes if certify else min(passes, MOST_LOOKS)) * problem.n_samples
         self.fresh = True
         self.certify, self.tol = certify, tol
         self.promise = np.inf
