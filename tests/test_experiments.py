@@ -1,9 +1,11 @@
 """The reproduction: what it computes, what it keeps, and that being killed changes nothing."""
 
+import contextlib
 import io
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -113,7 +115,7 @@ def _child(out, jobs):
         "t.reproduce(t.SMALL, sys.argv[2], jobs=int(sys.argv[3]))"
     )
     arguments = [sys.executable, "-c", code, os.path.dirname(__file__), str(out), str(jobs)]
-    return subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
 
 
 def test_killed_runs_resume_to_the_same_bytes(small, tmp_path):
@@ -128,9 +130,9 @@ def test_killed_runs_resume_to_the_same_bytes(small, tmp_path):
             assert time.monotonic() < deadline
             time.sleep(0.01)
         time.sleep(float(rng.uniform(0, 0.05)))
-        process.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # its workers with it, or they might still write
         process.wait()
-    time.sleep(0.5)  # a worker that lost its parent ends by itself
     again = reproduce(SMALL, tmp_path)
     assert again.failures == []
     assert list(tmp_path.rglob("*.part")) == []
