@@ -16,7 +16,7 @@ from skadmm.experiments.prepare import Source, register_source
 from skadmm.experiments.report import write_report
 from skadmm.experiments.runner import Failure, Progress, run_missing
 from skadmm.experiments.settings import Settings
-from skadmm.experiments.store import Store, write_atomically
+from skadmm.experiments.store import Store, sweep, write_atomically
 from skadmm.experiments.versions import versions
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def reproduce(
         sources[name] = register_source(store, name, data_dir, settings.limit)
     settings, sources = _by_reported_name(settings, sources)
     failures = run_missing(settings, store, sources, jobs=jobs, progress=progress)
-    store.sweep()
+    sweep(folder)
     say("writing figures, tables and the report")
     collected = collect(settings, store, sources)
     outcome = _write(folder, settings, sources, collected, iterate, command, failures)

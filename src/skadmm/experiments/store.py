@@ -35,16 +35,17 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
         raise
 
 
+def sweep(folder: Path) -> None:
+    """Remove what killed writers left half-written, anywhere under `folder`."""
+    for path in folder.rglob(".*.part"):
+        path.unlink(missing_ok=True)
+
+
 @dataclass(frozen=True)
 class Store:
     """Finished cells under one folder."""
 
     folder: Path
-
-    def sweep(self) -> None:
-        """Remove what killed writers left half-written."""
-        for path in self.folder.rglob(".*.part"):
-            path.unlink(missing_ok=True)
 
     def data_path(self, data: str, sha256: str) -> Path:
         """A data set as arrays, so that its text is read once."""
