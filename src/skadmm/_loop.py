@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -10,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skadmm import stepsize
+from skadmm import _clock, stepsize
 from skadmm._progress import Progress
 from skadmm.algorithms._base import Algorithm, Engine
 from skadmm.certificate import Certifier
@@ -138,9 +137,9 @@ class Run:
         left = max(1, int(np.ceil((goal - before) / self.step_passes - 1e-6)))  # rounding is not a step
         steps = min(left, int(pace))
         order = self.order.take(int(self.engine.point.clock[0]), steps)
-        began = time.perf_counter()
+        began = _clock.now()
         self.engine.advance(order)
-        spent = time.perf_counter() - began
+        spent = _clock.now() - began
         self.seconds += spent
         self.step_passes = max(1.0 / self.engine.steps_per_pass, (self.run_passes - before) / steps)
         return min(1e9, max(1.0, steps * min(10.0, SLICE_SECONDS / max(spent, 1e-9))))
@@ -148,10 +147,10 @@ class Run:
     def _record(self, bar: Progress) -> tuple[Status, str] | None:
         """Evaluate where the run stands. Off the clock, except what the stopping test uses."""
         point, problem, tol = self.engine.point, self.problem, self.limits.tol
-        began = time.perf_counter()
+        began = _clock.now()
         standing = self._evaluate(point.x, point.y, point.dual)
         if tol is not None and not self.algorithm.certifies:
-            self.seconds += time.perf_counter() - began
+            self.seconds += _clock.now() - began
             self.checking += self.n
         x_average, y_average = self._averages()
         y_of_average = problem.y_of_x(x_average)
@@ -277,8 +276,8 @@ class Run:
         """Let the method put its answer in place, on the clock; not after a divergence."""
         if status is Status.DIVERGED:
             return
-        began = time.perf_counter()
+        began = _clock.now()
         self.engine.finish()
-        self.seconds += time.perf_counter() - began
+        self.seconds += _clock.now() - began
         if np.isfinite(self.engine.point.x).all():
             self.good = self._copy_point()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from skadmm import _checks
+from skadmm import _checks, _clock
 from skadmm.algorithms import _split
 from skadmm.algorithms._base import Algorithm, Setup
 from skadmm.problem import Problem
@@ -47,7 +46,7 @@ def select(
     """The paper's selection: each candidate is run on 500 random samples (five runs of five passes; batch methods
     once, for 100 iterations) and the smallest mean training objective wins. With large blocks the subset grows to
     ten blocks."""
-    began = time.perf_counter()
+    began = _clock.now()
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2**31,)))
     weight = problem.sample_weight
     eligible = np.flatnonzero(weight) if weight.size else np.arange(problem.n_samples)
@@ -70,7 +69,7 @@ def select(
     finite = np.isfinite(objectives)
     best = int(np.argmin(np.where(finite, objectives, np.inf)))
     chosen = float(grid[best]) if finite.any() else algorithm.theory_step(problem, rho)
-    return StepChoice(chosen, grid, objectives, touched, time.perf_counter() - began)
+    return StepChoice(chosen, grid, objectives, touched, _clock.now() - began)
 
 
 def _trial(setup: Setup, algorithm: Algorithm, seed: int) -> tuple[float, int]:

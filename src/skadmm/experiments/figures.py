@@ -67,7 +67,7 @@ def specs(settings: Settings, trace: pd.DataFrame) -> Iterator[FigureSpec]:
 
 
 def _of(x: str) -> str:
-    return "number of effective passes" if x == "passes" else "seconds"
+    return "number of effective passes" if x == "passes" else "processor seconds"
 
 
 def rows_of(spec: FigureSpec, trace: pd.DataFrame, settings: Settings) -> pd.DataFrame:
@@ -107,7 +107,7 @@ def draw(spec: FigureSpec, trace: pd.DataFrame, settings: Settings, iterate: str
         if spec.y == "test_loss":
             _cut_overshoot(ax, mine)
         ax.set_title(f"({chr(ord('a') + panels.index(data))}) {data}", fontsize=10)
-        ax.set_xlabel("effective passes" if spec.x == "passes" else "seconds", fontsize=9)
+        ax.set_xlabel("effective passes" if spec.x == "passes" else "processor seconds", fontsize=9)
         ax.set_ylabel(_QUANTITY[spec.y], fontsize=9)
         ax.tick_params(labelsize=8)
         if spec.x == "seconds":

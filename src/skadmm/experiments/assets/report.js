@@ -6,7 +6,7 @@
   const redraws = [];
   const margin = { left: 52, right: 10, top: 8, bottom: 34 };
   const quantity = { best: "objective − best", optimum: "objective − optimum", test_loss: "testing loss" };
-  const across = { passes: "effective passes", seconds: "seconds" };
+  const across = { passes: "effective passes", seconds: "processor seconds" };
   const escape = (text) => text.replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
   const short = (v) => {
     if (v === null || v === undefined) return "–";
