@@ -1,18 +1,22 @@
 """The recipes of CONTRIBUTING.md, followed to the letter, and facts about the project itself."""
 
+import ast
 import importlib
 import os
+import pkgutil
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numba.core.dispatcher import Dispatcher
 
 import reference_prox
 import skadmm
 import test_losses
 import test_optimality_prox
 from skadmm import ALGORITHMS, Problem, compare, solve
+from skadmm._compile import shared_sources
 from skadmm.losses import LOSSES
 from skadmm.operators import OPERATORS, chain
 from skadmm.regularizers import L1, REGULARIZERS
@@ -121,3 +125,30 @@ def test_continuous_integration_runs_the_command_of_the_readme():
     assert os.access(script, os.X_OK)
     assert script.read_text().splitlines()[-1] == "make test"
     assert "make test" in (ROOT / "README.md").read_text()
+
+
+def _modules():
+    return [
+        importlib.import_module(found.name)
+        for found in pkgutil.walk_packages(skadmm.__path__, "skadmm.")
+        if not found.name.endswith("__main__")
+    ]
+
+
+@pytest.mark.parametrize("module", _modules(), ids=lambda module: module.__name__)
+def test_kernels_use_only_what_their_cache_is_keyed_on(module):
+    """A compiled function or a number taken from a file outside SHARED would go stale in the cache unseen."""
+    own = {name for name, value in vars(module).items() if isinstance(value, Dispatcher)}
+    if not own or Path(module.__file__) in shared_sources():
+        return
+    tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
+    for node in tree.body:
+        if not (isinstance(node, ast.ImportFrom) and (node.module or "").startswith("skadmm")):
+            continue
+        for alias in node.names:
+            value = getattr(module, alias.asname or alias.name)
+            if isinstance(value, (Dispatcher, int, float, np.ndarray)) and not isinstance(value, bool):
+                assert Path(importlib.import_module(node.module).__file__) in shared_sources(), (
+                    node.module,
+                    alias.name,
+                )

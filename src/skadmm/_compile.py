@@ -71,13 +71,22 @@ def _fingerprint(path: str) -> str:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
+SHARED = ("_compile.py", "losses", "regularizers", "kernels", "algorithms/_base.py", "algorithms/_split.py",
+          "algorithms/_xupdate.py")  # fmt: skip
+"""What kernels of other files call. A kernel depends on these, on its own file and on those of its arguments' classes;
+``tests/test_project.py`` sees to it that it imports nothing else that is compiled."""
+
+
 @functools.cache
-def _package_fingerprint() -> str:
-    digest = hashlib.sha256()
-    for path in sorted(PACKAGE.rglob("*.py")):
-        digest.update(path.relative_to(PACKAGE).as_posix().encode())
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+def shared_sources() -> tuple[Path, ...]:
+    """The files of SHARED."""
+    paths = [PACKAGE / name for name in SHARED]
+    return tuple(sorted(file for path in paths for file in (path.rglob("*.py") if path.is_dir() else [path])))
+
+
+@functools.cache
+def _shared_fingerprint() -> str:
+    return hashlib.sha256("".join(_fingerprint(str(path)) for path in shared_sources()).encode()).hexdigest()
 
 
 def _classes(kind: Any) -> Iterator[type]:
@@ -89,12 +98,16 @@ def _classes(kind: Any) -> Iterator[type]:
 
 
 class _SourceKeyedCache(FunctionCache):
-    """Numba's cache on disk sees changes in a kernel's own file only. This one also keys on the sources of the whole
-    package. A kernel for a class from elsewhere (a user's own loss) has an index file of its own, keyed on the
-    sources of that class: its entry would otherwise spoil the common index for programs that cannot import it."""
+    """Numba's cache on disk sees changes in a kernel's own file only. This one also keys on what kernels share and on
+    the sources of its arguments' classes. A kernel for a class from elsewhere (a user's own loss) has an index file of
+    its own, keyed on the sources of that class: its entry would otherwise spoil the common index for programs that
+    cannot import it."""
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
-        return (*super()._index_key(sig, codegen), _package_fingerprint())
+        modules = {cls.__module__ for argument in sig for cls in _classes(argument)}
+        ours = sorted(name for name in modules if name.split(".")[0] == __package__)
+        sources = "".join(_fingerprint(str(sys.modules[name].__file__)) for name in ours)
+        return (*super()._index_key(sig, codegen), _shared_fingerprint(), sources)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         return self._with_index_of(sig, lambda: super(_SourceKeyedCache, self).load_overload(sig, target_context))
