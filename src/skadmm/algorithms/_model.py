@@ -124,9 +124,11 @@ class ModelSolver:
 
     def _balance(self, answer: Residuals) -> None:
         """Bring the two residuals together."""
-        if not (answer.primal > 0 and answer.dual > 0):
+        if answer.primal == answer.dual:
             return
-        change = np.sqrt(answer.primal / answer.dual)
+        # y that does not move at all (at zero, below its threshold λ/ρ) asks for a larger ρ as loudly as can be.
+        with np.errstate(divide="ignore"):
+            change = float(np.sqrt(np.divide(answer.primal, answer.dual)))
         if not 1 / BALANCE < change < BALANCE:
             self._set_rho(self.rho * min(max(change, 1 / LARGEST_CHANGE), LARGEST_CHANGE))
 
