@@ -20,6 +20,8 @@ RELAXATION = 1.6
 BALANCE = 2.0
 """ρ is changed when one residual is this many times the other, squared."""
 LARGEST_CHANGE = 10.0
+RESTLESS = 0.1
+"""A relative primal residual as large as this, while y does not move, means that ρ is far too small."""
 
 
 class Residuals(NamedTuple):
@@ -124,11 +126,13 @@ class ModelSolver:
 
     def _balance(self, answer: Residuals) -> None:
         """Bring the two residuals together."""
-        if answer.primal == answer.dual:
+        if answer.primal == 0:
             return
-        # y that does not move at all (at zero, below its threshold λ/ρ) asks for a larger ρ as loudly as can be.
-        with np.errstate(divide="ignore"):
-            change = float(np.sqrt(np.divide(answer.primal, answer.dual)))
+        if answer.dual == 0:
+            # y does not move at all: at zero, below its threshold λ/ρ, it asks for a larger ρ; near the end it may rest.
+            change = LARGEST_CHANGE if answer.primal > RESTLESS else 1.0
+        else:
+            change = float(np.sqrt(answer.primal / answer.dual))
         if not 1 / BALANCE < change < BALANCE:
             self._set_rho(self.rho * min(max(change, 1 / LARGEST_CHANGE), LARGEST_CHANGE))
 
