@@ -129,7 +129,7 @@ class ModelSolver:
         if answer.primal == 0:
             return
         if answer.dual == 0:
-            # y does not move at all: at zero, below its threshold λ/ρ, it asks for a larger ρ; near the end it may rest.
+            # y does not move: at zero, below its threshold λ/ρ, it asks for a larger ρ; near the end it may rest.
             change = LARGEST_CHANGE if answer.primal > RESTLESS else 1.0
         else:
             change = float(np.sqrt(answer.primal / answer.dual))
