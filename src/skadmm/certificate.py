@@ -22,7 +22,6 @@ import scipy.sparse.linalg
 from skadmm._compile import kernel
 from skadmm.kernels.expansion import expand, sum_rows
 from skadmm.kernels.rows import multiply
-from skadmm.kernels.samples import mean_conjugate
 from skadmm.problem import Problem
 from skadmm.regularizers import Zero
 from skadmm.regularizers._base import conjugate, dual_scale
@@ -195,7 +194,7 @@ class Certifier:
         # The dual objective grows with the scale, so one look at the samples is enough.
         scale, multiplier, residual = max(dual_points, key=lambda dual_point: dual_point[0])
         problem, push = self.problem, -self.problem.constraint.Bt(multiplier)
-        dual = -mean_conjugate(problem.samples(), scale * slopes)
+        dual = -problem.home.mean_conjugate(slopes, scale)
         dual -= _conjugate(problem.omega, -scale * residual) if self.kind == "omega" else 0.0
         dual -= _conjugate(problem.psi, scale * push) if push.size else 0.0
         dual -= scale * float(multiplier @ problem.constraint.c)

@@ -9,13 +9,17 @@ import scipy.sparse.linalg
 
 from skadmm import _checks
 from skadmm._compile import kernel
-from skadmm.blocks import as_rows
+from skadmm.blocks import FileBlocks, as_folder, as_rows, is_folder, tasks
+from skadmm.blocks.local import LocalHome
 from skadmm.constraint import Constraint
-from skadmm.kernels.rows import CSRRows, DenseRows, multiply, multiply_transposed, norms_squared
-from skadmm.kernels.samples import Samples, mean_loss, mean_loss_and_gradient
+from skadmm.kernels.rows import CSRRows, DenseRows
+from skadmm.kernels.samples import Samples
 from skadmm.losses import as_loss
 from skadmm.regularizers import Stacked, Zero, as_regularizer
 from skadmm.regularizers._base import prox, value
+
+AT_ONCE = 8_000_000
+"""Stored entries of X read between two moments at which a run can be stopped."""
 
 
 class KKT(NamedTuple):
@@ -45,10 +49,12 @@ class Problem:
 
     Parameters
     ----------
-    X : array, sparse matrix or DataFrame of shape (n, d)
-        The rows aᵢ. float32 and float64 are used as they are, integers and booleans are converted.
+    X : array, sparse matrix, DataFrame of shape (n, d), or a folder of blocks
+        The rows aᵢ. float32 and float64 are used as they are, integers and booleans are converted. A folder (a path, or
+        :class:`skadmm.blocks.FileBlocks`) stays on disk: see ``skadmm data convert``.
     target : array of length n
-        The bᵢ: numbers, or two classes for the losses of classification (coded −1 and +1 in sorted order).
+        The bᵢ: numbers, or two classes for the losses of classification (coded −1 and +1 in sorted order). A folder
+        has its own, and need not be given one.
     loss : str or loss
         A name in ``skadmm.losses.LOSSES`` or an instance such as ``Huber(0.5)``.
     omega, psi : regulariser or None
@@ -63,10 +69,13 @@ class Problem:
     Zhong, L. W. and Kwok, J. T. (2013). Fast stochastic alternating direction method of multipliers.
     """
 
+    folder: FileBlocks | None = None
+    """Where the rows are, if they are in files."""
+
     def __init__(
         self,
         X: Any,
-        target: Any,
+        target: Any = None,
         loss: Any = "logistic",
         omega: Any = None,
         psi: Any = None,
@@ -75,8 +84,15 @@ class Problem:
         c: Any = None,
         sample_weight: Any = None,
     ) -> None:
-        self.rows, self.feature_names = as_rows(X)
         self.loss = as_loss(loss)
+        if is_folder(X):
+            X = as_folder(X)
+            target = X.target if target is None else target
+            sample_weight = X.sample_weight if sample_weight is None else sample_weight
+            self.folder = X
+        self.rows, self.feature_names = as_rows(X)
+        if target is None:
+            raise ValueError("target=None: it takes a vector with an entry for each row of X")
         self.target, self.classes = _as_target(target, self.n_samples, self.loss)
         self.sample_weight = _as_weight(sample_weight, self.n_samples)
         self.omega = as_regularizer(omega, self.n_features, "omega")
@@ -120,6 +136,26 @@ class Problem:
         """The rows as the kernels see them, cut into blocks of `batch_size`."""
         return Samples(self.rows, self.target, self.sample_weight, self.loss, batch_size)
 
+    @cached_property
+    def home(self) -> Any:
+        """Where the samples live; see ``blocks/``."""
+        return LocalHome(self.samples(), self.rows_at_once)
+
+    @property
+    def remote(self) -> bool:
+        """Do the rows live in other processes?"""
+        return self.home.remote
+
+    @property
+    def rows_at_once(self) -> int:
+        """Rows read between two moments at which a run can be stopped: about 64 MB of them."""
+        return max(1024, min(1 << 20, int(AT_ONCE * self.n_samples / max(1, self.nnz))))
+
+    def block_sizes(self, batch_size: int) -> np.ndarray:
+        """The number of samples in each block of `batch_size`; the last one may be short."""
+        n = self.n_samples
+        return np.minimum(batch_size, n - np.arange(0, n, batch_size)).astype(float)
+
     def subset(self, indices: np.ndarray) -> "Problem":
         """The same problem on some of the samples."""
         indices = np.asarray(indices)
@@ -146,34 +182,22 @@ class Problem:
     # -- constants -----------------------------------------------------------------------------------------
 
     @cached_property
-    def _sample_smoothness(self) -> np.ndarray:
-        norms = np.empty(self.n_samples)
-        norms_squared(self.rows, norms)
-        if self.sample_weight.size:
-            norms *= self.sample_weight
-        return self.loss.curvature_bound * norms
-
-    @cached_property
     def L(self) -> float:
         """The smoothness of the roughest sample: max over i of w_i sup ℓ'' ‖aᵢ‖²."""
-        return float(self._sample_smoothness.max())
+        return float(self.loss.curvature_bound * max(self.home.each(tasks.largest_norm)))
 
     @cached_property
     def L_mean(self) -> float:
         """The mean smoothness of the samples."""
-        return float(self._sample_smoothness.mean())
+        return float(self.loss.curvature_bound * self.home.mean(tasks.mean_norm))
 
     @cached_property
     def L_full(self) -> float:
         """A bound of the smoothness of the mean loss: sup ℓ'' times the largest eigenvalue of XᵀX/n."""
-        n, d = self.n_samples, self.n_features
-        weight = self.sample_weight if self.sample_weight.size else np.ones(n)
-        margins, out = np.empty(n), np.empty(d)
+        d = self.n_features
 
         def product(v: np.ndarray) -> np.ndarray:
-            multiply(self.rows, np.ascontiguousarray(v.ravel(), dtype=float), margins)
-            multiply_transposed(self.rows, weight * margins / n, out)
-            return out.copy()
+            return self.home.mean(tasks.gram_product, np.ascontiguousarray(v.ravel(), dtype=float))
 
         if d == 1:
             return float(self.loss.curvature_bound * product(np.ones(1))[0])
@@ -197,17 +221,16 @@ class Problem:
 
     def loss_value(self, x: np.ndarray) -> float:
         """(1/n) Σ ℓ(aᵢ·x, bᵢ)."""
-        return float(mean_loss(self.samples(), x))
+        return float(self.home.mean(tasks.loss, x))
 
     def gradient(self, x: np.ndarray) -> np.ndarray:
         """The gradient of the mean loss."""
-        out = np.empty(self.n_features)
-        self.loss_and_gradient(x, out)
-        return out
+        return self.home.mean(tasks.gradient, x)
 
     def loss_and_gradient(self, x: np.ndarray, out: np.ndarray) -> float:
         """The mean loss, and its gradient into `out`, in one sweep over the rows."""
-        return float(mean_loss_and_gradient(self.samples(), x, out))
+        loss, out[:] = self.home.mean(tasks.loss_and_gradient, x)
+        return float(loss)
 
     def omega_value(self, x: np.ndarray) -> float:
         """Ω(x)."""

@@ -28,11 +28,16 @@ def refusal(problem: Problem) -> str | None:
     return None
 
 
+def works_on_set(problem: Problem) -> bool:
+    """Is the problem solved on small sets of features?"""
+    return problem.n_features >= MANY and not problem.remote and _working_set.applies(problem)
+
+
 def _start(setup: Setup, point: Point) -> Engine:
     reason = refusal(setup.problem) if setup.omega_mode != "fold" else None
     if reason is not None:
         raise ValueError(f"method='san-admm': {reason}")
-    if setup.problem.n_features >= MANY and _working_set.applies(setup.problem):
+    if works_on_set(setup.problem):
         return _working_set.WorkingSetEngine(setup, point)
     return SanEngine(setup, point)
 

@@ -19,10 +19,13 @@ Margins are linear along a segment, so every look carries an exact line search f
 price of scalars only: a step that makes things worse is cut back, and more damping follows.
 """
 
+import collections
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from skadmm.algorithms import _state
 from skadmm.algorithms._base import Setup
 from skadmm.algorithms._model import ModelSolver
 from skadmm.algorithms._split import Point
@@ -38,7 +41,7 @@ from skadmm.kernels.expansion import (
     sum_outer,
     sum_rows,
 )
-from skadmm.kernels.threads import fitting_threads
+from skadmm.kernels.threads import one_thread
 from skadmm.polish import polished
 
 FIRST_STAGE = 32
@@ -82,7 +85,7 @@ class SanEngine:
         self.finished = False
         self.stalled = False
         self.refusals = 0
-        self.samples = problem.samples()
+        self.samples, self.at_once = problem.samples(), problem.rows_at_once
         n, d = problem.n_samples, problem.n_features
         self.all = np.arange(n)
         plan = [] if setup.warm else stages(n, d)
@@ -123,11 +126,11 @@ class SanEngine:
         kkt = self.problem.kkt(self.anchor, self.point.y, self.solver.multiplier(), self.gradient)
         return "kkt", kkt.relative
 
-    def advance(self, order: np.ndarray) -> None:
+    def advance(self, order: np.ndarray, until: float = np.inf) -> None:
         """As many steps as `order` has entries; which samples they look at is the schedule's own affair."""
-        with fitting_threads(self.problem.n_features):
+        with one_thread():
             for _ in order:
-                if self.finished:
+                if self.finished or self.point.clock[1] >= until:
                     return
                 if self.stage < len(self.stages):
                     self._growing_step()
@@ -139,7 +142,7 @@ class SanEngine:
 
     def finish(self) -> None:
         """Accept or refuse the last candidate, make the answer exactly fused and sparse, and certify it."""
-        with fitting_threads(self.problem.n_features):
+        with one_thread():
             if self.full_looks == 0 or not (self.finished or np.array_equal(self.anchor, self._candidate())):
                 self._full_look()
             self._certify()
@@ -151,6 +154,21 @@ class SanEngine:
                 self.anchor, self.objective = refined, objective
         self.point.x[:] = self.anchor
         self.certificate = Certificate(self.objective, self.lower_bound)
+
+    def give_up(self) -> None:
+        """The last point that a line search accepted."""
+        self.point.x[:] = self.anchor
+
+    def state(self) -> dict[str, Any]:
+        """All numbers and arrays of the engine and of its model."""
+        return {"engine": _state.capture(self), "solver": _state.capture(self.solver)}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""
+        self.solver.take_up(float(state["solver"]["rho"]))
+        _state.restore(self.solver, state["solver"])
+        _state.restore(self, state["engine"])
+        self.certificate = None if self.certificate is None else Certificate(*self.certificate)
 
     def tables(self) -> dict[str, np.ndarray]:
         """The point alone: a model is quickly built anew."""
@@ -353,7 +371,10 @@ class SanEngine:
         self.point.clock[1] += samples
 
     def _margins(self, index: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
-        in_parts(lambda part: margins(self.problem.rows, part, x, out), index, self._entries(index))
+        work = in_parts(
+            lambda part: margins(self.problem.rows, part, x, out), index, self._entries(index), self.at_once
+        )
+        collections.deque(work, maxlen=0)
 
     def _expand(self, index: np.ndarray, t: float) -> float:
         """Slopes and curvatures of the rows of `index` at their margins moved by t; the sum of their losses."""
@@ -361,14 +382,14 @@ class SanEngine:
         def part(some: np.ndarray) -> float:
             return expand_along(self.samples, some, self.z, self.move, t, self.slope, self.bend)
 
-        return float(sum(in_parts(part, index, SCALAR_WORK * index.size)))
+        return float(sum(in_parts(part, index, SCALAR_WORK * index.size)))  # no rows are read
 
     def _rows(self, index: np.ndarray, scale: np.ndarray) -> np.ndarray:
-        return sum_rows(self.problem.rows, index, scale, self._entries(index))
+        return sum_rows(self.problem.rows, index, scale, self._entries(index), self.at_once)
 
     def _outer(self, index: np.ndarray, scale: np.ndarray) -> np.ndarray:
         per_row = self.problem.nnz / self.problem.n_samples
-        return sum_outer(self.problem.rows, index, scale, self._entries(index) * per_row)
+        return sum_outer(self.problem.rows, index, scale, self._entries(index) * per_row, self.at_once)
 
     def _entries(self, index: np.ndarray) -> float:
         """About how many stored entries these rows have."""

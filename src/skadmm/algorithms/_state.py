@@ -1,0 +1,45 @@
+"""All numbers and arrays of an object, for a checkpoint; what is built from the problem is built again."""
+
+from typing import Any
+
+import numpy as np
+
+from skadmm.algorithms._split import Point
+
+PLAIN = (bool, int, float, str, np.bool_, np.integer, np.floating, type(None))
+
+
+def capture(thing: Any) -> dict[str, Any]:
+    """Its attributes that are numbers, arrays, named tuples of numbers, or a point."""
+    return {name: value for name, value in vars(thing).items() if _kept(value)}
+
+
+def restore(thing: Any, kept: dict[str, Any]) -> None:
+    """Put the attributes back. A point is shared with others, so its arrays are filled, not exchanged."""
+    expected = capture(thing)
+    if kept.keys() != expected.keys():
+        raise ValueError(f"{sorted(kept.keys() ^ expected.keys())[0]!r} is not part of it, or missing")
+    for name, value in kept.items():
+        here = expected[name]
+        if isinstance(here, Point):
+            for array, stored in zip(here, value, strict=True):
+                fill(array, stored)
+        elif isinstance(here, tuple) and value is not None:
+            setattr(thing, name, type(here)(*value))
+        else:
+            setattr(thing, name, value)
+
+
+def fill(array: np.ndarray, stored: Any) -> None:
+    """The stored numbers into an array of the same shape."""
+    if not isinstance(stored, np.ndarray) or stored.shape != array.shape or stored.dtype != array.dtype:
+        raise ValueError("an array has another shape or type")
+    array[...] = stored
+
+
+def _kept(value: Any) -> bool:
+    if isinstance(value, Point):
+        return True
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return all(isinstance(entry, PLAIN) for entry in value)
+    return isinstance(value, (*PLAIN, np.ndarray))
