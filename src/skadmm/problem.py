@@ -9,7 +9,7 @@ import scipy.sparse.linalg
 
 from skadmm import _checks
 from skadmm._compile import kernel
-from skadmm.blocks import FileBlocks, as_folder, as_rows, is_folder, tasks
+from skadmm.blocks import FileBlocks, as_folder, as_rows, is_dask, is_folder, tasks
 from skadmm.blocks.local import LocalHome
 from skadmm.constraint import Constraint
 from skadmm.kernels.rows import CSRRows, DenseRows
@@ -49,9 +49,10 @@ class Problem:
 
     Parameters
     ----------
-    X : array, sparse matrix, DataFrame of shape (n, d), or a folder of blocks
+    X : array, sparse matrix, DataFrame of shape (n, d), a folder of blocks, or a Dask collection
         The rows aᵢ. float32 and float64 are used as they are, integers and booleans are converted. A folder (a path, or
-        :class:`skadmm.blocks.FileBlocks`) stays on disk: see ``skadmm data convert``.
+        :class:`skadmm.blocks.FileBlocks`) stays on disk: see ``skadmm data convert``. A
+        dask.array, a dask.dataframe or a list of delayed blocks stays on the workers of the current client.
     target : array of length n
         The bᵢ: numbers, or two classes for the losses of classification (coded −1 and +1 in sorted order). A folder
         has its own, and need not be given one.
@@ -69,6 +70,8 @@ class Problem:
     Zhong, L. W. and Kwok, J. T. (2013). Fast stochastic alternating direction method of multipliers.
     """
 
+    rows: Any = None
+    """None where they live elsewhere."""
     folder: FileBlocks | None = None
     """Where the rows are, if they are in files."""
 
@@ -85,16 +88,10 @@ class Problem:
         sample_weight: Any = None,
     ) -> None:
         self.loss = as_loss(loss)
-        if is_folder(X):
-            X = as_folder(X)
-            target = X.target if target is None else target
-            sample_weight = X.sample_weight if sample_weight is None else sample_weight
-            self.folder = X
-        self.rows, self.feature_names = as_rows(X)
-        if target is None:
-            raise ValueError("target=None: it takes a vector with an entry for each row of X")
-        self.target, self.classes = _as_target(target, self.n_samples, self.loss)
-        self.sample_weight = _as_weight(sample_weight, self.n_samples)
+        if is_dask(X):
+            self._take_dask(X, target, sample_weight)
+        else:
+            self._take_local(X, target, sample_weight)
         self.omega = as_regularizer(omega, self.n_features, "omega")
         if psi is None or isinstance(psi, Zero):
             if B is not None or c is not None:
@@ -105,17 +102,38 @@ class Problem:
         self.constraint = Constraint(A, B, c, self.n_features)
         self.psi = as_regularizer(psi, self.constraint.n_split, "psi")
 
+    def _take_dask(self, X: Any, target: Any, sample_weight: Any) -> None:
+        """Rows that stay on the workers of a cluster."""
+        from skadmm.blocks.dask import DaskHome
+
+        home = X if isinstance(X, DaskHome) else DaskHome(X, target, sample_weight, self.loss)
+        self.__dict__["home"] = home
+        self.feature_names, self.classes = home.names, home.classes
+
+    def _take_local(self, X: Any, target: Any, sample_weight: Any) -> None:
+        """Rows within reach of compiled code."""
+        if is_folder(X):
+            X = as_folder(X)
+            target = X.target if target is None else target
+            sample_weight = X.sample_weight if sample_weight is None else sample_weight
+            self.folder = X
+        self.rows, self.feature_names = as_rows(X)
+        if target is None:
+            raise ValueError("target=None: it takes a vector with an entry for each row of X")
+        self.target, self.classes = _as_target(target, self.n_samples, self.loss)
+        self.sample_weight = _as_weight(sample_weight, self.n_samples)
+
     # -- shape ---------------------------------------------------------------------------------------------
 
     @property
     def n_samples(self) -> int:
         """n."""
-        return int(self.rows.shape[0])
+        return int(self.home.n if self.rows is None else self.rows.shape[0])
 
     @property
     def n_features(self) -> int:
         """d."""
-        return int(self.rows.shape[1])
+        return int(self.home.d if self.rows is None else self.rows.shape[1])
 
     @property
     def n_split(self) -> int:
@@ -130,10 +148,14 @@ class Problem:
     @property
     def nnz(self) -> int:
         """Stored entries of X."""
+        if self.rows is None:
+            return int(self.home.stored)
         return int(self.rows.data.size if isinstance(self.rows, CSRRows) else self.rows.values.size)
 
     def samples(self, batch_size: int = 1) -> Samples:
         """The rows as the kernels see them, cut into blocks of `batch_size`."""
+        if self.rows is None:
+            raise ValueError("X lives on Dask: this works on rows in memory or in files only")
         return Samples(self.rows, self.target, self.sample_weight, self.loss, batch_size)
 
     @cached_property
@@ -151,16 +173,25 @@ class Problem:
         """Rows read between two moments at which a run can be stopped: about 64 MB of them."""
         return max(1024, min(1 << 20, int(AT_ONCE * self.n_samples / max(1, self.nnz))))
 
+    @property
+    def natural_batch(self) -> int:
+        """Samples in a block unless somebody says otherwise: one; on Dask, a whole block of Dask's."""
+        return int(self.home.sizes.max()) if self.remote else 1
+
     def block_sizes(self, batch_size: int) -> np.ndarray:
         """The number of samples in each block of `batch_size`; the last one may be short."""
+        if self.remote:
+            return np.array([float(stop - start) for _, start, stop in self.home.bounds(batch_size)])
         n = self.n_samples
         return np.minimum(batch_size, n - np.arange(0, n, batch_size)).astype(float)
 
     def subset(self, indices: np.ndarray) -> "Problem":
         """The same problem on some of the samples."""
         indices = np.asarray(indices)
+        if self.remote:
+            return self._on(*self.home.take(indices))
         weight = self.sample_weight[indices] if self.sample_weight.size else None
-        return self._on(_take_rows(self.rows, indices), self.target[indices], weight)
+        return self._on(take_rows(self.rows, indices), self.target[indices], weight)
 
     def _on(self, rows: Any, target: np.ndarray, weight: Any) -> "Problem":
         """The same model on other, already checked, samples."""
@@ -350,9 +381,19 @@ def _as_weight(weight: Any, n: int) -> np.ndarray:
     return weight * (n / weight.sum())
 
 
-def _take_rows(rows: Any, indices: np.ndarray) -> Any:
+def take_rows(rows: Any, indices: np.ndarray) -> Any:
+    """Some rows, copied."""
     if isinstance(rows, DenseRows):
         some = rows.values[indices]  # in the order of the whole, so that the same kernels serve it
         return DenseRows(np.ascontiguousarray(some) if rows.values.flags.c_contiguous else np.asfortranarray(some))
     matrix = scipy.sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=rows.shape)[indices]
     return CSRRows(matrix.data, matrix.indices, matrix.indptr, rows.width)
+
+
+def stack_rows(parts: list[Any]) -> Any:
+    """Rows from several blocks, one after the other."""
+    if isinstance(parts[0], DenseRows):
+        return DenseRows(np.concatenate([np.ascontiguousarray(part.values) for part in parts]))
+    matrices = [scipy.sparse.csr_array((p.data, p.indices, p.indptr), shape=p.shape) for p in parts]
+    matrix = scipy.sparse.csr_array(scipy.sparse.vstack(matrices, format="csr"))
+    return CSRRows(matrix.data, matrix.indices, matrix.indptr, parts[0].width)

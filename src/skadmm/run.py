@@ -21,6 +21,7 @@ from skadmm.result import Result, Snapshot, Status
 from skadmm.sampling import as_sampler
 
 PAPER_RHO = 0.01
+ON_DASK = ("san-admm", "sa-admm", "sa-iu-admm", "batch-admm", "batch-iu-admm")
 OMEGA_MODES = ("prox", "system", "fold", "subgradient")
 
 
@@ -57,6 +58,7 @@ def solve(
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = 60.0,
     memory_limit: float | None = None,
+    staleness: int = 0,
 ) -> Result:
     """Minimise (1/n) Σ ℓ(aᵢ·x, bᵢ) + Ω(x) + ψ(y) subject to A x + B y = c.
 
@@ -109,6 +111,9 @@ def solve(
     memory_limit : float or None
         Bytes that the method may take besides the data; by default what is free. A run that would need more is refused
         before it starts, with the numbers; infinity switches the check off.
+    staleness : int
+        On Dask, for sa-admm and sa-iu-admm: a step may use a block's answer to a question asked this many steps before,
+        so that so many more blocks are at work at once. 0 waits for every answer.
 
     Returns
     -------
@@ -129,7 +134,7 @@ def solve(
         _checks.number(record_every, "record_every", least=0) or np.inf,
     )
     if batch_size is None:
-        batch_size = 1 if choice is None else choice.batch_size
+        batch_size = problem.natural_batch if choice is None else choice.batch_size
     batch_size = min(_checks.count(batch_size, "batch_size"), problem.n_samples)
     if memory_limit is not None and memory_limit != np.inf:
         memory_limit = _checks.number(memory_limit, "memory_limit", above=0)
@@ -137,6 +142,9 @@ def solve(
     seed = _seed(random_state)
     mode = _omega_mode(omega_mode, problem, algorithm)
     working = problem.fold() if mode == "fold" else problem
+    staleness = _checks.count(staleness, "staleness", least=0)
+    if problem.remote and algorithm.name not in ON_DASK:
+        raise ValueError(f"method={method!r}: on Dask it takes one of {', '.join(map(repr, ON_DASK))}")
     memory.check(Setup(working, rho, 1.0, batch_size, mode), algorithm, memory_limit)
     start = _starting_point(problem, working, x0, y0, dual0)
     callbacks = _as_callbacks(callback)
@@ -145,6 +153,7 @@ def solve(
         step = _matching_step(warm_start, method, step, rho if rho_given else None, batch_size)
 
     with _watch.watching() as watch, one_thread():
+        watch.off = True  # until there is a run to stop, Ctrl-C leaves a note only
         keeper: Any = None
         kept = None
         if checkpoint is not None:
@@ -152,7 +161,7 @@ def solve(
                 "method": method, "rho": rho if rho_given else "auto", "step": step, "batch_size": batch_size,
                 "sampler": sampler, "omega_mode": mode, "tol": limits.tol, "record_every": limits.record_every,
                 "random_state": seed if isinstance(random_state, int) else "drawn",
-                "start": (start.x, start.y, start.dual), "test": _data_of(test_problem),
+                "staleness": staleness, "start": (start.x, start.y, start.dual), "test": _data_of(test_problem),
                 "warm_start": None if warm_start is None else warm_start.tables,
             }  # fmt: skip
             keeper = Checkpoint(checkpoint, every, fingerprint(problem, **told))
@@ -162,7 +171,17 @@ def solve(
             length, tuning = stepsize.resolve(step, working, algorithm, **context)
         else:
             seed, length, tuning = keeper.beginning(kept)
-        setup = Setup(working, rho, length, batch_size, mode, rho_given=rho_given, warm=x0 is not None, tol=limits.tol)
+        setup = Setup(
+            working,
+            rho,
+            length,
+            batch_size,
+            mode,
+            rho_given=rho_given,
+            warm=x0 is not None,
+            tol=limits.tol,
+            staleness=staleness,
+        )
         order = as_sampler(sampler, setup.n_blocks, seed)
         engine = algorithm.start(setup, start)
         if warm_start is not None:
@@ -176,6 +195,7 @@ def solve(
         if kept is not None:
             keeper.take_up(run, kept)
         with Progress(method, passes, shown=progress, verbose=verbose) as bar:
+            watch.off = False
             status, message = run.loop(bar)
             watch.off = True
             run.finish(status)

@@ -57,6 +57,8 @@ class Setup:
     warm: bool = field(default=False, kw_only=True)
     """Did the user say where to start?"""
     tol: float | None = field(default=None, kw_only=True)
+    staleness: int = field(default=0, kw_only=True)
+    """On a cluster: by how many steps a block's answer may be late."""
     omega_mode: str
     """How Ω enters: one of the modes the algorithm lists, or "none"."""
 

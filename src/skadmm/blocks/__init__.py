@@ -3,7 +3,8 @@
 Whatever the home, it answers the same few questions (``tasks.py``), block by block.
 """
 
+from skadmm.blocks._kinds import is_dask
 from skadmm.blocks.files import BlocksError, FileBlocks, as_folder, is_folder
 from skadmm.blocks.memory import as_rows
 
-__all__ = ["BlocksError", "FileBlocks", "as_folder", "as_rows", "is_folder"]
+__all__ = ["BlocksError", "FileBlocks", "as_folder", "as_rows", "is_dask", "is_folder"]
