@@ -10,7 +10,7 @@ PLAIN = (bool, int, float, str, np.bool_, np.integer, np.floating, type(None))
 
 
 def capture(thing: Any) -> dict[str, Any]:
-    """Its attributes that are numbers, arrays, named tuples of numbers, or a point."""
+    """Its attributes that are numbers, arrays, tuples of them, or a point."""
     return {name: value for name, value in vars(thing).items() if _kept(value)}
 
 
@@ -24,7 +24,7 @@ def restore(thing: Any, kept: dict[str, Any]) -> None:
         if isinstance(here, Point):
             for array, stored in zip(here, value, strict=True):
                 fill(array, stored)
-        elif isinstance(here, tuple) and value is not None:
+        elif isinstance(here, tuple) and hasattr(here, "_fields") and value is not None:
             setattr(thing, name, type(here)(*value))
         else:
             setattr(thing, name, value)
@@ -40,6 +40,8 @@ def fill(array: np.ndarray, stored: Any) -> None:
 def _kept(value: Any) -> bool:
     if isinstance(value, Point):
         return True
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
+        return all(isinstance(entry, (*PLAIN, np.ndarray)) for entry in value)
+    if isinstance(value, tuple):
         return all(isinstance(entry, PLAIN) for entry in value)
     return isinstance(value, (*PLAIN, np.ndarray))

@@ -14,6 +14,14 @@ from skadmm.kernels.rows import multiply, multiply_transposed, norms_squared
 from skadmm.kernels.samples import Samples
 
 
+class Largest(float):
+    """A number of which the largest counts, not the sum."""
+
+
+class Missing:
+    """The answer of a worker that has lost its memory; a sum with it is missing too."""
+
+
 def loss(samples: Samples, x: np.ndarray) -> float:
     """(1/n) Σ ℓ_i(x)."""
     return float(kernels.mean_loss(samples, x))
@@ -78,7 +86,11 @@ def scaled(answer: Any, share: float) -> Any:
 
 def added(answers: list[Any]) -> Any:
     """Answers, or tuples of them, added up in order."""
+    if any(isinstance(answer, Missing) for answer in answers):
+        return Missing()
     first = answers[0]
+    if isinstance(first, Largest):
+        return Largest(max(answers))
     if isinstance(first, tuple):
         return tuple(added([answer[k] for answer in answers]) for k in range(len(first)))
     total = first
