@@ -6,11 +6,14 @@ answered the one before it says so, and the engine builds its model anew from th
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from skadmm.algorithms._looks import EDGES, HARD_MOVE, HARD_SHARE, Looks
+from skadmm.blocks.dask import WorkerGone
 from skadmm.blocks.tasks import Missing
 from skadmm.kernels.samples import Samples
 
@@ -19,20 +22,28 @@ class LostMemory(Exception):  # noqa: N818
     """A worker no longer knows where its samples stand."""
 
 
-def start_looks(samples: Samples, memory: dict[str, Any], n: int, first: int) -> float:
+def start_looks(samples: Samples, memory: dict[str, Any], run: str, n: int, first: int) -> float:
     """Looks of this block, fresh."""
-    memory["looks"] = (0, Looks(samples, n, first))
+    memory[run] = (0, Looks(samples, n, first))
     return 0.0
 
 
-def ask_looks(samples: Samples, memory: dict[str, Any], number: int, name: str, arguments: tuple[Any, ...]) -> Any:
+def end_looks(samples: Samples, memory: dict[str, Any], run: str) -> float:
+    """Drop the looks of a run that has ended."""
+    memory.pop(run, None)
+    return 0.0
+
+
+def ask_looks(
+    samples: Samples, memory: dict[str, Any], run: str, number: int, name: str, arguments: tuple[Any, ...]
+) -> Any:
     """The next question to this block's looks."""
-    last, looks = memory.get("looks", (None, None))
+    last, looks = memory.get(run, (None, None))
     if last != number - 1:
         return (Missing(),)
-    memory["looks"] = (-1, None)  # should this be cut short, what is left is of no use
+    memory[run] = (-1, None)  # should this be cut short, what is left is of no use
     answer = getattr(looks, name)(*arguments)
-    memory["looks"] = (number, looks)
+    memory[run] = (number, looks)
     return (0.0 if answer is None else answer,)
 
 
@@ -41,22 +52,42 @@ class RemoteLooks:
 
     def __init__(self, home: Any) -> None:
         self._home = home
+        self._run = f"looks-{uuid.uuid4().hex}"
         self._number = -1
 
     def restart(self) -> None:
         """Fresh looks on every worker."""
-        home = self._home
-        first = np.cumsum(home.sizes) - home.sizes
-        home.added([home.stateful(k, start_looks, home.n, int(first[k])) for k in range(home.sizes.size)])
+        sizes = self._home.sizes
+        first = np.cumsum(sizes) - sizes
+        while True:
+            self._home.locate()
+            try:
+                self._all(lambda k: (start_looks, self._run, self._home.n, int(first[k])))
+                break
+            except WorkerGone:
+                continue
         self._number = 0
+
+    def _all(self, question: Callable[[int], tuple[Any, ...]]) -> Any:
+        """A question to every block, of the worker that holds it; the sum of the answers."""
+        home = self._home
+        return home.added([home.stateful(k, *question(k), firm=True) for k in range(home.sizes.size)], firm=True)
+
+    def close(self) -> None:
+        """The run has ended: the workers may forget it."""
+        home = self._home
+        if self._number >= 0:
+            home.added([home.stateful(k, end_looks, self._run) for k in range(home.sizes.size)])
+        self._number = -1
 
     def _ask(self, name: str, *arguments: Any) -> Any:
         if self._number < 0:
             self.restart()
         self._number += 1
-        home = self._home
-        futures = [home.stateful(k, ask_looks, self._number, name, arguments) for k in range(home.sizes.size)]
-        (answer,) = home.added(futures)
+        try:
+            (answer,) = self._all(lambda k: (ask_looks, self._run, self._number, name, arguments))
+        except WorkerGone:
+            raise LostMemory from None
         if isinstance(answer, Missing):
             raise LostMemory
         return answer

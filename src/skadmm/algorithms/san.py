@@ -130,6 +130,8 @@ class SanEngine:
     def finish(self) -> None:
         """Accept or refuse the last candidate, make the answer exactly fused and sparse, and certify it."""
         self._whole(self._last_look)
+        if self.problem.remote:
+            self.looks.close()
 
     def _last_look(self) -> None:
         with one_thread():

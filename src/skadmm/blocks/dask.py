@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import uuid
-import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -75,6 +74,10 @@ def _vector_blocks(vector: Any, X: Any, count: int, name: str) -> list[Any]:
     return [vector[start:stop] for start, stop in itertools.pairwise(edges)]
 
 
+class WorkerGone(Exception):  # noqa: N818
+    """A worker that only could answer is no longer there."""
+
+
 class DaskHome:
     """Samples on workers.
 
@@ -97,15 +100,13 @@ class DaskHome:
         rows = _blocks(X, "X")
         if target is None:
             raise ValueError("target=None: it takes a vector with an entry for each row of X")
-        targets, weights = (
-            _vector_blocks(vector, X, len(rows), name)
-            for vector, name in ((target, "target"), (weight, "sample_weight"))
-        )
+        targets = _vector_blocks(target, X, len(rows), "target")
+        weights = _vector_blocks(weight, X, len(rows), "sample_weight")
         make = dask.delayed(worker.make_part, pure=False)
         tell = dask.delayed(worker.facts_of, pure=False)
         parts = [make(*three, ones) for three in zip(rows, targets, weights, strict=True)]
         told = [tell(part, row, loss.labels) for part, row in zip(parts, rows, strict=True)]
-        futures = self.client.compute(parts + told)
+        futures = self._spread(parts) + self.client.compute(told)
         facts = self._gather(futures[len(parts) :])
         empty = [number for number, fact in enumerate(facts) if fact.size == 0]
         if empty:
@@ -126,32 +127,61 @@ class DaskHome:
             for part in futures[: len(parts)]
         ]
         self._numbers = itertools.count(1)
-        weakref.finalize(self, _forget, self.client, self.id)
+        self._places: dict[int, list[str]] = {}
+        self.locate()
+
+    def _spread(self, parts: list[Any]) -> list[Any]:
+        """The parts, computed: as evenly over the workers as may be, neighbours together."""
+        workers = sorted(self.client.nthreads())
+        if not workers:
+            return self.client.compute(parts)
+        futures = []
+        for group, address in zip(np.array_split(np.arange(len(parts)), len(workers)), workers, strict=True):
+            if group.size:
+                chosen = [parts[k] for k in group]
+                futures += self.client.compute(chosen, workers=[address], allow_other_workers=True)
+        return futures
 
     # -- asking ------------------------------------------------------------------------------------------------
 
-    def submit(self, k: int, function: Callable[..., Any], *arguments: Any) -> Any:
+    def submit(self, k: int, function: Callable[..., Any], *arguments: Any, **where: Any) -> Any:
         """Ask one block; the future of its answer. In Dask's dashboard it is called by the task's name."""
         named = next((a for a in arguments if callable(a)), function)
         key = f"skadmm-{getattr(named, '__name__', 'task')}-{self.id[:8]}-{next(self._numbers)}"
-        return self.client.submit(function, self.samples[k], *arguments, key=key, pure=False)
+        return self.client.submit(function, self.samples[k], *arguments, key=key, pure=False, **where)
 
     def number(self) -> int:
         """A number that this home has never given before."""
         return next(self._numbers)
 
-    def stateful(self, k: int, task: Callable[..., Any], *arguments: Any) -> Any:
-        """Ask one block that may look into its memory; the future of its answer."""
-        return self.submit(k, worker.run_stateful, (self.id, k), task, arguments)
+    def stateful(self, k: int, task: Callable[..., Any], *arguments: Any, firm: bool = False) -> Any:
+        """Ask one block that may look into its memory; the future of its answer.
 
-    def added(self, futures: list[Any]) -> Any:
+        The worker that holds the block is asked; `firm` says that no other one will do.
+        """
+        here = {"workers": self._places[k], "allow_other_workers": not firm} if self._places.get(k) else {}
+        return self.submit(k, worker.run_stateful, task, arguments, **here)
+
+    def locate(self) -> None:
+        """Where each block is now: the same worker is asked for it every time, while it lives."""
+        from distributed import wait
+
+        wait(self.samples)
+        held = self.client.who_has(self.samples)
+        self._places = {k: sorted(held.get(future.key, ()))[:1] for k, future in enumerate(self.samples)}
+
+    def added(self, futures: list[Any], firm: bool = False) -> Any:
         """The sum of the answers; the adding is the workers', in a fixed order."""
         while len(futures) > 1:
             groups = [futures[first : first + FAN_IN] for first in range(0, len(futures), FAN_IN)]
             futures = [self.client.submit(tasks.added, group, pure=False) for group in groups]
-        return self._gather(futures)[0]
+        return self._gather(futures, firm)[0]
 
-    def _gather(self, futures: list[Any]) -> list[Any]:
+    def _alive(self) -> bool:
+        here = self.client.nthreads()
+        return all(place in here for places in self._places.values() for place in places)
+
+    def _gather(self, futures: list[Any], firm: bool = False) -> list[Any]:
         from distributed import wait
 
         try:
@@ -161,7 +191,8 @@ class DaskHome:
                     wait(futures, timeout=PATIENCE)
                     break
                 except TimeoutError:
-                    continue
+                    if firm and not self._alive():
+                        raise WorkerGone from None
         except BaseException:
             self.client.cancel(futures)
             raise
@@ -233,8 +264,3 @@ def _two_classes(found: list[np.ndarray], loss: Any, classes: Any) -> np.ndarray
         shown = ", ".join(repr(v) for v in union[:5].tolist())
         raise ValueError(f"target has {union.size} class(es) ({shown}): the {loss.name} loss takes exactly two")
     return union
-
-
-def _forget(client: Any, run: str) -> None:
-    if client.status == "running":
-        client.run(worker.forget, run, wait=False, on_error="ignore")

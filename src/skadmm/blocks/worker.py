@@ -20,8 +20,20 @@ from skadmm.blocks.memory import as_rows
 from skadmm.kernels.rows import CSRRows
 from skadmm.kernels.samples import Samples, mean_conjugate, refresh_block, slopes_at
 
-MEMORY: dict[tuple[str, int], dict[str, Any]] = {}
-"""By run and block."""
+
+class Held:
+    """Samples on a worker, and next to them a memory that lives as long as they do and never travels."""
+
+    def __init__(self, samples: Samples) -> None:
+        self.samples = samples
+        self.memory: dict[str, Any] = {}
+
+    def __reduce__(self) -> Any:
+        return Held, (self.samples,)
+
+    def __sizeof__(self) -> int:
+        arrays = (*self.samples.rows, self.samples.target, self.samples.weight)
+        return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
 
 
 class Part(NamedTuple):
@@ -77,27 +89,21 @@ def facts_of(part: Part, X: Any, labels: bool) -> Facts:
     return Facts(part.target.size, rows.shape[1], int(stored), classes, weight, names)
 
 
-def make_samples(part: Part, loss: Any, classes: np.ndarray | None, scale: float) -> Samples:
+def make_samples(part: Part, loss: Any, classes: np.ndarray | None, scale: float) -> Held:
     """The block under a loss: classes coded −1 and +1, weights that average to one over all blocks."""
     target = part.target.astype(float) if classes is None else np.where(part.target == classes[1], 1.0, -1.0)
     weight = np.empty(0) if part.weight is None else part.weight * scale
-    return Samples(part.rows, np.ascontiguousarray(target), weight, loss, target.size)
+    return Held(Samples(part.rows, np.ascontiguousarray(target), weight, loss, target.size))
 
 
-def run_task(samples: Samples, share: float, task: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+def run_task(held: Held, share: float, task: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     """A task's answer, by the block's share among all samples."""
-    return tasks.scaled(task(samples, *arguments), share)
+    return tasks.scaled(task(held.samples, *arguments), share)
 
 
-def run_stateful(samples: Samples, key: tuple[str, int], task: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+def run_stateful(held: Held, task: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     """A task that also sees the block's memory."""
-    return task(samples, MEMORY.setdefault(key, {}), *arguments)
-
-
-def forget(run: str) -> None:
-    """Drop the memory of a run."""
-    for key in [key for key in MEMORY if key[0] == run]:
-        MEMORY.pop(key, None)
+    return task(held.samples, held.memory, *arguments)
 
 
 def part_of(samples: Samples, start: int, stop: int) -> Samples:
@@ -149,16 +155,18 @@ def _slopes(samples: Samples, x: np.ndarray) -> np.ndarray:
     return slopes
 
 
-def take(samples: Samples, indices: np.ndarray) -> Part:
+def take(held: Held, indices: np.ndarray) -> Part:
     """Some samples, to be sent to the driver: a small subset."""
+    samples = held.samples
     from skadmm.problem import take_rows
 
     weight = samples.weight[indices] if samples.weight.size else None
     return Part(take_rows(samples.rows, indices), samples.target[indices], weight)
 
 
-def digest(samples: Samples) -> str:
+def digest(held: Held) -> str:
     """A checksum of the block."""
+    samples = held.samples
     summary = hashlib.sha256()
     for array in (*samples.rows, samples.target, samples.weight):
         summary.update(np.ascontiguousarray(array).tobytes() if isinstance(array, np.ndarray) else repr(array).encode())
