@@ -182,11 +182,8 @@ class StructuredModel(CallbackSupport, BaseEstimator):
     def _prepare(self, X: Any, sample_weight: np.ndarray | None) -> Prepared:
         ridge = float(self.ridge)
         fit_intercept, standardize = self._intercept_and_scaling()
-        options = {"fit_intercept": fit_intercept, "standardize": standardize, "ridge": ridge}
-        if isinstance(X, LargeTable):
-            design = large_design(X, **options)  # type: ignore[arg-type]
-        else:
-            design = build_design(X, sample_weight, **options)  # type: ignore[arg-type]
+        options: Any = {"fit_intercept": fit_intercept, "standardize": standardize, "ridge": ridge}
+        design = large_design(X, **options) if isinstance(X, LargeTable) else build_design(X, sample_weight, **options)
         penalty = self._penalty(X, getattr(self, "feature_names_in_", None))
         return Prepared(design, penalty, sample_weight, self._checked_loss(), ridge)
 

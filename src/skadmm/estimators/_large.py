@@ -6,9 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from skadmm import _watch
 from skadmm.blocks import FileBlocks, as_folder, is_dask, is_folder
+from skadmm.blocks.local import slice_rows
 from skadmm.estimators._design import Design
 from skadmm.kernels.rows import multiply
+
+AT_ONCE = 16_384
+"""Rows of a folder whose scores are computed at a time."""
 
 
 class LargeTable:
@@ -28,6 +33,12 @@ class LargeTable:
 def is_large(X: Any) -> bool:
     """Is it a table of that kind?"""
     return is_folder(X) or is_dask(X)
+
+
+def refuse_large(X: Any, what: str) -> None:
+    """For what copies rows about."""
+    if is_large(X):
+        raise TypeError(f"X: {what} takes a table in memory; fit takes folders of blocks and Dask collections")
 
 
 def read_large(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[LargeTable, Any, Any]:
@@ -100,7 +111,11 @@ def large_scores(model: Any, X: Any) -> np.ndarray:
     else:
         scores = np.empty((table.shape[0], coef.shape[0]))
         for k, row in enumerate(coef):
-            out = np.empty(table.shape[0])
-            multiply(table.table.rows, np.append(row, 0.0) if table.ones else row, out)
-            scores[:, k] = out
+            whole = np.append(row, 0.0) if table.ones else row
+            for start in range(0, table.shape[0], AT_ONCE):
+                _watch.pulse()
+                rows = slice_rows(table.table.rows, start, min(start + AT_ONCE, table.shape[0]))
+                out = np.empty(rows.shape[0])
+                multiply(rows, whole, out)
+                scores[start : start + AT_ONCE, k] = out
     return (scores if np.ndim(model.coef_) == 2 else scores[:, 0]) + model.intercept_
