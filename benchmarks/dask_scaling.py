@@ -79,7 +79,7 @@ def main() -> None:
                 DaskHome.submit, DaskHome._gather = usual_submit, usual_gather
                 memory, _, x_here = here[method]
                 print(
-                    f"{method:<14} {workers} worker(s): {seconds:6.2f} s, {passes:.2f} passes, {seconds / memory:5.2f} × "
+                    f"{method:<14} {workers} worker(s): {seconds:.2f} s, {passes:.2f} passes, {seconds / memory:.2f} × "
                     f"in memory ({memory:.2f} s), speed-up {alone[method] / seconds:.2f}; "
                     f"{sum(moved) / max(1, len(rounds)):,.0f} bytes a round; x off by {np.abs(x - x_here).max():.1e}"
                 )

@@ -15,6 +15,7 @@ import hashlib
 import io
 import json
 import os
+import struct
 import tempfile
 import zipfile
 from collections.abc import Mapping
@@ -26,6 +27,10 @@ import numpy as np
 from skadmm._version import __version__
 
 LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the same content makes the same bytes
+
+
+DAMAGE = (zipfile.BadZipFile, EOFError, OSError, RuntimeError, ValueError, OverflowError, KeyError, struct.error)
+"""What reading a spoilt zip file raises."""
 
 
 class Kind(NamedTuple):
@@ -98,7 +103,18 @@ def read(path: Path, kind: Kind) -> tuple[dict[str, Any], list[np.ndarray]]:
             if sum(info.file_size for info in infos) > len(content):
                 raise damaged(f"{path}: damaged: its entries are larger than the file")
             entries = {name: archive.read(name) for name in names}
-    except (zipfile.BadZipFile, EOFError, OSError, RuntimeError, NotImplementedError) as error:
+    except kind.error:
+        raise
+    except (
+        zipfile.BadZipFile,
+        EOFError,
+        OSError,
+        RuntimeError,
+        ValueError,
+        OverflowError,
+        KeyError,
+        struct.error,
+    ) as error:
         raise damaged(f"{path}: not a skadmm {kind.noun}, or damaged or cut short ({error})") from error
     text = entries.pop("manifest.json")
     if hashlib.sha256(text).hexdigest().encode() != entries.pop("manifest.sha256"):

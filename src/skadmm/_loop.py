@@ -12,10 +12,11 @@ import numpy as np
 from skadmm import _clock, _watch, stepsize
 from skadmm._progress import Progress
 from skadmm.algorithms._base import Algorithm, Engine
+from skadmm.algorithms._state import check_like
 from skadmm.certificate import Certifier
 from skadmm.checkpoint import Checkpoint
 from skadmm.problem import KKT, Problem
-from skadmm.result import Result, Snapshot, Status
+from skadmm.result import TRACE_COLUMNS, Result, Snapshot, Status
 
 SLICE_SECONDS = 0.05
 """How long compiled code runs before the loop looks up: at the clock, for an interrupt, for a bad number."""
@@ -205,7 +206,11 @@ class Run:
         """Take up a checkpoint."""
         self.engine.resume(state["engine"])
         for name in KEPT:
+            check_like(getattr(self, name), state[name], name)
             setattr(self, name, state[name])
+        rows = [list(row.values()) for row in self.records if row.keys() == set(TRACE_COLUMNS)]
+        if len(rows) != len(self.records) or not all(isinstance(value, float) for row in rows for value in row):
+            raise ValueError("the records are not what they should be")
         self.good = self._copy_point()
         self.problem.gradient_scale  # noqa: B018  the first recording, long past, has paid for it
 

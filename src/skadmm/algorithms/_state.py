@@ -27,7 +27,28 @@ def restore(thing: Any, kept: dict[str, Any]) -> None:
         elif isinstance(here, tuple) and hasattr(here, "_fields") and value is not None:
             setattr(thing, name, type(here)(*value))
         else:
+            check_like(here, value, name)
             setattr(thing, name, value)
+
+
+def check_like(here: Any, value: Any, name: str) -> None:
+    """Refuse a value that cannot stand where `here` stands."""
+    number = (bool, int, float, np.bool_, np.integer, np.floating)
+    if isinstance(here, np.ndarray):
+        sound = isinstance(value, np.ndarray) and value.dtype == here.dtype and value.ndim == here.ndim
+        if sound and here.shape and here.size:
+            sound = value.shape[0] == here.shape[0] or name in ("features", "_before", "_old")
+    elif isinstance(here, number):
+        sound = isinstance(value, number)
+    elif isinstance(here, dict):
+        sound = isinstance(value, dict) and value.keys() == here.keys()
+        if sound:
+            for key, entry in here.items():
+                check_like(entry, value[key], name)
+    else:
+        sound = here is None or isinstance(value, (type(here), type(None)))
+    if not sound:
+        raise ValueError(f"{name} is not what it should be")
 
 
 def fill(array: np.ndarray, stored: Any) -> None:
