@@ -9,7 +9,8 @@ import scipy.sparse
 from skadmm import Problem, Status, recession, solve
 from skadmm.algorithms import ALGORITHMS, _split
 from skadmm.algorithms._base import Setup
-from skadmm.algorithms.san import HARD_SHARE, SanEngine, hard_rows, shorten, stages
+from skadmm.algorithms._looks import HARD_SHARE, hard_rows, stages
+from skadmm.algorithms.san import SanEngine, shorten
 from skadmm.operators import chain, incidence, stack
 from skadmm.regularizers import L1, Box, ElasticNet, GroupL2, NonNegative, SquaredL2
 
@@ -50,9 +51,9 @@ def test_without_psi_a_step_is_newtons(loss):
         engine.advance(np.zeros(1, int))
         x_before = engine.anchor
         z = X @ x_before
-        np.testing.assert_allclose(engine.z, z, atol=1e-12)
+        np.testing.assert_allclose(engine.looks.z, z, atol=1e-12)
         gradient = problem.gradient(x_before)
-        hessian = X.T @ (engine.held[:, None] * X) / len(X)
+        hessian = X.T @ (engine.looks.held[:, None] * X) / len(X)
         damping = np.diag(engine.tau * problem.loss.curvature_bound * np.mean(X**2, axis=0))
         x = x_before - np.linalg.solve(hessian + damping, gradient)
         np.testing.assert_allclose(engine.point.x, x, atol=1e-9)

@@ -7,6 +7,7 @@ from typing import Any
 
 from skadmm._version import __version__
 from skadmm.algorithms import ALGORITHMS
+from skadmm.checkpoint import CheckpointError
 from skadmm.compare import compare
 from skadmm.path import Path, alpha_max, path
 from skadmm.problem import KKT, Problem
@@ -53,6 +54,7 @@ __all__ = [  # noqa: PLE0604
     "ALGORITHMS",
     "KKT",
     "CallbackError",
+    "CheckpointError",
     "Path",
     "Problem",
     "Result",

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from skadmm import _clock, stepsize
+from skadmm import _clock, _watch, stepsize
 from skadmm._progress import Progress
 from skadmm.algorithms._base import Algorithm, Engine
+from skadmm.algorithms._state import check_like
 from skadmm.certificate import Certifier
-from skadmm.kernels.expansion import expand
-from skadmm.kernels.rows import multiply, multiply_transposed
+from skadmm.checkpoint import Checkpoint
+from skadmm.kernels.rows import multiply
 from skadmm.problem import KKT, Problem
-from skadmm.result import Result, Snapshot, Status
+from skadmm.result import TRACE_COLUMNS, Result, Snapshot, Status
 
 SLICE_SECONDS = 0.05
 """How long compiled code runs before the loop looks up: at the clock, for an interrupt, for a bad number."""
 BLOW_UP = 1e12
 """A loss this many times the starting objective means divergence."""
+
+
+KEPT = ("settings", "seconds", "checking", "first_touched", "next_record", "records", "proved", "first_objective",
+        "step_passes")  # fmt: skip
+"""What a checkpoint keeps of a run, besides the engine and what the run was started with."""
 
 
 class Standing(NamedTuple):
@@ -59,14 +65,17 @@ class Run:
         test_problem: Problem | None,
         callbacks: list[Callable[[Snapshot], bool | None]],
         tuning: stepsize.StepChoice | None,
+        settings: dict[str, Any],
+        checkpoint: Checkpoint | None,
+        watch: _watch.Watch,
     ) -> None:
         self.algorithm, self.engine, self.problem = algorithm, engine, problem
         self.certifier = Certifier(problem)
         self.original = original  # what the user gave: without the part of y that folding added
         self.order, self.limits, self.test_problem, self.callbacks = order, limits, test_problem, callbacks
         self.tuning = tuning
+        self.settings, self.checkpoint, self.watch = settings, checkpoint, watch
         self.n = problem.n_samples
-        self.everyone = np.arange(self.n)
         self.seconds = tuning.seconds if tuning else 0.0
         self.checking = 0  # samples touched by the algorithm's own stopping tests
         self.tuning_samples = tuning.samples_touched if tuning else 0
@@ -74,6 +83,9 @@ class Run:
         self.records: list[dict[str, float]] = []
         self.stopped_on: str | None = None
         self.failure: Exception | None = None
+        self.cut_short = False
+        """Did the run end in the middle of a step?"""
+        self.next_record = 0.0
         self.good = self._copy_point()
         self.proved = self.good  # the last point whose objective was seen to be sound
         self.first_objective = np.nan
@@ -95,33 +107,58 @@ class Run:
 
     def loop(self, bar: Progress) -> tuple[Status, str]:
         """Run to an end; how it ended, and a sentence about it."""
+        pace = 1.0  # steps in a slice; adapted to SLICE_SECONDS
         try:
-            ending = self._record(bar)
-            next_record = self.limits.record_every
-            pace = 1.0  # steps in a slice; adapted to SLICE_SECONDS
-            while ending is None:
-                goal = min(next_record, self.limits.passes)
-                pace = self._slice(goal, pace)
+            while True:
+                ending = self._ending(bar)
+                if ending is not None:
+                    return ending
+                pace = self._slice(min(self.next_record, self.limits.passes), pace)
                 bar.update(self.run_passes)
                 if not np.isfinite(self.engine.point.x).all():
                     return self._diverged("x is no longer finite")
                 self.good = self._copy_point()
-                over_time = self.seconds >= self.limits.seconds
-                over_passes = self.run_passes >= self.limits.passes - 1e-12
-                finished = self.engine.finished
-                if self.run_passes >= next_record - 1e-12 or over_time or over_passes or finished:
-                    ending = self._record(bar)
-                    done = np.floor((self.run_passes + 1e-12) / self.limits.record_every)
-                    next_record = (done + 1) * self.limits.record_every
-                if ending is None and finished:
-                    ending = self._own_ending()
-                if ending is None and over_time:
-                    ending = Status.TIME_LIMIT, f"the time limit of {self.limits.seconds:g} s was reached"
-                if ending is None and over_passes:
-                    ending = Status.PASS_LIMIT, f"the limit of {self.limits.passes:g} passes was reached"
-            return ending
-        except KeyboardInterrupt:
+                self._keep()
+        except _watch.OutOfTime:
+            self._take_back()
+            return Status.TIME_LIMIT, self._out_of_time
+        except (_watch.Interrupted, KeyboardInterrupt):
+            self._take_back()
             return Status.INTERRUPTED, "interrupted; x is the last good iterate"
+
+    @property
+    def _out_of_time(self) -> str:
+        return f"the time limit of {self.limits.seconds:g} s was reached"
+
+    def _ending(self, bar: Progress) -> tuple[Status, str] | None:
+        """Record, where that is due; the ending, where the run has come to one."""
+        over_time = self.seconds >= self.limits.seconds
+        over_passes = self.run_passes >= self.limits.passes - 1e-12
+        finished = self.engine.finished
+        ending = None
+        if self.run_passes >= self.next_record - 1e-12 or over_time or over_passes or finished:
+            ending = self._record(bar)
+            done = np.floor((self.run_passes + 1e-12) / self.limits.record_every)
+            self.next_record = (done + 1) * self.limits.record_every
+        if ending is None and finished:
+            ending = self._own_ending()
+        if ending is None and self.watch.interrupted:
+            ending = Status.INTERRUPTED, "interrupted; x is the last good iterate"
+        if ending is None and over_time:
+            ending = Status.TIME_LIMIT, self._out_of_time
+        if ending is None and over_passes:
+            ending = Status.PASS_LIMIT, f"the limit of {self.limits.passes:g} passes was reached"
+        return ending
+
+    def _take_back(self) -> None:
+        """A step was cut short: back to the last whole one."""
+        self.cut_short = True
+        point = self.engine.point
+        for name in ("x", "y", "dual"):
+            getattr(point, name)[:] = self.good[name]
+        self.engine.give_up()
+        if np.isfinite(point.x).all():
+            self.good = self._copy_point()
 
     def _own_ending(self) -> tuple[Status, str]:
         """What the method says when it has finished by itself."""
@@ -137,14 +174,48 @@ class Run:
         """Some steps, on the clock; the pace for the next slice."""
         before = self.run_passes
         left = max(1, int(np.ceil((goal - before) / self.step_passes - 1e-6)))  # rounding is not a step
-        steps = min(left, int(pace))
-        order = self.order.take(int(self.engine.point.clock[0]), steps)
+        clock = self.engine.point.clock
+        first = int(clock[0])
+        order = self.order.take(first, min(left, int(pace)))
+        # Where a step costs more than it did last time the goal may come earlier: never the clock's affair.
+        until = max(goal * self.n - 1e-6 + self.first_touched - self.checking, int(clock[1]) + 1)
         began = _clock.now()
-        self.engine.advance(order)
-        spent = _clock.now() - began
-        self.seconds += spent
+        self.watch.deadline = began + self.limits.seconds - self.seconds
+        try:
+            self.engine.advance(order, until)
+        finally:
+            self.watch.deadline = np.inf
+            spent = _clock.now() - began
+            self.seconds += spent
+        steps = max(1, int(clock[0]) - first)
         self.step_passes = max(1.0 / self.engine.steps_per_pass, (self.run_passes - before) / steps)
         return min(1e9, max(1.0, steps * min(10.0, SLICE_SECONDS / max(spent, 1e-9))))
+
+    # -- checkpoints -----------------------------------------------------------------------------------------
+
+    def _keep(self) -> None:
+        """Write a checkpoint, where one is due; always the last whole step, before it is recorded."""
+        ending = (
+            self.engine.finished
+            or self.watch.interrupted
+            or self.seconds >= self.limits.seconds
+            or self.run_passes >= self.limits.passes - 1e-12
+        )
+        if self.checkpoint is not None and (ending or self.checkpoint.due):
+            told = {"tuning": None if self.tuning is None else asdict(self.tuning), "engine": self.engine.state()}
+            self.checkpoint.write({name: getattr(self, name) for name in KEPT} | told)
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Take up a checkpoint."""
+        self.engine.resume(state["engine"])
+        for name in KEPT:
+            check_like(getattr(self, name), state[name], name)
+            setattr(self, name, state[name])
+        rows = [list(row.values()) for row in self.records if row.keys() == set(TRACE_COLUMNS)]
+        if len(rows) != len(self.records) or not all(isinstance(value, float) for row in rows for value in row):
+            raise ValueError("the records are not what they should be")
+        self.good = self._copy_point()
+        self.problem.gradient_scale  # noqa: B018  the first recording, long past, has paid for it
 
     def _record(self, bar: Progress) -> tuple[Status, str] | None:
         """Evaluate where the run stands. Off the clock, except what the stopping test uses."""
@@ -189,12 +260,7 @@ class Run:
         """Objective, optimality residual and gap, in one look at the samples."""
         problem = self.problem
         multiplier = self.engine.rho * dual
-        slopes = np.empty(self.n)
-        margins = np.empty(self.n)
-        multiply(problem.rows, x, margins)
-        loss = float(expand(problem.samples(), self.everyone, margins, slopes, np.empty(self.n))) / self.n
-        gradient = np.empty(problem.n_features)
-        multiply_transposed(problem.rows, slopes / self.n, gradient)
+        loss, gradient, slopes = problem.home.look(x)
         y_of_x = problem.y_of_x(x)
         objective = loss + problem.penalty(x, y if y_of_x is None else y_of_x)
         kkt = problem.kkt(x, y, multiplier, gradient)
@@ -202,11 +268,16 @@ class Run:
         if self.certifier.kind != "none" and y_of_x is not None:
             straight: tuple[np.ndarray, np.ndarray, int] | None = (slopes, gradient, 0)
             if self.certifier.free.size:
-                straight = self.certifier.orthogonal_slopes(slopes, margins)
+                straight = None if problem.remote else self.certifier.orthogonal_slopes(slopes, self._margins(x))
             if straight is not None:
                 gap = self.certifier.certify(objective, straight[0], straight[1], multiplier).relative
                 touched += straight[2]
         return Standing(loss, objective, kkt, gap, touched)
+
+    def _margins(self, x: np.ndarray) -> np.ndarray:
+        margins = np.empty(self.n)
+        multiply(self.problem.rows, x, margins)
+        return margins
 
     def _diverged(self, what: str) -> tuple[Status, str]:
         self.good = self.proved
@@ -251,7 +322,7 @@ class Run:
             "y_average": y_average,
         }
 
-    def result(self, status: Status, message: str, settings: dict[str, Any]) -> Result:
+    def result(self, status: Status, message: str) -> Result:
         """The result, in the shape of the problem the user gave (without the part that folding added)."""
         good = self.good
         x, y, dual = good["x"], good["y"], good["dual"]
@@ -266,7 +337,7 @@ class Run:
             status=status,
             message=message,
             method=self.algorithm.name,
-            settings=settings | {"rho": self.engine.rho},
+            settings=self.settings | {"rho": self.engine.rho},
             objective=standing.objective,
             feasibility=standing.kkt.feasibility,
             kkt=standing.kkt,
@@ -281,7 +352,7 @@ class Run:
 
     def finish(self, status: Status) -> None:
         """Let the method put its answer in place, on the clock; not after a divergence."""
-        if status is Status.DIVERGED:
+        if status is Status.DIVERGED or self.cut_short:
             return
         began = _clock.now()
         self.engine.finish()

@@ -19,7 +19,7 @@ from skadmm.algorithms.san import (
     RAISED_DAMPING,
     SanEngine,
 )
-from skadmm.kernels.threads import fitting_threads
+from skadmm.kernels.threads import one_thread
 from skadmm.problem import Problem
 from skadmm.regularizers import SquaredL2, Zero
 from skadmm.result import Status
@@ -71,7 +71,7 @@ class PathEngine:
         """The solution at strength `alpha`, starting from the last one."""
         engine, problem = self.engine, self.problem
         touched = int(engine.point.clock[1])
-        with fitting_threads(problem.n_features):
+        with one_thread():
             self._set_strength(alpha)
             while not engine.finished and int(engine.point.clock[1]) - touched < self.limit:
                 if engine.stage < len(engine.stages):

@@ -20,9 +20,6 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 from skadmm._compile import kernel
-from skadmm.kernels.expansion import expand, sum_rows
-from skadmm.kernels.rows import multiply
-from skadmm.kernels.samples import mean_conjugate
 from skadmm.problem import Problem
 from skadmm.regularizers import Zero
 from skadmm.regularizers._base import conjugate, dual_scale
@@ -68,6 +65,7 @@ class Certifier:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
+        self._looks: Any = None
 
     @cached_property
     def free(self) -> np.ndarray:
@@ -195,11 +193,16 @@ class Certifier:
         # The dual objective grows with the scale, so one look at the samples is enough.
         scale, multiplier, residual = max(dual_points, key=lambda dual_point: dual_point[0])
         problem, push = self.problem, -self.problem.constraint.Bt(multiplier)
-        dual = -mean_conjugate(problem.samples(), scale * slopes)
+        dual = -self._mean_conjugate(slopes, scale)
         dual -= _conjugate(problem.omega, -scale * residual) if self.kind == "omega" else 0.0
         dual -= _conjugate(problem.psi, scale * push) if push.size else 0.0
         dual -= scale * float(multiplier @ problem.constraint.c)
         return Certificate(primal, dual if np.isfinite(dual) else -np.inf)
+
+    def _mean_conjugate(self, slopes: Any, scale: float) -> float:
+        if isinstance(slopes, np.ndarray) or not hasattr(slopes, "conjugate"):
+            return self.problem.home.mean_conjugate(slopes, scale)
+        return slopes.conjugate(scale) / self.problem.n_samples
 
     def _feasible(self, gradient: np.ndarray, multiplier: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """A scale, a multiplier and its residual r for which the dual objective is finite."""
@@ -214,39 +217,32 @@ class Certifier:
             scale = min(scale, _dual_scale(problem.omega, -residual))
         return scale, multiplier, residual
 
-    def orthogonal_slopes(self, slopes: np.ndarray, margins: np.ndarray) -> tuple[np.ndarray, np.ndarray, int] | None:
-        """θ made orthogonal to the free features' columns, its new gradient, and the samples touched.
+    def orthogonal(self, looks: Any) -> np.ndarray | None:
+        """Let `looks` keep slopes θ orthogonal to the free features' columns; Σ θ a, or None where none are found.
 
         Newton's method on the free coefficients alone, in the margins: the loss is smooth in them, and at their
-        optimum θ is orthogonal. What rounding leaves is taken off by a last weighted projection.
+        optimum θ is orthogonal.
         """
-        problem = self.problem
-        n = problem.n_samples
-        index = np.arange(n)
-        columns = self._free_columns
-        z, theta, bend = margins.copy(), slopes.copy(), np.empty(n)
-        samples = problem.samples()
-        scale = np.abs(columns).T @ np.abs(theta) + np.finfo(float).tiny
+        scale = looks.free_begin(self.free) + np.finfo(float).tiny
+        found = False
         for _ in range(20):
-            expand(samples, index, z, theta, bend)
-            off = columns.T @ theta
-            if np.all(np.abs(off) <= 1e-15 * scale):
+            off, hessian = looks.free_sums()
+            found = bool(np.all(np.abs(off) <= 1e-15 * scale))
+            if found:
                 break
-            hessian = columns.T @ (bend[:, None] * columns)
             step = np.linalg.lstsq(hessian, off, rcond=1e-12)[0]
-            shift = columns @ step
-            largest = np.abs(shift).max()
-            z -= shift * min(1.0, 4.0 / largest) if largest > 0 else shift
-        else:
-            return None
-        return theta, sum_rows(problem.rows, index, theta, problem.nnz) / n, 2 * n
+            largest = float(looks.free_reach(step))
+            looks.free_go(step * min(1.0, 4.0 / largest) if largest > 0 else step)
+        gradient = looks.free_end(found)
+        return gradient if found else None
 
-    @cached_property
-    def _free_columns(self) -> np.ndarray:
-        problem = self.problem
-        columns = np.empty((problem.n_samples, self.free.size))
-        for k, feature in enumerate(self.free):
-            unit = np.zeros(problem.n_features)
-            unit[feature] = 1.0
-            multiply(problem.rows, unit, columns[:, k])
-        return columns
+    def orthogonal_slopes(self, slopes: np.ndarray, margins: np.ndarray) -> tuple[np.ndarray, np.ndarray, int] | None:
+        """θ made orthogonal to the free features' columns, its new gradient, and the samples touched."""
+        from skadmm.algorithms._looks import Looks
+
+        n = self.problem.n_samples
+        if self._looks is None:
+            self._looks = Looks(self.problem.samples(), n)
+        self._looks.z[:], self._looks.slope[:] = margins, slopes
+        gradient = self.orthogonal(self._looks)
+        return None if gradient is None else (self._looks.theta, gradient / n, 2 * n)

@@ -9,13 +9,17 @@ import scipy.sparse.linalg
 
 from skadmm import _checks
 from skadmm._compile import kernel
-from skadmm.blocks import as_rows
+from skadmm.blocks import FileBlocks, as_folder, as_rows, is_dask, is_folder, tasks
+from skadmm.blocks.local import LocalHome
 from skadmm.constraint import Constraint
-from skadmm.kernels.rows import CSRRows, DenseRows, multiply, multiply_transposed, norms_squared
-from skadmm.kernels.samples import Samples, mean_loss, mean_loss_and_gradient
+from skadmm.kernels.rows import CSRRows, DenseRows
+from skadmm.kernels.samples import Samples
 from skadmm.losses import as_loss
 from skadmm.regularizers import Stacked, Zero, as_regularizer
 from skadmm.regularizers._base import prox, value
+
+AT_ONCE = 8_000_000
+"""Stored entries of X read between two moments at which a run can be stopped."""
 
 
 class KKT(NamedTuple):
@@ -45,10 +49,13 @@ class Problem:
 
     Parameters
     ----------
-    X : array, sparse matrix or DataFrame of shape (n, d)
-        The rows aᵢ. float32 and float64 are used as they are, integers and booleans are converted.
+    X : array, sparse matrix, DataFrame of shape (n, d), a folder of blocks, or a Dask collection
+        The rows aᵢ. float32 and float64 are used as they are, integers and booleans are converted. A folder (a path, or
+        :class:`skadmm.blocks.FileBlocks`) stays on disk: see ``skadmm data convert``. A
+        dask.array, a dask.dataframe or a list of delayed blocks stays on the workers of the current client.
     target : array of length n
-        The bᵢ: numbers, or two classes for the losses of classification (coded −1 and +1 in sorted order).
+        The bᵢ: numbers, or two classes for the losses of classification (coded −1 and +1 in sorted order). A folder
+        has its own, and need not be given one.
     loss : str or loss
         A name in ``skadmm.losses.LOSSES`` or an instance such as ``Huber(0.5)``.
     omega, psi : regulariser or None
@@ -63,10 +70,15 @@ class Problem:
     Zhong, L. W. and Kwok, J. T. (2013). Fast stochastic alternating direction method of multipliers.
     """
 
+    rows: Any = None
+    """None where they live elsewhere."""
+    folder: FileBlocks | None = None
+    """Where the rows are, if they are in files."""
+
     def __init__(
         self,
         X: Any,
-        target: Any,
+        target: Any = None,
         loss: Any = "logistic",
         omega: Any = None,
         psi: Any = None,
@@ -75,10 +87,11 @@ class Problem:
         c: Any = None,
         sample_weight: Any = None,
     ) -> None:
-        self.rows, self.feature_names = as_rows(X)
         self.loss = as_loss(loss)
-        self.target, self.classes = _as_target(target, self.n_samples, self.loss)
-        self.sample_weight = _as_weight(sample_weight, self.n_samples)
+        if is_dask(X):
+            self._take_dask(X, target, sample_weight)
+        else:
+            self._take_local(X, target, sample_weight)
         self.omega = as_regularizer(omega, self.n_features, "omega")
         if psi is None or isinstance(psi, Zero):
             if B is not None or c is not None:
@@ -89,17 +102,38 @@ class Problem:
         self.constraint = Constraint(A, B, c, self.n_features)
         self.psi = as_regularizer(psi, self.constraint.n_split, "psi")
 
+    def _take_dask(self, X: Any, target: Any, sample_weight: Any) -> None:
+        """Rows that stay on the workers of a cluster."""
+        from skadmm.blocks.dask import DaskHome
+
+        home = X if isinstance(X, DaskHome) else DaskHome(X, target, sample_weight, self.loss)
+        self.__dict__["home"] = home
+        self.feature_names, self.classes = home.names, home.classes
+
+    def _take_local(self, X: Any, target: Any, sample_weight: Any) -> None:
+        """Rows within reach of compiled code."""
+        if is_folder(X):
+            X = as_folder(X)
+            target = X.target if target is None else target
+            sample_weight = X.sample_weight if sample_weight is None else sample_weight
+            self.folder = X
+        self.rows, self.feature_names = as_rows(X)
+        if target is None:
+            raise ValueError("target=None: it takes a vector with an entry for each row of X")
+        self.target, self.classes = _as_target(target, self.n_samples, self.loss)
+        self.sample_weight = _as_weight(sample_weight, self.n_samples)
+
     # -- shape ---------------------------------------------------------------------------------------------
 
     @property
     def n_samples(self) -> int:
         """n."""
-        return int(self.rows.shape[0])
+        return int(self.home.n if self.rows is None else self.rows.shape[0])
 
     @property
     def n_features(self) -> int:
         """d."""
-        return int(self.rows.shape[1])
+        return int(self.home.d if self.rows is None else self.rows.shape[1])
 
     @property
     def n_split(self) -> int:
@@ -114,17 +148,50 @@ class Problem:
     @property
     def nnz(self) -> int:
         """Stored entries of X."""
+        if self.rows is None:
+            return int(self.home.stored)
         return int(self.rows.data.size if isinstance(self.rows, CSRRows) else self.rows.values.size)
 
     def samples(self, batch_size: int = 1) -> Samples:
         """The rows as the kernels see them, cut into blocks of `batch_size`."""
+        if self.rows is None:
+            raise ValueError("X lives on Dask: this works on rows in memory or in files only")
         return Samples(self.rows, self.target, self.sample_weight, self.loss, batch_size)
+
+    @cached_property
+    def home(self) -> Any:
+        """Where the samples live; see ``blocks/``."""
+        return LocalHome(self.samples(), self.rows_at_once)
+
+    @property
+    def remote(self) -> bool:
+        """Do the rows live in other processes?"""
+        return self.home.remote
+
+    @property
+    def rows_at_once(self) -> int:
+        """Rows read between two moments at which a run can be stopped: about 64 MB of them."""
+        return max(1024, min(1 << 20, int(AT_ONCE * self.n_samples / max(1, self.nnz))))
+
+    @property
+    def natural_batch(self) -> int:
+        """Samples in a block unless somebody says otherwise: one; on Dask, a whole block of Dask's."""
+        return int(self.home.sizes.max()) if self.remote else 1
+
+    def block_sizes(self, batch_size: int) -> np.ndarray:
+        """The number of samples in each block of `batch_size`; the last one may be short."""
+        if self.remote:
+            return np.array([float(stop - start) for _, start, stop in self.home.bounds(batch_size)])
+        n = self.n_samples
+        return np.minimum(batch_size, n - np.arange(0, n, batch_size)).astype(float)
 
     def subset(self, indices: np.ndarray) -> "Problem":
         """The same problem on some of the samples."""
         indices = np.asarray(indices)
+        if self.remote:
+            return self._on(*self.home.take(indices))
         weight = self.sample_weight[indices] if self.sample_weight.size else None
-        return self._on(_take_rows(self.rows, indices), self.target[indices], weight)
+        return self._on(take_rows(self.rows, indices), self.target[indices], weight)
 
     def _on(self, rows: Any, target: np.ndarray, weight: Any) -> "Problem":
         """The same model on other, already checked, samples."""
@@ -146,34 +213,22 @@ class Problem:
     # -- constants -----------------------------------------------------------------------------------------
 
     @cached_property
-    def _sample_smoothness(self) -> np.ndarray:
-        norms = np.empty(self.n_samples)
-        norms_squared(self.rows, norms)
-        if self.sample_weight.size:
-            norms *= self.sample_weight
-        return self.loss.curvature_bound * norms
-
-    @cached_property
     def L(self) -> float:
         """The smoothness of the roughest sample: max over i of w_i sup ℓ'' ‖aᵢ‖²."""
-        return float(self._sample_smoothness.max())
+        return float(self.loss.curvature_bound * max(self.home.each(tasks.largest_norm)))
 
     @cached_property
     def L_mean(self) -> float:
         """The mean smoothness of the samples."""
-        return float(self._sample_smoothness.mean())
+        return float(self.loss.curvature_bound * self.home.mean(tasks.mean_norm))
 
     @cached_property
     def L_full(self) -> float:
         """A bound of the smoothness of the mean loss: sup ℓ'' times the largest eigenvalue of XᵀX/n."""
-        n, d = self.n_samples, self.n_features
-        weight = self.sample_weight if self.sample_weight.size else np.ones(n)
-        margins, out = np.empty(n), np.empty(d)
+        d = self.n_features
 
         def product(v: np.ndarray) -> np.ndarray:
-            multiply(self.rows, np.ascontiguousarray(v.ravel(), dtype=float), margins)
-            multiply_transposed(self.rows, weight * margins / n, out)
-            return out.copy()
+            return self.home.mean(tasks.gram_product, np.ascontiguousarray(v.ravel(), dtype=float))
 
         if d == 1:
             return float(self.loss.curvature_bound * product(np.ones(1))[0])
@@ -197,17 +252,16 @@ class Problem:
 
     def loss_value(self, x: np.ndarray) -> float:
         """(1/n) Σ ℓ(aᵢ·x, bᵢ)."""
-        return float(mean_loss(self.samples(), x))
+        return float(self.home.mean(tasks.loss, x))
 
     def gradient(self, x: np.ndarray) -> np.ndarray:
         """The gradient of the mean loss."""
-        out = np.empty(self.n_features)
-        self.loss_and_gradient(x, out)
-        return out
+        return self.home.mean(tasks.gradient, x)
 
     def loss_and_gradient(self, x: np.ndarray, out: np.ndarray) -> float:
         """The mean loss, and its gradient into `out`, in one sweep over the rows."""
-        return float(mean_loss_and_gradient(self.samples(), x, out))
+        loss, out[:] = self.home.mean(tasks.loss_and_gradient, x)
+        return float(loss)
 
     def omega_value(self, x: np.ndarray) -> float:
         """Ω(x)."""
@@ -327,9 +381,19 @@ def _as_weight(weight: Any, n: int) -> np.ndarray:
     return weight * (n / weight.sum())
 
 
-def _take_rows(rows: Any, indices: np.ndarray) -> Any:
+def take_rows(rows: Any, indices: np.ndarray) -> Any:
+    """Some rows, copied."""
     if isinstance(rows, DenseRows):
         some = rows.values[indices]  # in the order of the whole, so that the same kernels serve it
         return DenseRows(np.ascontiguousarray(some) if rows.values.flags.c_contiguous else np.asfortranarray(some))
     matrix = scipy.sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=rows.shape)[indices]
     return CSRRows(matrix.data, matrix.indices, matrix.indptr, rows.width)
+
+
+def stack_rows(parts: list[Any]) -> Any:
+    """Rows from several blocks, one after the other."""
+    if isinstance(parts[0], DenseRows):
+        return DenseRows(np.concatenate([np.ascontiguousarray(part.values) for part in parts]))
+    matrices = [scipy.sparse.csr_array((p.data, p.indices, p.indptr), shape=p.shape) for p in parts]
+    matrix = scipy.sparse.csr_array(scipy.sparse.vstack(matrices, format="csr"))
+    return CSRRows(matrix.data, matrix.indices, matrix.indptr, parts[0].width)

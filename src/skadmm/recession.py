@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse.csgraph
 
+from skadmm.blocks import tasks
 from skadmm.kernels.rows import multiply
 from skadmm.polish import clusters
 from skadmm.problem import Problem
@@ -64,8 +65,11 @@ def find(problem: Problem) -> Recession | None:
     if not directions:
         return None
     n = problem.n_samples
+    if problem.remote:
+        guilty = [features for features, entries in directions if _agrees(problem, features, entries)]
+        return _found(problem, guilty)
     active = problem.sample_weight > 0 if problem.sample_weight.size else np.ones(n, bool)
-    guilty: list[np.ndarray] = []
+    guilty = []
     agreements = np.empty((n, len(directions))) if n * len(directions) <= MOST_FOR_PROGRAM else None
     margins = np.empty(n)
     for number, (features, entries) in enumerate(directions):
@@ -79,11 +83,24 @@ def find(problem: Problem) -> Recession | None:
             agreements[:, number] = problem.target * margins
     if not guilty and agreements is not None and len(directions) > 1 and _together(agreements[active]):
         guilty = [features for features, _ in directions]
+    return _found(problem, guilty)
+
+
+def _agrees(problem: Problem, features: np.ndarray, entries: np.ndarray) -> bool:
+    """Does every sample agree with a direction, and some of them gain?"""
+    direction = np.zeros(problem.n_features)
+    direction[features] = entries
+    ranges = problem.home.each(tasks.agreement, direction)
+    least, most = min(low for low, _ in ranges), max(high for _, high in ranges)
+    return (least == 0.0) != (most == 0.0)
+
+
+def _found(problem: Problem, guilty: list[np.ndarray]) -> Recession | None:
     if not guilty:
         return None
     features = np.sort(np.concatenate(guilty))
     names = problem.feature_names or [str(feature) for feature in range(problem.n_features)]
-    return Recession(features, [names[feature] for feature in features], n)
+    return Recession(features, [names[feature] for feature in features], problem.n_samples)
 
 
 def _together(agreements: np.ndarray) -> bool:

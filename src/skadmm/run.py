@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-from skadmm import _checks, auto, recession, stepsize
+from skadmm import _checks, _watch, auto, memory, recession, stepsize
 from skadmm._loop import Limits, Run
 from skadmm._progress import Progress
 from skadmm.algorithms import ALGORITHMS, _split
 from skadmm.algorithms._base import Algorithm, Setup
+from skadmm.checkpoint import Checkpoint, fingerprint
+from skadmm.kernels.threads import one_thread
 from skadmm.problem import Problem, held_out
 from skadmm.regularizers import SquaredL2, Zero
 from skadmm.result import Result, Snapshot, Status
 from skadmm.sampling import as_sampler
 
 PAPER_RHO = 0.01
+ON_DASK = ("san-admm", "sa-admm", "sa-iu-admm", "batch-admm", "batch-iu-admm")
 OMEGA_MODES = ("prox", "system", "fold", "subgradient")
 
 
@@ -51,6 +55,10 @@ def solve(
     random_state: Any = 0,
     verbose: int = 0,
     progress: bool | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: float = 60.0,
+    memory_limit: float | None = None,
+    staleness: int = 0,
 ) -> Result:
     """Minimise (1/n) Σ ℓ(aᵢ·x, bᵢ) + Ω(x) + ψ(y) subject to A x + B y = c.
 
@@ -94,6 +102,18 @@ def solve(
         1 shows a progress bar on a terminal.
     progress : bool or None
         Show the bar in any case, or never.
+    checkpoint : path or None
+        Keep the run in this file. Where the file exists already, go on from it: the result is bit for bit that of a run
+        that was never stopped. A checkpoint of another problem, method, setting or version is refused; `passes` and
+        `time_limit` may change.
+    checkpoint_every : float
+        Seconds between two checkpoints; 0 writes one whenever the run looks up.
+    memory_limit : float or None
+        Bytes that the method may take besides the data; by default what is free. A run that would need more is refused
+        before it starts, with the numbers; infinity switches the check off.
+    staleness : int
+        On Dask, for sa-admm and sa-iu-admm: a step may use a block's answer to a question asked this many steps before,
+        so that so many more blocks are at work at once. 0 waits for every answer.
 
     Returns
     -------
@@ -114,35 +134,74 @@ def solve(
         _checks.number(record_every, "record_every", least=0) or np.inf,
     )
     if batch_size is None:
-        batch_size = 1 if choice is None else choice.batch_size
+        batch_size = problem.natural_batch if choice is None else choice.batch_size
     batch_size = min(_checks.count(batch_size, "batch_size"), problem.n_samples)
+    if memory_limit is not None and memory_limit != np.inf:
+        memory_limit = _checks.number(memory_limit, "memory_limit", above=0)
+    every = _checks.number(checkpoint_every, "checkpoint_every", least=0)
     seed = _seed(random_state)
     mode = _omega_mode(omega_mode, problem, algorithm)
     working = problem.fold() if mode == "fold" else problem
+    staleness = _checks.count(staleness, "staleness", least=0)
+    if problem.remote and algorithm.name not in ON_DASK:
+        raise ValueError(f"method={method!r}: on Dask it takes one of {', '.join(map(repr, ON_DASK))}")
+    memory.check(Setup(working, rho, 1.0, batch_size, mode), algorithm, memory_limit)
     start = _starting_point(problem, working, x0, y0, dual0)
     callbacks = _as_callbacks(callback)
     test_problem = None if test is None else _as_test(problem, test)
-
-    context = {"rho": rho, "batch_size": batch_size, "omega_mode": mode, "seed": seed}
-    tuning = None
     if warm_start is not None:
         step = _matching_step(warm_start, method, step, rho if rho_given else None, batch_size)
-    step, tuning = stepsize.resolve(step, working, algorithm, **context)
-    setup = Setup(working, rho, step, batch_size, mode, rho_given=rho_given, warm=x0 is not None, tol=limits.tol)
-    order = as_sampler(sampler, setup.n_blocks, seed)
-    engine = algorithm.start(setup, start)
-    if warm_start is not None:
-        engine.restore(warm_start.tables)
 
-    endless = recession.find(problem)
-    settings = {"rho": rho, "step": step, "batch_size": batch_size, "omega_mode": mode, "seed": seed}
-    run = Run(algorithm, engine, problem, working, order, limits, test_problem, callbacks, tuning)
-    with Progress(method, passes, shown=progress, verbose=verbose) as bar:
-        status, message = run.loop(bar)
-        run.finish(status)
-    if endless is not None and status is not Status.DIVERGED:
-        status, message = Status.NO_MINIMISER, f"{endless}; x is where the run stood when {message}"
-    result = run.result(status, f"{message} ({choice.reason})" if choice else message, settings)
+    with _watch.watching() as watch, one_thread():
+        watch.off = True  # until there is a run to stop, Ctrl-C leaves a note only
+        keeper: Any = None
+        kept = None
+        if checkpoint is not None:
+            told = {
+                "method": method, "rho": rho if rho_given else "auto", "step": step, "batch_size": batch_size,
+                "sampler": sampler, "omega_mode": mode, "tol": limits.tol, "record_every": limits.record_every,
+                "random_state": seed if isinstance(random_state, int) else "drawn",
+                "staleness": staleness, "start": (start.x, start.y, start.dual), "test": _data_of(test_problem),
+                "warm_start": None if warm_start is None else warm_start.tables,
+            }  # fmt: skip
+            keeper = Checkpoint(checkpoint, every, fingerprint(problem, **told))
+            kept = keeper.read()
+        if kept is None:
+            context = {"rho": rho, "batch_size": batch_size, "omega_mode": mode, "seed": seed}
+            length, tuning = stepsize.resolve(step, working, algorithm, **context)
+        else:
+            seed, length, tuning = keeper.beginning(kept)
+        setup = Setup(
+            working,
+            rho,
+            length,
+            batch_size,
+            mode,
+            rho_given=rho_given,
+            warm=x0 is not None,
+            tol=limits.tol,
+            staleness=staleness,
+        )
+        order = as_sampler(sampler, setup.n_blocks, seed)
+        engine = algorithm.start(setup, start)
+        if warm_start is not None:
+            engine.restore(warm_start.tables)
+
+        endless = recession.find(problem)
+        settings = {"rho": rho, "step": length, "batch_size": batch_size, "omega_mode": mode, "seed": seed}
+        run = Run(
+            algorithm, engine, problem, working, order, limits, test_problem, callbacks, tuning, settings, keeper, watch
+        )
+        if kept is not None:
+            keeper.take_up(run, kept)
+        with Progress(method, passes, shown=progress, verbose=verbose) as bar:
+            watch.off = False
+            status, message = run.loop(bar)
+            watch.off = True
+            run.finish(status)
+        if endless is not None and status is not Status.DIVERGED:
+            status, message = Status.NO_MINIMISER, f"{endless}; x is where the run stood when {message}"
+        result = run.result(status, f"{message} ({choice.reason})" if choice else message)
     if run.failure is not None:
         raise CallbackError(f"a callback raised {run.failure!r}; the run so far is in .result", result) from run.failure
     return result
@@ -208,6 +267,10 @@ def _as_test(problem: Problem, test: Any) -> Problem:
     if not isinstance(test, (tuple, list)) or len(test) != 2:
         raise TypeError(f"test={type(test).__name__}: it takes a pair (X, target)")
     return held_out(problem, *test)
+
+
+def _data_of(problem: Problem | None) -> Any:
+    return None if problem is None else (problem.rows, problem.target)
 
 
 def _seed(random_state: Any) -> int:

@@ -48,9 +48,10 @@ def select(
     ten blocks."""
     began = _clock.now()
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2**31,)))
-    weight = problem.sample_weight
-    eligible = np.flatnonzero(weight) if weight.size else np.arange(problem.n_samples)
-    size = min(eligible.size, max(SUBSET, 10 * batch_size))
+    eligible: Any = problem.n_samples
+    if not problem.remote and problem.sample_weight.size:
+        eligible = np.flatnonzero(problem.sample_weight)
+    size = min(np.size(eligible) if np.ndim(eligible) else eligible, max(SUBSET, 10 * batch_size))
     subset = problem.subset(np.sort(rng.choice(eligible, size=size, replace=False)))
     grid = candidates(algorithm, subset, rho)
     runs = 1 if algorithm.full else RUNS

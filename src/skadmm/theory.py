@@ -33,6 +33,7 @@ import numpy as np
 
 from skadmm import _checks
 from skadmm.algorithms import ALGORITHMS
+from skadmm.blocks import tasks
 from skadmm.problem import Problem
 from skadmm.regularizers import SquaredL2, Zero
 
@@ -260,7 +261,8 @@ def block_smoothness(problem: Problem, batch_size: int = 1) -> float:
         return min(problem.L_mean, problem.L_full)
     starts = np.arange(0, problem.n_samples, batch_size)
     sizes = np.diff(np.append(starts, problem.n_samples))
-    return float((np.add.reduceat(problem._sample_smoothness, starts) / sizes).max())
+    smoothness = problem.loss.curvature_bound * np.concatenate(problem.home.each(tasks.weighted_norms))
+    return float((np.add.reduceat(smoothness, starts) / sizes).max())
 
 
 def left_side(problem: Problem, x: Any, y: Any = None, *, optimum: float, gamma: float = 0.0) -> float:

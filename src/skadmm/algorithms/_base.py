@@ -12,16 +12,21 @@ registers an :class:`Algorithm`. ``sense`` is the only part that sees rows, so r
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
+from skadmm import _watch
 from skadmm._compile import generic, kernel
 from skadmm._names import Registry
 from skadmm.algorithms import _split
 from skadmm.algorithms._split import Point, couple, split_step
 from skadmm.certificate import Certificate
 from skadmm.problem import Problem
+
+PULSES = 64
+"""A table is filled in so many parts; between two of them a run can be stopped."""
 
 
 @generic
@@ -35,8 +40,8 @@ def move(rule: Any, point: Any, k: int) -> None:
 
 
 @generic
-def fill(rule: Any, samples: Any, point: Any) -> int:
-    """Fill the rule's tables at the starting point; return the number of samples touched."""
+def fill(rule: Any, samples: Any, point: Any, k: int) -> int:
+    """Fill the rule's tables with block k at the starting point; return the number of samples touched."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +57,20 @@ class Setup:
     warm: bool = field(default=False, kw_only=True)
     """Did the user say where to start?"""
     tol: float | None = field(default=None, kw_only=True)
+    staleness: int = field(default=0, kw_only=True)
+    """On a cluster: by how many steps a block's answer may be late."""
     omega_mode: str
     """How Ω enters: one of the modes the algorithm lists, or "none"."""
 
     @property
     def n_blocks(self) -> int:
         """The number of fixed blocks."""
-        return -(-self.problem.n_samples // self.batch_size)
+        return len(self.block_sizes)
+
+    @cached_property
+    def block_sizes(self) -> np.ndarray:
+        """The number of samples in each block."""
+        return self.problem.block_sizes(self.batch_size)
 
 
 @dataclass(frozen=True)
@@ -108,8 +120,12 @@ class Engine(Protocol):
         """Put the answer into ``point``; called once, at the end."""
         ...
 
-    def advance(self, order: np.ndarray) -> None:
-        """Take one step for each block index in `order`."""
+    def give_up(self) -> None:
+        """Put the last sound point into ``point``; called instead of ``finish`` when a step was cut short."""
+        ...
+
+    def advance(self, order: np.ndarray, until: float = np.inf) -> None:
+        """Take one step for each block index in `order`, but none once `until` samples have been touched."""
         ...
 
     def tables(self) -> dict[str, np.ndarray]:
@@ -120,19 +136,81 @@ class Engine(Protocol):
         """Take up the memory of an earlier run."""
         ...
 
+    def state(self) -> dict[str, Any]:
+        """All that a checkpoint has to keep, so that :meth:`resume` goes on as if never stopped."""
+        ...
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Take up the state of a checkpoint."""
+        ...
+
 
 @kernel
-def _advance(rule, samples, split, point, theta, order, fresh):
-    if fresh:
-        couple(split, point, theta)
-        point.clock[1] += fill(rule, samples, point)
+def couple_at_start(split, point, theta):
+    """The coupling before the first step."""
+    couple(split, point, theta)
+
+
+@kernel
+def _fill(rule, samples, point, first, stop):
+    touched = 0
+    for k in range(first, stop):
+        touched += fill(rule, samples, point, k)
+    return touched
+
+
+@kernel
+def move_and_split(rule, split, point, theta, k):
+    """The rest of a step, once the gradient is up to date."""
+    move(rule, point, k)
+    for j in range(point.x.size):
+        point.x_sum[j] += point.x[j]
+    split_step(split, point, theta)
+    point.clock[0] += 1
+
+
+@kernel
+def _advance(rule, samples, split, point, theta, order, until):
     for k in order:
+        if point.clock[1] >= until:
+            break
         point.clock[1] += sense(rule, samples, point, k)
-        move(rule, point, k)
-        for j in range(point.x.size):
-            point.x_sum[j] += point.x[j]
-        split_step(split, point, theta)
-        point.clock[0] += 1
+        move_and_split(rule, split, point, theta, k)
+
+
+class CompiledSteps:
+    """Rows within reach of compiled code: all steps in one kernel."""
+
+    def __init__(self, rule: Any, setup: Setup, split: Any, point: Point, theta: float) -> None:
+        self._arguments = (rule, setup.problem.samples(setup.batch_size))
+        self._split, self._point, self._theta, self._n_blocks = split, point, theta, setup.n_blocks
+        _fill(*self._arguments, point, 0, 0)  # compiles, so that no clock runs meanwhile
+        self.take(np.empty(0, np.int64), 0.0)
+
+    def fill(self) -> int:
+        """Fill the tables, some blocks at a time; the number of samples touched."""
+        couple_at_start(self._split, self._point, self._theta)
+        at_once = -(-self._n_blocks // PULSES)
+        touched = 0
+        for first in range(0, self._n_blocks, at_once):
+            _watch.pulse()
+            touched += _fill(*self._arguments, self._point, first, min(first + at_once, self._n_blocks))
+        return touched
+
+    def take(self, order: np.ndarray, until: float) -> None:
+        """One step for each block in `order`."""
+        _watch.pulse()
+        _advance(*self._arguments, self._split, self._point, self._theta, order, until)
+
+
+def steps_of(rule: Any, setup: Setup) -> Any:
+    """How this problem's rows are read: in one kernel, or block by block where they are elsewhere, or very many."""
+    problem, reads = setup.problem, getattr(rule, "reads", "")
+    if not problem.remote and (reads != "all" or problem.n_samples <= problem.rows_at_once):
+        return CompiledSteps
+    from skadmm.algorithms import _blockwise
+
+    return _blockwise.STEPS[reads]
 
 
 class FirstOrderEngine:
@@ -142,17 +220,12 @@ class FirstOrderEngine:
         self.rule = rule
         self.point = point
         self.steps_per_pass = 1 if full else setup.n_blocks
-        self._theta = 1.0 if linearised else 0.0
-        self._samples = setup.problem.samples(setup.batch_size)
-        self._split = _split.build(setup.problem, setup.rho)
+        split = _split.build(setup.problem, setup.rho)
+        self._steps: Any = steps_of(rule, setup)(rule, setup, split, point, 1.0 if linearised else 0.0)
         self._fresh = True
         self.rho = setup.rho
         self.finished = False
         self.certificate: Certificate | None = None
-        self._step(np.empty(0, np.int64), False)  # compiles, so that no clock runs meanwhile
-
-    def _step(self, order: np.ndarray, fresh: bool) -> None:
-        _advance(self.rule, self._samples, self._split, self.point, self._theta, order, fresh)
 
     def optimality(self) -> tuple[str, float]:
         """Nothing is measured on the way."""
@@ -161,10 +234,15 @@ class FirstOrderEngine:
     def finish(self) -> None:
         """The last iterate is the answer."""
 
-    def advance(self, order: np.ndarray) -> None:
+    def give_up(self) -> None:
+        """The last iterate is the answer."""
+
+    def advance(self, order: np.ndarray, until: float = np.inf) -> None:
         """Take one step for each block index in `order`; the first call also fills the tables."""
-        self._step(order, self._fresh)
-        self._fresh = False
+        if self._fresh:
+            self.point.clock[1] += self._steps.fill()
+            self._fresh = False
+        self._steps.take(order, float(until))
 
     def tables(self) -> dict[str, np.ndarray]:
         """The rule's arrays and the running sums, by name."""
@@ -177,13 +255,21 @@ class FirstOrderEngine:
             if name not in tables or tables[name].shape != array.shape:
                 raise ValueError(f"warm_start: the earlier run has no matching table {name!r}")
             array[...] = tables[name]
-        self._fresh = bool(self.point.clock[0] == 0)  # a run that never took a step has no memory yet
+        self._fresh = not self.point.clock.any()  # a run that never touched a sample has no memory yet
+
+    def state(self) -> dict[str, Any]:
+        """The tables."""
+        return dict(self.tables())
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Take up the tables."""
+        self.restore(state)
 
 
 ALGORITHMS: Registry[Algorithm] = Registry("method")
 
 
-def no_tables(rule, samples, point):
+def no_tables(rule, samples, point, k):
     """The ``fill`` of a method that keeps no table: nothing touched."""
     return 0
 

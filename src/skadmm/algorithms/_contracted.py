@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from skadmm.algorithms import _state
 from skadmm.algorithms._base import Setup
 from skadmm.algorithms._descent import ROUNDING, ContractedModel
 from skadmm.algorithms._flow import balance
@@ -28,7 +29,7 @@ from skadmm.certificate import Certificate, Certifier
 from skadmm.kernels.contraction import columns_of, contracted, sum_cross
 from skadmm.kernels.expansion import add_squares, expand_along, margins, sum_outer, sum_rows
 from skadmm.kernels.rows import CSRRows
-from skadmm.kernels.threads import fitting_threads
+from skadmm.kernels.threads import one_thread
 from skadmm.polish import clusters
 from skadmm.problem import Problem
 from skadmm.regularizers import L1, SquaredL2, Stacked, Zero
@@ -126,10 +127,10 @@ class ContractedEngine:
 
     # -- what the loop sees ----------------------------------------------------------------------------------
 
-    def advance(self, order: np.ndarray) -> None:
+    def advance(self, order: np.ndarray, until: float = np.inf) -> None:
         """As many steps as `order` has entries."""
         for _ in order:
-            if self.finished:
+            if self.finished or self.point.clock[1] >= until:
                 return
             if not self.looked:
                 self._start()
@@ -153,6 +154,18 @@ class ContractedEngine:
             self._start()
         self._certify(thorough=True)
         self.certificate = Certificate(self.objective, self.lower_bound)
+
+    def give_up(self) -> None:
+        """The point after the last step."""
+
+    def state(self) -> dict[str, Any]:
+        """All numbers and arrays of the engine."""
+        return _state.capture(self)
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""
+        _state.restore(self, state)
+        self.certificate = None if self.certificate is None else Certificate(*self.certificate)
 
     def tables(self) -> dict[str, np.ndarray]:
         """The point, and ρ."""
@@ -217,7 +230,7 @@ class ContractedEngine:
                 beta[:], residual[:] = direct, left
 
     def _step(self) -> None:
-        with fitting_threads(FIRST_OPENED):
+        with one_thread():
             labels, factors, units = self._opened()
             if units == 0:
                 self.refusals += 1

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from skadmm.algorithms import _state
 from skadmm.algorithms._base import Setup
 from skadmm.algorithms._contracted import row_strengths
 from skadmm.algorithms._split import Point
@@ -75,10 +76,10 @@ class WorkingSetEngine:
 
     # -- what the loop sees ----------------------------------------------------------------------------------
 
-    def advance(self, order: np.ndarray) -> None:
+    def advance(self, order: np.ndarray, until: float = np.inf) -> None:
         """As many rounds as `order` has entries."""
         for _ in order:
-            if self.finished:
+            if self.finished or self.point.clock[1] >= until:
                 return
             if not self.looked:
                 self._look()
@@ -99,6 +100,18 @@ class WorkingSetEngine:
         if not self.looked:
             self._look()
         self.certificate = Certificate(self.objective, self.lower_bound)
+
+    def give_up(self) -> None:
+        """The point after the last round."""
+
+    def state(self) -> dict[str, Any]:
+        """All numbers and arrays of the engine."""
+        return _state.capture(self)
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""
+        _state.restore(self, state)
+        self.certificate = None if self.certificate is None else Certificate(*self.certificate)
 
     def tables(self) -> dict[str, np.ndarray]:
         """The point, and ρ."""

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skadmm._compile import attach
+from skadmm._compile import attach, facts
 from skadmm.algorithms import _xupdate
 from skadmm.algorithms._base import Algorithm, FirstOrderEngine, Setup, fill, inverse, move, no_tables, register, sense
 from skadmm.algorithms._split import Point
@@ -13,6 +13,7 @@ from skadmm.kernels.samples import mean_gradient
 from skadmm.regularizers._base import prox, subgradient
 
 
+@facts(reads="all")
 class FullGradient(NamedTuple):
     """The gradient of the mean loss at x, and the system (ρAᵀA + shift·I)⁻¹."""
 
@@ -26,6 +27,7 @@ class FullGradient(NamedTuple):
     n_samples: int
 
 
+@facts(reads="all")
 class FullGradientUzawa(NamedTuple):
     """The gradient of the mean loss at x, the penalty linearised."""
 

@@ -12,19 +12,21 @@ LARGEST = 5000
 """The most features for which a dense d × d matrix is formed and inverted at once."""
 MANY = 800
 """From this many features on, units or a working set are quicker, where they apply."""
-
 FEW_SAMPLES = 5
 """So few samples a feature leave nothing for a growing first pass to win, and units are quicker there too."""
 
 
 def refusal(problem: Problem) -> str | None:
     """Why san-admm cannot take a problem; None when it can."""
-    few_units = _contracted.applies(problem) and _contracted.starting_units(problem) <= LARGEST
-    if problem.n_features > LARGEST and not few_units and not _working_set.applies(problem):
-        return (
-            f"{problem.n_features} features are more than second-order steps can hold ({LARGEST}), "
-            "and not every one carries an ℓ1 term of its own"
-        )
+    if problem.n_features > LARGEST:
+        if problem.remote:
+            return f"{problem.n_features} features are more than second-order steps on a cluster can hold ({LARGEST})"
+        few_units = _contracted.applies(problem) and _contracted.starting_units(problem) <= LARGEST
+        if not few_units and not _working_set.applies(problem):
+            return (
+                f"{problem.n_features} features are more than second-order steps can hold ({LARGEST}), "
+                "and not every one carries an ℓ1 term of its own"
+            )
     if problem.y_of_x(np.zeros(problem.n_features)) is None:
         return "B is not invertible"
     if not problem.psi.subdifferentiable:
@@ -32,17 +34,28 @@ def refusal(problem: Problem) -> str | None:
     return None
 
 
+def works_on_few(problem: Problem) -> bool:
+    """Are there so many features that units or sets of them are solved for?"""
+    many = problem.n_features >= MANY and not problem.remote
+    return many and (_contracted.applies(problem) or _working_set.applies(problem))
+
+
+def has_few_samples(setup: Setup) -> bool:
+    """Are there too few samples for a growing first pass? A ρ that was asked for stays with ADMM, which has one."""
+    problem = setup.problem
+    return problem.n_samples < FEW_SAMPLES * problem.n_features and not problem.remote and not setup.rho_given
+
+
 def _start(setup: Setup, point: Point) -> Engine:
     reason = refusal(setup.problem) if setup.omega_mode != "fold" else None
     if reason is not None:
         raise ValueError(f"method='san-admm': {reason}")
-    n, d = setup.problem.n_samples, setup.problem.n_features
-    many = d >= MANY
-    if (many or (n < FEW_SAMPLES * d and not setup.rho_given)) and _contracted.applies(setup.problem):
+    contracts = _contracted.applies(setup.problem)
+    if not works_on_few(setup.problem) and not (contracts and has_few_samples(setup)):
+        return SanEngine(setup, point)
+    if contracts:
         return _contracted.ContractedEngine(setup, point)
-    if many and _working_set.applies(setup.problem):
-        return _working_set.WorkingSetEngine(setup, point)
-    return SanEngine(setup, point)
+    return _working_set.WorkingSetEngine(setup, point)
 
 
 register(

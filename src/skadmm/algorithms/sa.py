@@ -16,7 +16,7 @@ from skadmm.kernels.samples import refresh_block
 from skadmm.regularizers._base import prox, subgradient
 
 
-@facts(memory=("x_bar", "grad_bar", "points", "slopes"))
+@facts(reads="average", memory=("x_bar", "grad_bar", "points", "slopes"))
 class StochasticAverage(NamedTuple):
     """The averages over τᵢ and the tables behind them, for the update our_upd_x."""
 
@@ -41,7 +41,7 @@ class StochasticAverage(NamedTuple):
     work: Any
 
 
-@facts(memory=("x_bar", "grad_bar", "points", "slopes"))
+@facts(reads="average", memory=("x_bar", "grad_bar", "points", "slopes"))
 class StochasticAverageUzawa(NamedTuple):
     """The same averages, for the linearised updates uzawa and our_up_x2."""
 
@@ -59,16 +59,14 @@ class StochasticAverageUzawa(NamedTuple):
     work: Any
 
 
-def _fill(rule, samples, point):
+def _fill(rule, samples, point, k):
     """τᵢ = 0 for all i: every sample is seen at x₀."""
-    rule.x_bar[:] = point.x
-    rule.grad_bar[:] = 0.0
-    rule.slopes[:] = 0.0
-    touched = 0
-    for k in range(rule.points.shape[0]):
-        rule.points[k] = point.x
-        touched += refresh_block(samples, k, point.x, rule.slopes, 1.0 / rule.slopes.size, rule.grad_bar)
-    return touched
+    if k == 0:
+        rule.x_bar[:] = point.x
+        rule.grad_bar[:] = 0.0
+        rule.slopes[:] = 0.0
+    rule.points[k] = point.x
+    return refresh_block(samples, k, point.x, rule.slopes, 1.0 / rule.slopes.size, rule.grad_bar)
 
 
 def _sense(rule, samples, point, k):
@@ -108,16 +106,14 @@ for _cls, _step in ((StochasticAverage, _move), (StochasticAverageUzawa, _move_u
 
 def _averages(setup: Setup) -> dict[str, Any]:
     n, d = setup.problem.n_samples, setup.problem.n_features
-    sizes = np.full(setup.n_blocks, setup.batch_size, dtype=float)
-    sizes[-1] = n - (setup.n_blocks - 1) * setup.batch_size
     return {
         "L": 1.0 / setup.step,
         "rho": setup.rho,
         "x_bar": np.zeros(d),
         "grad_bar": np.zeros(d),
         "points": np.zeros((setup.n_blocks, d)),
-        "slopes": np.zeros(n),
-        "share": sizes / n,
+        "slopes": np.zeros(0 if setup.problem.remote else n),  # elsewhere, they stay with their rows
+        "share": setup.block_sizes / n,
         "work": np.empty(d),
     }
 

@@ -20,31 +20,21 @@ price of scalars only: a step that makes things worse is cut back, and more damp
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from skadmm.algorithms import _state
 from skadmm.algorithms._base import Setup
+from skadmm.algorithms._looks import Looks, stage_rules
 from skadmm.algorithms._model import ModelSolver
+from skadmm.algorithms._remote_looks import LostMemory, RemoteLooks
 from skadmm.algorithms._split import Point
 from skadmm.certificate import Certificate, Certifier
-from skadmm.kernels.expansion import (
-    SCALAR_WORK,
-    add_squares,
-    expand,
-    expand_along,
-    in_parts,
-    loss_along,
-    margins,
-    sum_outer,
-    sum_rows,
-)
-from skadmm.kernels.threads import fitting_threads
+from skadmm.kernels.threads import one_thread
 from skadmm.polish import polished
+from skadmm.problem import Problem
 
-FIRST_STAGE = 32
-"""The first stage holds one in so many samples …"""
-ROWS_PER_FEATURE = 8
-"""… but at least this many per feature."""
 FIRST_LOOKS = 3
 SETTLED_MOVE = 0.1
 """Hard rows are left alone once none of their margins moves by more."""
@@ -53,8 +43,8 @@ STAGE_SWEEPS, STAGE_TOLERANCE, STAGE_DAMPING = 10, 1e-4, 1.0
 FULL_SWEEPS, MOST_SWEEPS = 150, 3000
 FULL_TOLERANCE, LEAST_TOLERANCE = 1e-5, 1e-12
 FULL_DAMPING, LEAST_DAMPING, RAISED_DAMPING = 1e-6, 1e-12, 1e-4
-HARD_MOVE, HARD_SHARE, HARD_LOOKS, HARD_SWEEPS = 0.5, 0.02, 3, 20
-"""A margin that moved by more than this is hard; at most this share of the samples; so many looks, and sweeps after."""
+HARD_LOOKS, HARD_SWEEPS = 3, 20
+"""So many looks at the hard rows, and sweeps after each."""
 STALE_CURVATURE = 0.01
 """Curvature is brought up to date where it changed by more than this share of its largest value; a tenth of it at each
 further full look."""
@@ -82,27 +72,20 @@ class SanEngine:
         self.finished = False
         self.stalled = False
         self.refusals = 0
-        self.samples = problem.samples()
         n, d = problem.n_samples, problem.n_features
-        self.all = np.arange(n)
-        plan = [] if setup.warm else stages(n, d)
+        self.looks: Any = (
+            RemoteLooks(problem.home) if problem.remote else Looks(problem.samples(), n, 0, problem.rows_at_once)
+        )
+        plan = [] if setup.warm else stage_rules(n, d)
         self.stages = plan[:1] * (FIRST_LOOKS - 1) + plan
         self.stage, self.full_looks, self.seen = 0, 0, 0
-        self.known = np.zeros(n, bool)
-        """Is the sample part of the model?"""
+        self.placed = False
+        """Do the samples know their margins at the anchor?"""
         self.anchor = point.x.copy()
         self.objective = np.inf
         """At the anchor, over all samples; known from the first full look on."""
         self.gradient = np.zeros(d)
         self.lower_bound = -np.inf
-        self.z, self.slope, self.bend = np.zeros(n), np.zeros(n), np.zeros(n)
-        """Margin, slope and curvature of each sample where it was last looked at."""
-        self.held = np.zeros(n)
-        """The curvature of each sample that is part of H."""
-        self.move = np.zeros(n)
-        """Scratch: the margins of a step."""
-        self.moved = np.zeros(n)
-        """How far each margin went between its last two looks."""
         self.H, self.q, self.squares = np.zeros((d, d)), np.zeros(d), np.zeros(d)
         self.tau = FULL_DAMPING
         self.full_sweeps, self.looks_at_hard_rows = FULL_SWEEPS, True
@@ -123,23 +106,35 @@ class SanEngine:
         kkt = self.problem.kkt(self.anchor, self.point.y, self.solver.multiplier(), self.gradient)
         return "kkt", kkt.relative
 
-    def advance(self, order: np.ndarray) -> None:
+    def advance(self, order: np.ndarray, until: float = np.inf) -> None:
         """As many steps as `order` has entries; which samples they look at is the schedule's own affair."""
-        with fitting_threads(self.problem.n_features):
+        with one_thread():
             for _ in order:
-                if self.finished:
+                if self.finished or self.point.clock[1] >= until:
                     return
-                if self.stage < len(self.stages):
-                    self._growing_step()
-                else:
-                    self._full_step()
+                self._whole(self._growing_step if self.stage < len(self.stages) else self._full_step)
                 self.point.clock[0] += 1
                 self.point.x_sum[:] += self.point.x
                 self.point.y_sum[:] += self.point.y
 
+    def _whole(self, step: Callable[[], Any]) -> None:
+        """A step; where a worker has lost its memory meanwhile, all samples are placed anew and it is a full one."""
+        try:
+            step()
+        except LostMemory:
+            self.looks.restart()
+            self.placed, self.seen, self.stage = False, 0, len(self.stages)
+            self._touch(self.problem.n_samples)
+            self._whole(self._full_step if step != self._last_look else step)
+
     def finish(self) -> None:
         """Accept or refuse the last candidate, make the answer exactly fused and sparse, and certify it."""
-        with fitting_threads(self.problem.n_features):
+        self._whole(self._last_look)
+        if self.problem.remote:
+            self.looks.close()
+
+    def _last_look(self) -> None:
+        with one_thread():
             if self.full_looks == 0 or not (self.finished or np.array_equal(self.anchor, self._candidate())):
                 self._full_look()
             self._certify()
@@ -151,6 +146,24 @@ class SanEngine:
                 self.anchor, self.objective = refined, objective
         self.point.x[:] = self.anchor
         self.certificate = Certificate(self.objective, self.lower_bound)
+
+    def give_up(self) -> None:
+        """The last point that a line search accepted."""
+        self.point.x[:] = self.anchor
+
+    def state(self) -> dict[str, Any]:
+        """All numbers and arrays of the engine and of its model."""
+        looks = {} if self.problem.remote else _state.capture(self.looks)
+        return {"engine": _state.capture(self), "solver": _state.capture(self.solver), "looks": looks}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""
+        self.solver.take_up(float(state["solver"]["rho"]))
+        _state.restore(self.solver, state["solver"])
+        _state.restore(self, state["engine"])
+        if not self.problem.remote:
+            _state.restore(self.looks, state["looks"])
+        self.certificate = None if self.certificate is None else Certificate(*self.certificate)
 
     def tables(self) -> dict[str, np.ndarray]:
         """The point alone: a model is quickly built anew."""
@@ -171,20 +184,17 @@ class SanEngine:
 
     def _growing_step(self) -> None:
         """A stage of the first pass: new samples join the average; those of the first stage are expanded anew."""
-        index = self.stages[self.stage]
-        new = not self.known[index[0]]
-        before = self.z[index]
-        old = self.held * self.z - self.slope
-        self._margins(index, self.anchor, self.z)
-        self._search(index)
+        stage = self.stages[self.stage]
+        size = len(range(stage[0], self.problem.n_samples, stage[1]))
+        new = self.stage == 0 or self.stage >= FIRST_LOOKS
+        self.looks.begin(stage, self.anchor)
+        length, _ = self._search(size)
+        H, q, squares = self.looks.join(length, new)
         if new:
-            self.known[index] = True
-            self.seen += index.size
-            add_squares(self.problem.rows, index, self.squares)
-        self.H += self._outer(index, self.bend - self.held)
-        self.q += self._rows(index, self.bend * self.z - self.slope - old)
-        self.held[index] = self.bend[index]
-        self.moved[index] = np.abs(self.z[index] - before)
+            self.seen += size
+            self.squares += squares
+        self.H += H
+        self.q += q
         self.stage += 1
         self._minimise(STAGE_DAMPING / self.seen, STAGE_SWEEPS, STAGE_TOLERANCE)
 
@@ -227,65 +237,51 @@ class SanEngine:
     def _full_look(self) -> float:
         """Line search over all samples from the anchor to the candidate, and a model at the point it accepts."""
         n = self.problem.n_samples
-        before = self.z.copy()
-        if self.full_looks == 0:
-            self._margins(self.all, self.anchor, self.z)
-        length, loss = self._search(self.all, self.gradient if self.full_looks else None)
+        self.looks.begin(None, None if self.placed else self.anchor)
+        length, loss = self._search(n, self.gradient if self.full_looks else None)
         self.objective = loss / n + self.problem.penalty(self.anchor)
-        self.gradient = self._rows(self.all, self.slope) / n
-        if self.seen < n:  # a warm start comes without a model
-            self.H[:], self.held[:], self.squares[:] = 0.0, 0.0, 0.0
-            self.seen = n
-            add_squares(self.problem.rows, self.all, self.squares)
-        stale = STALE_CURVATURE * 0.1**self.full_looks * float(self.bend.max())
-        rows = np.flatnonzero(np.abs(self.bend - self.held) > stale)
-        if rows.size:
-            self.H += self._outer(rows, self.bend - self.held)
-            self.held[rows] = self.bend[rows]
+        gradient, largest = self.looks.settle(length)
+        self.gradient, self.placed = gradient / n, True
+        afresh = self.seen < n  # a warm start comes without a model
+        H, squares = self.looks.renew(STALE_CURVATURE * 0.1**self.full_looks * float(largest), afresh)
+        if afresh:
+            self.H[:], self.squares[:], self.seen = 0.0, squares, n
+        self.H += H
         self.q = self.H @ self.anchor - n * self.gradient
-        np.abs(self.z - before, out=self.moved)
         self.full_looks += 1
         return length
 
     def _look_at_hard_rows(self, tolerance: float) -> None:
         """Again and again the few samples whose margins moved most, the others by their expansions."""
-        index = hard_rows(self.moved)
-        if index.size == 0:
+        threshold = self.looks.hard_threshold()
+        count = self.looks.hard_begin(threshold) if threshold < np.inf else 0
+        if count == 0:
             return
-        n = self.problem.n_samples
-        x, z, slope, bend = self.anchor.copy(), self.z.copy(), self.slope.copy(), self.bend.copy()
-        move, change = np.zeros(n), np.zeros(n)
+        x = self.anchor.copy()
         for _ in range(HARD_LOOKS):
             step = self._candidate() - x
-            self._margins(index, step, move)
-            self._touch(index.size)
-            merit = self._hard_merit(index, x, step, z, slope, move)
+            self._touch(int(count))
+            merit, reach = self._hard_merit(x, step)
             length = shorten(merit, merit(0.0))
             x += length * step
-            old = self.held[index] * z[index] - slope[index]
-            z[index] += length * move[index]
-            expand(self.samples, index, z, slope, bend)
-            change[index] = bend[index] * z[index] - slope[index] - old
-            self.q += self._rows(index, change)
-            change[index] = bend[index] - self.held[index]
-            self.H += self._outer(index, change)
-            self.held[index] = bend[index]
+            H, q = self.looks.hard_go(length)
+            self.q += q
+            self.H += H
             self._minimise(self.tau, HARD_SWEEPS, tolerance, centre=x)
-            if length * np.abs(move[index]).max() < SETTLED_MOVE:
+            if length * reach < SETTLED_MOVE:
                 break
 
-    def _hard_merit(self, index, x, step, z, slope, move):
+    def _hard_merit(self, x: np.ndarray, step: np.ndarray) -> tuple[Callable[[float], float], float]:
         """Along a step: the whole model, with the hard rows' quadratics exchanged for their true losses."""
         rise, bow = float(step @ (self.H @ x - self.q)), float(step @ (self.H @ step))
-        tilt, bend = float(slope[index] @ move[index]), float(self.held[index] @ move[index] ** 2)
-        start = loss_along(self.samples, index, z, move, 0.0)
+        tilt, bend, start, reach = self.looks.hard_along(step)
 
         def merit(t: float) -> float:
             others = (rise - tilt) * t + 0.5 * (bow - bend) * t * t
-            true = loss_along(self.samples, index, z, move, t) - start
+            true = self.looks.hard_losses(t) - start
             return (others + true) / self.seen + self.problem.penalty(x + t * step)
 
-        return merit
+        return merit, float(reach)
 
     # -- parts of a step -------------------------------------------------------------------------------------
 
@@ -293,35 +289,34 @@ class SanEngine:
         """The newest x; where Ω was folded, its own copy of x, which is exactly sparse and inside constraints."""
         return self.point.y[-self.problem.n_features :] if self.folded else self.point.x
 
-    def _search(self, index: np.ndarray, gradient: np.ndarray | None = None) -> tuple[float, float]:
-        """From the anchor towards the candidate, as far as the objective on `index` falls.
+    def _search(self, size: int, gradient: np.ndarray | None = None) -> tuple[float, float]:
+        """From the anchor towards the candidate, as far as the objective on the `size` samples looked at falls.
 
         Returns the length taken and the sum of the losses there; slopes and curvatures are those of that point.
         """
         candidate = self._candidate().copy()
         step = candidate - self.anchor
-        self._touch(index.size)
+        self._touch(size)
         if not step.any():
-            return 1.0, self._expand(index, 0.0)
-        self._margins(index, step, self.move)
+            return 1.0, self.looks.along(None, 0.0)
         penalty = self.problem.penalty(self.anchor)
         expected = 0.0
         if gradient is None:
-            start = self._expand(index, 0.0) / index.size + penalty
+            start = self.looks.along(step, 0.0) / size + penalty
         else:
             start = self.objective
             expected = float(gradient @ step) + self.problem.penalty(candidate) - penalty
-        losses = {}
+        losses: dict[float, float] = {}
 
         def merit(t: float) -> float:
-            losses[t] = self._expand(index, t)
-            return losses[t] / index.size + self.problem.penalty(candidate if t == 1.0 else self.anchor + t * step)
+            first = gradient is not None and not losses
+            losses[t] = self.looks.along(step, t) if first else self.looks.losses(t)
+            return losses[t] / size + self.problem.penalty(candidate if t == 1.0 else self.anchor + t * step)
 
         length = shorten(merit, start, expected)
         if length == 0.0:
             merit(0.0)
         self.anchor = candidate if length == 1.0 else self.anchor + length * step
-        self.z[index] += length * self.move[index]
         return length, losses[length]
 
     def _minimise(self, tau: float, limit: int, tolerance: float, centre: np.ndarray | None = None) -> None:
@@ -339,60 +334,27 @@ class SanEngine:
 
     def _certify(self) -> None:
         """The best lower bound so far, from the slopes at the anchor and the newest multiplier."""
-        slopes, gradient = self.slope, self.gradient
+        gradient = self.gradient
         if self.certifier.free.size:
-            straight = self.certifier.orthogonal_slopes(slopes, self.z)
+            straight = self.certifier.orthogonal(self.looks)
+            self._touch(2 * self.problem.n_samples)
             if straight is None:
                 return
-            slopes, gradient, touched = straight
-            self._touch(touched)
-        bounds = self.certifier.certify(self.objective, slopes, gradient, self.solver.multiplier(), self.point.y == 0)
+            gradient = straight / self.problem.n_samples
+        bounds = self.certifier.certify(
+            self.objective, self.looks, gradient, self.solver.multiplier(), self.point.y == 0
+        )
         self.lower_bound = max(self.lower_bound, bounds.dual)
 
     def _touch(self, samples: int) -> None:
         self.point.clock[1] += samples
 
-    def _margins(self, index: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
-        in_parts(lambda part: margins(self.problem.rows, part, x, out), index, self._entries(index))
 
-    def _expand(self, index: np.ndarray, t: float) -> float:
-        """Slopes and curvatures of the rows of `index` at their margins moved by t; the sum of their losses."""
-
-        def part(some: np.ndarray) -> float:
-            return expand_along(self.samples, some, self.z, self.move, t, self.slope, self.bend)
-
-        return float(sum(in_parts(part, index, SCALAR_WORK * index.size)))
-
-    def _rows(self, index: np.ndarray, scale: np.ndarray) -> np.ndarray:
-        return sum_rows(self.problem.rows, index, scale, self._entries(index))
-
-    def _outer(self, index: np.ndarray, scale: np.ndarray) -> np.ndarray:
-        per_row = self.problem.nnz / self.problem.n_samples
-        return sum_outer(self.problem.rows, index, scale, self._entries(index) * per_row)
-
-    def _entries(self, index: np.ndarray) -> float:
-        """About how many stored entries these rows have."""
-        return index.size * self.problem.nnz / self.problem.n_samples
-
-
-def stages(n: int, d: int) -> list[np.ndarray]:
-    """The rows of each stage of the first pass: every 2^k-th row, then those in between, each stage doubling."""
-    first = max(n // FIRST_STAGE, min(n, ROWS_PER_FEATURE * d), 1)
-    stride = 1 << int(np.log2(n / first))
-    answer = [np.arange(0, n, stride)]
-    while stride > 1:
-        answer.append(np.arange(stride // 2, n, stride))
-        stride //= 2
-    return answer
-
-
-def hard_rows(moved: np.ndarray) -> np.ndarray:
-    """The rows whose margins moved most: more than HARD_MOVE, and at most a share of all."""
-    most = int(HARD_SHARE * moved.size)
-    index = np.flatnonzero(moved > HARD_MOVE)
-    if index.size > most:
-        index = np.sort(np.argpartition(-moved, most)[:most]) if most else index[:0]
-    return index
+def looks_of(problem: Problem) -> Any:
+    """What asks the samples, wherever they live."""
+    if problem.remote:
+        return RemoteLooks(problem.home)
+    return Looks(problem.samples(), problem.n_samples, 0, problem.rows_at_once)
 
 
 def shorten(merit: Callable[[float], float], start: float, expected: float = 0.0) -> float:

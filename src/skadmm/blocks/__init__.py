@@ -1,5 +1,10 @@
-"""Where the rows live. In memory for now; other homes stand behind the same kernels."""
+"""Where the rows live: in memory, in a folder of files, or on the workers of a Dask cluster.
 
+Whatever the home, it answers the same few questions (``tasks.py``), block by block.
+"""
+
+from skadmm.blocks._kinds import is_dask
+from skadmm.blocks.files import BlocksError, FileBlocks, as_folder, is_folder
 from skadmm.blocks.memory import as_rows
 
-__all__ = ["as_rows"]
+__all__ = ["BlocksError", "FileBlocks", "as_folder", "as_rows", "is_dask", "is_folder"]

@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse
 
 from skadmm import _checks
+from skadmm.blocks.files import FileBlocks
 from skadmm.kernels.rows import CSRRows, DenseRows
 
 
@@ -15,6 +16,8 @@ def as_rows(X: Any, name: str = "X") -> tuple[DenseRows | CSRRows, list[str] | N
     No copy is made of a C- or F-ordered float32 or float64 array, nor of the values of a CSR matrix of those types.
     """
     names = None
+    if isinstance(X, FileBlocks):
+        return X.rows, X.names
     if hasattr(X, "columns") and hasattr(X, "dtypes"):
         names = [str(column) for column in X.columns]
         X = _frame_values(X, name)

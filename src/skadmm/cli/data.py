@@ -9,9 +9,13 @@ DATA_DIR = typer.Option(None, "--data-dir", help="Where the files are or go; els
 
 def add_to(app: typer.Typer) -> None:
     """Add the group of commands."""
-    group = typer.Typer(help="List the data sets; fetch those that have a public address.", rich_markup_mode=None)
+    group = typer.Typer(
+        help="List and fetch data sets; convert large files into folders of blocks.",
+        rich_markup_mode=None,
+    )
     group.callback(invoke_without_command=True)(listing)
     group.command()(fetch)
+    group.command()(convert)
     app.add_typer(group, name="data")
 
 
@@ -45,3 +49,34 @@ def fetch(
         print(f"{name} is built in")
         return
     print(fetch(name, data_dir))
+
+
+def convert(
+    source: Path = typer.Argument(help="svmlight, CSV, TSV (also .gz, .bz2, .xz) or Parquet."),  # noqa: B008
+    folder: Path = typer.Argument(help="Where the blocks go: a new folder, or one that was begun."),  # noqa: B008
+    target: str | None = typer.Option(None, help="The column of targets. [default: the last]"),
+    block_rows: int | None = typer.Option(None, "--block-rows", min=1, help="Rows in a block. [default: 32 MB's]"),
+    dtype: str = typer.Option("float64", help="float64 or float32."),
+    ones: bool = typer.Option(False, "--ones", help="Add a last column of ones, for an intercept."),
+    columns: int | None = typer.Option(None, min=1, help="The number of columns of an svmlight file."),
+    quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress."),
+) -> None:
+    """Turn a large file into a folder of blocks, in bounded memory; run it again to go on after an interruption."""
+    import math
+    import sys
+
+    from skadmm.blocks.convert import convert
+    from skadmm.cli._errors import CommandError
+
+    types = {"float64": "<f8", "float32": "<f4"}
+    if dtype not in types:
+        raise CommandError(f"--dtype {dtype}: it takes float64 or float32", 2)
+
+    def tell(rows: int, share: float) -> None:
+        done = "" if math.isnan(share) else f", {min(share, 1):.0%}"
+        print(f"\r{rows:,} rows{done}", end="", file=sys.stderr, flush=True)
+
+    shown = None if quiet or not sys.stderr.isatty() else tell
+    rows = convert(source, folder, target=target, block_rows=block_rows, dtype=types[dtype], ones=ones,
+                   columns=columns, progress=shown)  # fmt: skip
+    print(f"{rows:,} rows in {folder}")

@@ -12,8 +12,10 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from skadmm import _checks
 from skadmm.algorithms import ALGORITHMS
+from skadmm.blocks import is_dask
 from skadmm.estimators._callbacks import CallbackSupport, Tasks, with_callbacks
 from skadmm.estimators._design import Design, build_design
+from skadmm.estimators._large import LargeTable, is_large, large_design, large_scores, read_large
 from skadmm.estimators._penalty import Penalty
 from skadmm.path import reached, with_fixed_rho
 from skadmm.problem import Problem
@@ -35,8 +37,13 @@ class Prepared(NamedTuple):
     def problem(self, target: np.ndarray, alpha: float) -> Problem:
         """The problem for one target."""
         free = alpha == 0.0 or self.penalty.A.shape[0] == 0
+        X: Any = self.design.X
+        if is_dask(X):
+            from skadmm.blocks.dask import DaskHome
+
+            X = DaskHome(X, target, self.sample_weight, self.loss, ones=bool(self.design.n_extra))
         return Problem(
-            self.design.X,
+            X,
             target,
             loss=self.loss,
             omega=SquaredL2(self.ridge) if self.ridge > 0 else None,
@@ -89,13 +96,14 @@ class StructuredModel(CallbackSupport, BaseEstimator):
     # -- fitting ---------------------------------------------------------------------------------------------
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit the model.
 
         Parameters
         ----------
-        X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
+        X : array, sparse matrix or DataFrame of shape (n_samples, n_features), a folder of blocks, or a Dask collection
         y : array of shape (n_samples,)
+            A folder of blocks has its own, where none is given.
         sample_weight : array of shape (n_samples,), optional
             A weight k means the same as k copies of the row.
 
@@ -160,7 +168,9 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         return as_loss(self.loss)
 
     def _table(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, np.ndarray | None]:
-        """X, y and the weights, validated; float64, dense in C order or CSR."""
+        """X, y and the weights, validated; float64, dense in C order or CSR. A large table stays where it is."""
+        if is_large(X):
+            return read_large(self, X, y, sample_weight)
         options = {"accept_sparse": "csr", "dtype": np.float64, "order": "C", "ensure_min_samples": 2} | checks
         X, y = validate_data(self, X, y, **options)
         if sample_weight is not None:
@@ -172,7 +182,8 @@ class StructuredModel(CallbackSupport, BaseEstimator):
     def _prepare(self, X: Any, sample_weight: np.ndarray | None) -> Prepared:
         ridge = float(self.ridge)
         fit_intercept, standardize = self._intercept_and_scaling()
-        design = build_design(X, sample_weight, fit_intercept=fit_intercept, standardize=standardize, ridge=ridge)
+        options: Any = {"fit_intercept": fit_intercept, "standardize": standardize, "ridge": ridge}
+        design = large_design(X, **options) if isinstance(X, LargeTable) else build_design(X, sample_weight, **options)
         penalty = self._penalty(X, getattr(self, "feature_names_in_", None))
         return Prepared(design, penalty, sample_weight, self._checked_loss(), ridge)
 
@@ -240,6 +251,8 @@ class StructuredModel(CallbackSupport, BaseEstimator):
     def _scores(self, X: Any) -> np.ndarray:
         """X coefᵀ + intercept."""
         check_is_fitted(self)
+        if is_large(X):
+            return large_scores(self, X)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         return np.asarray(X @ np.asarray(self.coef_).T) + self.intercept_
 

@@ -10,7 +10,9 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
+from skadmm.blocks import is_dask
 from skadmm.estimators._base import StructuredModel
+from skadmm.estimators._large import LargeTable, classes_of
 
 
 def _is_logistic(estimator: Any) -> bool:
@@ -29,14 +31,23 @@ class Classification(ClassifierMixin, StructuredModel):
 
     def _read(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, np.ndarray | None]:
         X, y, sample_weight = self._table(X, y, sample_weight, **checks)
+        if isinstance(X, LargeTable):
+            self.classes_ = classes_of(y)
+            if is_dask(y) and self.class_weight is not None:
+                raise ValueError(f"class_weight={self.class_weight!r}: on Dask give sample_weight instead")
+            self._check_classes()
+            return X, y, sample_weight if is_dask(y) else self._class_weighted(y, sample_weight)
         check_classification_targets(y)
         # A weight of zero is a row left out, with its class.
         self.classes_ = np.unique(y if sample_weight is None else y[sample_weight > 0])
+        self._check_classes()
+        return X, y, self._class_weighted(y, sample_weight)
+
+    def _check_classes(self) -> None:
         if self.classes_.size < 2:
             raise ValueError(
                 f"y has only one class, {self.classes_.tolist()[0]!r}: {type(self).__name__} takes two or more classes"
             )
-        return X, y, self._class_weighted(y, sample_weight)
 
     def _class_weighted(self, y: Any, sample_weight: np.ndarray | None) -> np.ndarray | None:
         if self.class_weight is None:

@@ -14,6 +14,7 @@ from skadmm.blocks import as_rows
 from skadmm.estimators._base import Prepared, StructuredModel
 from skadmm.estimators._callbacks import Tasks, with_callbacks
 from skadmm.estimators._design import assembled, spread
+from skadmm.estimators._large import refuse_large
 from skadmm.estimators._progress import Counter
 from skadmm.path import Path, alpha_grid, alpha_max, checked_alphas, path, reached
 from skadmm.problem import Problem
@@ -49,6 +50,7 @@ class CrossValidated(StructuredModel):
         self._check_parameters()
         if self.selection not in SELECTIONS:
             raise ValueError(f"selection={self.selection!r}: it takes one of {', '.join(map(repr, SELECTIONS))}")
+        refuse_large(X, "cross-validation")
         X, y, sample_weight = self._read(X, y, sample_weight)
         prepared = self._prepare(X, sample_weight)
         targets = self._targets(y, sample_weight)

@@ -11,6 +11,7 @@ from skadmm.blocks import as_rows
 from skadmm.estimators._base import Prepared, StructuredModel
 from skadmm.estimators._classification import Classification
 from skadmm.estimators._design import assembled
+from skadmm.estimators._large import refuse_large
 from skadmm.estimators._regression import Regression
 from skadmm.problem import Problem
 from skadmm.result import Result
@@ -90,6 +91,7 @@ class OnlineRegression(Regression, _Going):
         """
         self._check_parameters()
         fresh = not (hasattr(self, "_online") or hasattr(self, "coef_"))
+        refuse_large(X, "partial_fit")
         X, y, sample_weight = self._read(X, y, sample_weight, reset=fresh, ensure_min_samples=1)
         self._one_pass(X, y, sample_weight)
         return self

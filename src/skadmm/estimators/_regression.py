@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
+from skadmm.blocks import is_dask
 from skadmm.estimators._base import StructuredModel
+from skadmm.estimators._large import mean_of
 
 
 class Regression(RegressorMixin, StructuredModel):
@@ -20,9 +22,9 @@ class Regression(RegressorMixin, StructuredModel):
         return self._table(X, y, sample_weight, y_numeric=True, **checks)
 
     def _targets(self, y: Any, sample_weight: np.ndarray | None) -> list[np.ndarray]:
-        y = np.asarray(y, dtype=np.float64)
+        y = y if is_dask(y) else np.asarray(y, dtype=np.float64)
         # The intercept may as well begin at the mean: a constant target then leaves nothing to fit.
-        self._offset = float(np.average(y, weights=sample_weight)) if self._intercept_and_scaling()[0] else 0.0
+        self._offset = mean_of(y, sample_weight) if self._intercept_and_scaling()[0] else 0.0
         return [y - self._offset]
 
     def _assign(self, coefs: np.ndarray, intercepts: np.ndarray) -> None:

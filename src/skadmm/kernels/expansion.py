@@ -7,19 +7,22 @@ number of parts, run on as many threads as there are and added in order: the res
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+from skadmm import _watch
 from skadmm._compile import attach, generic, kernel
 from skadmm.kernels.rows import CSRRows, DenseRows, row_add, row_dot
 from skadmm.kernels.samples import weight_of
 from skadmm.losses._base import curvature, derivative, value
 
 PARTS = 4
+AT_ONCE = 1 << 20
+"""Rows between two moments at which a run can be stopped; fewer where rows come from files."""
 SCALAR_WORK = 20.0
 """Evaluating a loss costs about as much as reading this many entries."""
 SMALL = 4_000_000
@@ -150,19 +153,33 @@ def mirror(matrix):
             matrix[j, i] = matrix[i, j]
 
 
+def _added(total: np.ndarray, part: np.ndarray) -> np.ndarray:
+    total += part
+    return total
+
+
 @cache
 def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=min(PARTS, os.cpu_count() or 1), thread_name_prefix="skadmm")
 
 
-def in_parts(work: Callable[[np.ndarray], Any], index: np.ndarray, entries: float) -> list[Any]:
-    """`work` on fixed parts of `index`, at once; the answers in order. `entries` is how much each call reads in all."""
-    if entries < SMALL:
-        return [work(index)]
-    return list(_pool().map(work, np.array_split(index, PARTS)))
+def in_parts(
+    work: Callable[[np.ndarray], Any], index: np.ndarray, entries: float, at_once: int = AT_ONCE
+) -> Iterator[Any]:
+    """`work` on fixed parts of `index`, several at once; the answers in order.
+
+    `entries` is how much all of it reads; between `at_once` rows and the next a run can be stopped.
+    """
+    for first in range(0, max(index.size, 1), at_once):
+        _watch.pulse()
+        some = index[first : first + at_once]
+        if entries * (some.size / max(index.size, 1)) < SMALL:
+            yield work(some)
+        else:
+            yield from _pool().map(work, np.array_split(some, PARTS))
 
 
-def sum_rows(rows: Any, index: np.ndarray, scale: np.ndarray, entries: float) -> np.ndarray:
+def sum_rows(rows: Any, index: np.ndarray, scale: np.ndarray, entries: float, at_once: int = AT_ONCE) -> np.ndarray:
     """Σ over `index` of scale_i a_i."""
 
     def part(some: np.ndarray) -> np.ndarray:
@@ -170,10 +187,10 @@ def sum_rows(rows: Any, index: np.ndarray, scale: np.ndarray, entries: float) ->
         add_rows(rows, some, scale, out)
         return out
 
-    return functools.reduce(np.add, in_parts(part, index, entries))
+    return functools.reduce(_added, in_parts(part, index, entries, at_once))
 
 
-def sum_outer(rows: Any, index: np.ndarray, scale: np.ndarray, entries: float) -> np.ndarray:
+def sum_outer(rows: Any, index: np.ndarray, scale: np.ndarray, entries: float, at_once: int = AT_ONCE) -> np.ndarray:
     """Σ over `index` of scale_i a_i a_iᵀ, both triangles."""
 
     def part(some: np.ndarray) -> np.ndarray:
@@ -181,6 +198,6 @@ def sum_outer(rows: Any, index: np.ndarray, scale: np.ndarray, entries: float) -
         add_outer(rows, some, scale, out)
         return out
 
-    total = functools.reduce(np.add, in_parts(part, index, entries))
+    total = functools.reduce(_added, in_parts(part, index, entries, at_once))
     mirror(total)
     return total

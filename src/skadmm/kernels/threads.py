@@ -1,16 +1,18 @@
-"""How many threads the linear algebra behind NumPy may use.
+"""One thread for the linear algebra behind NumPy while a run is going.
 
-On small matrices threads cost more than they bring, most of all on a busy machine.
+OpenBLAS splits its sums by the number of threads, so more of them would change the last digits of a result; and on the
+matrices met here they gain little on an idle machine and cost a multiple on a busy one.
 """
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-LARGE = 3000
-"""From this order on a dense factorisation is given threads. Below it they gain little on an idle machine and cost a
-multiple on a busy one; and the result does not depend on how many there are."""
+_lock = threading.Lock()
+_inside = 0
+_limiter: Any = None
 
 
 @cache
@@ -21,10 +23,17 @@ def _controller() -> Any:
 
 
 @contextmanager
-def fitting_threads(order: int) -> Iterator[None]:
-    """One BLAS thread for matrices below LARGE; as many as allowed otherwise."""
-    if order >= LARGE:
+def one_thread() -> Iterator[None]:
+    """One BLAS thread. The limit holds for the whole process, so the last run to leave lifts it."""
+    global _inside, _limiter  # noqa: PLW0603
+    with _lock:
+        if _inside == 0:
+            _limiter = _controller().limit(limits=1, user_api="blas")
+        _inside += 1
+    try:
         yield
-        return
-    with _controller().limit(limits=1, user_api="blas"):
-        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if _inside == 0:
+                _limiter.restore_original_limits()

@@ -1,0 +1,89 @@
+"""One and two Dask workers against the solver in memory: time, speed-up, and bytes moved a round.
+
+python benchmarks/dask_scaling.py
+"""
+
+import argparse
+import pickle
+
+import numpy as np
+
+from skadmm import Problem, solve
+from skadmm.operators import chain, stack
+from skadmm.regularizers import L1
+
+
+def rows_of(seed: int, rows: int, width: int) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((rows, width)) / np.sqrt(width)
+
+
+def target_of(X: np.ndarray) -> np.ndarray:
+    noise = 0.3 * np.random.default_rng(X.shape[0]).standard_normal(X.shape[0])
+    return np.where(X[:, :10].sum(axis=1) - X[:, 20:25].sum(axis=1) + noise > 0, 1.0, -1.0)
+
+
+def timed(problem: Problem, method: str, passes: float, batch: int) -> tuple[float, float, np.ndarray]:
+    options = {"tol": 1e-8} if method == "san-admm" else {"step": 1.0, "batch_size": batch}
+    run = {"passes": passes, "record_every": 0, **options}
+    solve(problem, method, **(run | {"passes": 2}))  # compiled
+    result = solve(problem, method, **run)
+    return result.seconds, result.passes, result.x
+
+
+def main() -> None:
+    import dask
+    from distributed import Client, LocalCluster
+
+    from skadmm.blocks.dask import DaskHome
+
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=50_000, help="in a block")
+    parser.add_argument("--width", type=int, default=100)
+    parser.add_argument("--blocks", type=int, default=8)
+    parser.add_argument("--passes", type=float, default=8)
+    parser.add_argument("--methods", nargs="+", default=["san-admm", "batch-iu-admm", "sa-iu-admm"])
+    options = parser.parse_args()
+    model = {"psi": L1(1e-4), "A": stack(chain(options.width), "identity")}
+    table = np.concatenate([rows_of(k, options.rows, options.width) for k in range(options.blocks)])
+    target = np.concatenate([target_of(rows_of(k, options.rows, options.width)) for k in range(options.blocks)])
+    here = {m: timed(Problem(table, target, **model), m, options.passes, options.rows) for m in options.methods}
+    print(f"{options.blocks} blocks of {options.rows:,} × {options.width}")
+
+    moved: list[int] = []
+    usual_submit, usual_gather = DaskHome.submit, DaskHome._gather
+
+    def submit(self, k, function, *arguments, **where):
+        moved.append(len(pickle.dumps(arguments)))
+        return usual_submit(self, k, function, *arguments, **where)
+
+    def gather(self, *arguments):
+        answers = usual_gather(self, *arguments)
+        moved.append(len(pickle.dumps(answers)))
+        rounds.append(1)
+        return answers
+
+    alone: dict[str, float] = {}
+    for workers in (1, 2):
+        cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+        with cluster, Client(cluster):
+            X = [dask.delayed(rows_of)(k, options.rows, options.width) for k in range(options.blocks)]
+            problem = Problem(X, [dask.delayed(target_of)(block) for block in X], **model)
+            for method in options.methods:
+                seconds, passes, x = timed(problem, method, options.passes, options.rows)
+                alone.setdefault(method, seconds)
+                rounds: list[int] = []
+                moved.clear()
+                DaskHome.submit, DaskHome._gather = submit, gather
+                extra = {} if method == "san-admm" else {"step": 1.0, "batch_size": options.rows}
+                solve(problem, method, passes=2, record_every=0, **extra)
+                DaskHome.submit, DaskHome._gather = usual_submit, usual_gather
+                memory, _, x_here = here[method]
+                print(
+                    f"{method:<14} {workers} worker(s): {seconds:.2f} s, {passes:.2f} passes, {seconds / memory:.2f} × "
+                    f"in memory ({memory:.2f} s), speed-up {alone[method] / seconds:.2f}; "
+                    f"{sum(moved) / max(1, len(rounds)):,.0f} bytes a round; x off by {np.abs(x - x_here).max():.1e}"
+                )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""A set of dense rows larger than the memory it may take: resident memory, and speed against reading the file.
+
+    python benchmarks/out_of_core.py --folder /tmp/rows --gigabytes 6
+
+The folder is written once and kept if --keep is given. Reading is timed with plain ``read`` calls into one buffer, in
+the same run and with the same state of the system's cache (--cold empties it before each measurement).
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+WIDTH, BLOCK = 100, 50_000
+BUFFER = 8 << 20
+
+
+def write(folder: Path, gigabytes: float) -> None:
+    from skadmm.blocks.convert import write_blocks
+
+    truth = np.zeros(WIDTH)
+    truth[:10], truth[40:50] = 1.0, -0.5
+
+    def blocks():
+        rng = np.random.default_rng(0)
+        for _ in range(max(1, round(gigabytes * 1e9 / (8 * WIDTH * BLOCK)))):
+            rows = rng.standard_normal((BLOCK, WIDTH)) / np.sqrt(WIDTH)
+            yield rows, np.where(rows @ truth + 0.3 * rng.standard_normal(BLOCK) > 0, 1.0, -1.0)
+
+    write_blocks(folder, blocks())
+
+
+def forget(path: Path) -> None:
+    """Let the system drop what it has cached of a file."""
+    with open(path, "rb") as file:
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def reading(path: Path) -> float:
+    """Seconds to read a file from its beginning to its end."""
+    buffer = bytearray(BUFFER)
+    began = time.perf_counter()
+    with open(path, "rb", buffering=0) as file:
+        while file.readinto(buffer):
+            pass
+    return time.perf_counter() - began
+
+
+CHILD = """
+import json, sys, time
+from pathlib import Path
+import numpy as np
+from skadmm import Problem, solve
+from skadmm.operators import chain, stack
+from skadmm.regularizers import L1
+
+def resident(name):
+    return 1024 * int(next(line for line in open("/proc/self/status") if line.startswith(name)).split()[1])
+
+folder, method, passes = sys.argv[1], sys.argv[2], float(sys.argv[3])
+model = {"psi": L1(1e-4), "A": stack(chain(100), "identity")}
+rng = np.random.default_rng(0)
+small = Problem(rng.standard_normal((90_000, 100)), np.where(rng.random(90_000) < 0.5, 1.0, -1.0), **model)
+options = {} if method == "san-admm" else {"step": 1.0, "batch_size": 10_000}
+solve(small, method, passes=2, **options)  # compiled
+del small
+open("/proc/self/clear_refs", "w").write("5")
+before = resident("VmRSS")
+began = time.perf_counter()
+problem = Problem(folder, **model)
+opened = time.perf_counter() - began
+began = time.perf_counter()
+result = solve(problem, method, passes=passes, record_every=0, **options)
+print(json.dumps({"opened": opened, "seconds": result.seconds, "all": time.perf_counter() - began,
+                  "passes": result.passes, "memory": resident("VmHWM") - before, "objective": result.objective,
+                  "gap": result.gap}))
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--folder", type=Path, required=True, help="where the rows go")
+    parser.add_argument("--gigabytes", type=float, default=6.0)
+    parser.add_argument("--passes", type=float, default=6.0)
+    parser.add_argument("--methods", nargs="+", default=["batch-iu-admm", "sa-iu-admm", "san-admm"])
+    parser.add_argument("--cold", action="store_true", help="empty the system's cache of the file first")
+    parser.add_argument("--keep", action="store_true")
+    options = parser.parse_args()
+    if not (options.folder / "manifest.json").exists():
+        write(options.folder, options.gigabytes)
+    values = options.folder / "values.bin"
+    size = values.stat().st_size
+    try:
+        print(f"{size / 1e9:.2f} GB, rows of {WIDTH} numbers; cache {'emptied' if options.cold else 'as it is'}")
+        for method in options.methods:
+            if options.cold:
+                forget(values)
+            read = reading(values)
+            if options.cold:
+                forget(values)
+            arguments = [sys.executable, "-c", CHILD, str(options.folder), method, str(options.passes)]
+            told = json.loads(subprocess.run(arguments, check=True, capture_output=True, text=True).stdout)
+            share = read * told["passes"] / told["seconds"]
+            print(
+                f"{method:<14} {told['passes']:6.2f} passes in {told['seconds']:7.1f} s; reading {read:5.1f} s a pass "
+                f"({size / read / 1e9:.2f} GB/s); speed {share:.0%} of reading's (wanted: 60 %); "
+                f"memory {told['memory'] / 1e9:.2f} GB (wanted: < 1); opening and checking {told['opened']:.1f} s"
+            )
+    finally:
+        if not options.keep:
+            shutil.rmtree(options.folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""Ctrl-C and the time limit: noticed between two blocks of rows, so that nothing is ever left half done.
+
+While a run is watched, the first Ctrl-C only leaves a note; code that reads rows calls :func:`pulse` before each block,
+and there the note, or a clock that has run out, becomes an exception. A second Ctrl-C interrupts at once, as usual.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+
+from skadmm import _clock
+
+
+class Interrupted(Exception):  # noqa: N818
+    """Somebody pressed Ctrl-C."""
+
+
+class OutOfTime(Exception):  # noqa: N818
+    """The time limit was reached in the middle of a step."""
+
+
+class Watch:
+    """What :func:`pulse` looks at."""
+
+    def __init__(self) -> None:
+        self.interrupted = False
+        self.deadline = float("inf")
+        self.off = False
+
+    def check(self) -> None:
+        """Raise where the run has to end."""
+        if self.off:
+            return
+        if self.interrupted:
+            raise Interrupted
+        if _clock.now() >= self.deadline:
+            raise OutOfTime
+
+
+_watch: ContextVar[Watch | None] = ContextVar("watch", default=None)
+
+
+BETWEEN_BLOCKS: list[Callable[[], None]] = []
+"""What else is done between two blocks: rows in files give their pages back."""
+
+
+def pulse() -> None:
+    """Called before a block of rows is read: end the run here, if it must."""
+    for action in BETWEEN_BLOCKS:
+        action()
+    watch = _watch.get()
+    if watch is not None:
+        watch.check()
+
+
+@contextlib.contextmanager
+def watching() -> Iterator[Watch]:
+    """A watch over one run. Ctrl-C is caught where nobody else has asked for it, in the main thread."""
+    watch = Watch()
+
+    def note(number: int, frame: object) -> None:
+        if watch.interrupted:
+            raise KeyboardInterrupt
+        watch.interrupted = True
+
+    ours = (
+        threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    )
+    outer = _watch.set(watch)
+    if ours:
+        signal.signal(signal.SIGINT, note)
+    try:
+        yield watch
+    finally:
+        if ours:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        _watch.reset(outer)

@@ -1,0 +1,278 @@
+"""What second-order steps ask of the samples: margins, expansions, and sums of rows and of their outer products.
+
+:class:`Looks` keeps the scalars of each sample (margin, slope, curvature) next to its rows. On a cluster every block
+has one of its own on its worker, and ``RemoteLooks`` asks all of them and adds up; the engine sees no difference.
+"""
+
+from __future__ import annotations
+
+import collections
+from typing import Any
+
+import numpy as np
+
+from skadmm import _watch
+from skadmm.blocks.tasks import Largest
+from skadmm.kernels.expansion import (
+    SCALAR_WORK,
+    add_squares,
+    expand,
+    expand_along,
+    in_parts,
+    loss_along,
+    margins,
+    sum_outer,
+    sum_rows,
+)
+from skadmm.kernels.rows import CSRRows
+from skadmm.kernels.samples import Samples, mean_conjugate
+
+FIRST_STAGE = 32
+"""The first stage holds one in so many samples …"""
+ROWS_PER_FEATURE = 8
+"""… but at least this many per feature."""
+HARD_MOVE, HARD_SHARE = 0.5, 0.02
+"""A margin that moved by more than this is hard; at most this share of the samples."""
+EDGES = 256
+"""Of a threshold sought among values on several workers, in one round."""
+
+
+def stage_rules(n: int, d: int) -> list[tuple[int, int]]:
+    """The stages of the first pass, as (first row, stride): each as large as all before it, spread over the data."""
+    first = max(n // FIRST_STAGE, min(n, ROWS_PER_FEATURE * d), 1)
+    stride = 1 << int(np.log2(n / first))
+    answer = [(0, stride)]
+    while stride > 1:
+        answer.append((stride // 2, stride))
+        stride //= 2
+    return answer
+
+
+def stages(n: int, d: int) -> list[np.ndarray]:
+    """The rows of each stage of the first pass: every 2^k-th row, then those in between, each stage doubling."""
+    return [np.arange(start, n, stride) for start, stride in stage_rules(n, d)]
+
+
+def hard_rows(moved: np.ndarray) -> np.ndarray:
+    """The rows whose margins moved most: more than HARD_MOVE, and at most a share of all."""
+    most = int(HARD_SHARE * moved.size)
+    threshold = HARD_MOVE
+    if np.count_nonzero(moved > HARD_MOVE) > most:
+        threshold = float(np.partition(moved, moved.size - most - 1)[moved.size - most - 1])
+    return np.flatnonzero(moved > threshold)
+
+
+class Looks:
+    """The samples of one home; `first` is the number of its first sample among all `n`."""
+
+    def __init__(self, samples: Samples, n: int, first: int = 0, at_once: int = 1 << 20) -> None:
+        self._samples, self._at_once = samples, at_once
+        self._n, self._first = n, first
+        self.size, self.d = samples.rows.shape
+        stored = samples.rows.data.size if isinstance(samples.rows, CSRRows) else samples.rows.values.size
+        self._per_row = stored / self.size
+        self.z, self.slope, self.bend = np.zeros(self.size), np.zeros(self.size), np.zeros(self.size)
+        """Margin, slope and curvature of each sample where it was last looked at."""
+        self.held = np.zeros(self.size)
+        """The curvature of each sample that is part of H."""
+        self.moved = np.zeros(self.size)
+        """How far each margin went between its last two looks."""
+        self._move = np.zeros(self.size)
+        self._before, self._old = np.empty(0), np.empty(0)
+        self._stage: tuple[int, int] | None = None
+        self._hard: dict[str, np.ndarray] = {}
+        self._columns = np.empty((self.size, 0))
+        """Of the features that no penalty reaches, once they are asked for."""
+
+    @property
+    def _index(self) -> np.ndarray:
+        """The rows looked at now."""
+        if self._stage is None:
+            return np.arange(self.size)
+        start, stride = self._stage
+        return np.arange((start - self._first) % stride, self.size, stride)
+
+    # -- a look ------------------------------------------------------------------------------------------------
+
+    def begin(self, stage: tuple[int, int] | None, x: np.ndarray | None) -> None:
+        """Turn to the samples of a stage, or to all; their margins at `x`, or where they were."""
+        self._stage = stage
+        index = self._index
+        self._before = self.z[index]
+        self._old = self.held[index] * self._before - self.slope[index]
+        if x is not None:
+            self._margins(index, x, self.z)
+
+    def along(self, step: np.ndarray | None, t: float) -> float:
+        """Σ of the losses at the margins moved by t times those of `step`; slopes and curvatures there."""
+        index = self._index
+        if step is None:
+            self._move[index] = 0.0
+        else:
+            self._margins(index, step, self._move)
+        return self.losses(t)
+
+    def losses(self, t: float) -> float:
+        """The same at another t."""
+
+        def part(some: np.ndarray) -> float:
+            return expand_along(self._samples, some, self.z, self._move, t, self.slope, self.bend)
+
+        index = self._index
+        return float(sum(in_parts(part, index, SCALAR_WORK * index.size)))
+
+    def join(self, length: float, new: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Move the margins by `length`; the changes of Σ h a aᵀ and Σ (h z − slope) a, and Σ a² of new samples."""
+        index = self._index
+        self._go(index, length)
+        change = np.zeros(self.size)
+        change[index] = self.bend[index] * self.z[index] - self.slope[index] - self._old
+        H, q = self._outer(index, self.bend - self.held), self._rows(index, change)
+        self.held[index] = self.bend[index]
+        self.moved[index] = np.abs(self.z[index] - self._before)
+        return H, q, self._squares(index) if new else np.zeros(self.d)
+
+    def settle(self, length: float) -> tuple[np.ndarray, float]:
+        """Move the margins by `length`; Σ slope a, and the largest curvature."""
+        index = self._index
+        self._go(index, length)
+        np.abs(self.z - self._before, out=self.moved)
+        return self._rows(index, self.slope), Largest(self.bend.max())
+
+    def renew(self, stale: float, afresh: bool) -> tuple[Any, Any]:
+        """The change of Σ h a aᵀ over samples whose curvature changed by more than `stale`; afresh, also Σ a²."""
+        squares: Any = 0.0
+        if afresh:
+            self.held[:] = 0.0
+            squares = self._squares(np.arange(self.size))
+        rows = np.flatnonzero(np.abs(self.bend - self.held) > stale)
+        if rows.size == 0:
+            return 0.0, squares
+        H = self._outer(rows, self.bend - self.held)
+        self.held[rows] = self.bend[rows]
+        return H, squares
+
+    # -- hard rows -----------------------------------------------------------------------------------------------
+
+    def hard_count(self, edges: np.ndarray) -> np.ndarray:
+        """How many margins moved by more than each of `edges`, and by how much at most."""
+        ordered = np.sort(self.moved[self.moved > HARD_MOVE])
+        return ordered.size - np.searchsorted(ordered, edges, side="right")
+
+    def hardest(self) -> float:
+        """The longest move."""
+        return Largest(self.moved.max())
+
+    def hard_threshold(self) -> float:
+        """What the margins of hard rows moved by more than."""
+        rows = hard_rows(self.moved)
+        return float(np.nextafter(self.moved[rows].min(), -np.inf)) if rows.size else np.inf
+
+    def hard_begin(self, threshold: float) -> int:
+        """Turn to the samples whose margins moved by more; how many there are."""
+        index = np.flatnonzero(self.moved > threshold)
+        copies = {"z": self.z.copy(), "slope": self.slope.copy(), "bend": self.bend.copy(), "move": np.zeros(self.size)}
+        self._hard = {"index": index} | copies
+        return int(index.size)
+
+    def hard_along(self, step: np.ndarray) -> tuple[float, float, float, float]:
+        """Along a step: Σ slope·move, Σ h move², Σ of the losses at its start, and the longest move."""
+        hard = self._hard
+        index, move = hard["index"], hard["move"]
+        self._margins(index, step, move)
+        tilt, bend = hard["slope"][index] @ move[index], self.held[index] @ move[index] ** 2
+        return float(tilt), float(bend), self.hard_losses(0.0), Largest(np.abs(move[index]).max(initial=0.0))
+
+    def hard_losses(self, t: float) -> float:
+        """Σ of the losses at t times the step."""
+        hard = self._hard
+        return float(loss_along(self._samples, hard["index"], hard["z"], hard["move"], t))
+
+    def hard_go(self, length: float) -> tuple[np.ndarray, np.ndarray]:
+        """Take the step; the changes of Σ h a aᵀ and Σ (h z − slope) a."""
+        hard = self._hard
+        index, z, slope, bend = hard["index"], hard["z"], hard["slope"], hard["bend"]
+        old = self.held[index] * z[index] - slope[index]
+        z[index] += length * hard["move"][index]
+        expand(self._samples, index, z, slope, bend)
+        change = np.zeros(self.size)
+        change[index] = bend[index] * z[index] - slope[index] - old
+        q = self._rows(index, change)
+        change[index] = bend[index] - self.held[index]
+        H = self._outer(index, change)
+        self.held[index] = bend[index]
+        return H, q
+
+    # -- the certificate -----------------------------------------------------------------------------------------
+
+    def conjugate(self, scale: float) -> float:
+        """Σ w ℓ*(scale θ / w) of the slopes θ of the last look."""
+        return self.size * float(mean_conjugate(self._samples, scale * self.theta))
+
+    @property
+    def theta(self) -> np.ndarray:
+        """The slopes that certify."""
+        return self._hard.get("theta", self.slope)
+
+    def free_begin(self, free: np.ndarray) -> np.ndarray:
+        """Turn to the columns of some features: Σ |a_j| |θ|."""
+        if self._columns.shape[1] != free.size:
+            self._columns = np.empty((self.size, free.size))
+            for k, feature in enumerate(free):
+                unit = np.zeros(self.d)
+                unit[feature] = 1.0
+                self._margins(np.arange(self.size), unit, self._columns[:, k])
+        columns = self._columns
+        self._hard = {"columns": columns, "z": self.z.copy(), "bend": np.empty(self.size), "theta": self.slope.copy()}
+        return np.abs(columns).T @ np.abs(self.slope)
+
+    def free_sums(self) -> tuple[np.ndarray, np.ndarray]:
+        """Σ θ a_j, and Σ h a_j a_kᵀ, of those columns."""
+        free = self._hard
+        columns = free["columns"]
+        expand(self._samples, np.arange(self.size), free["z"], free["theta"], free["bend"])
+        return columns.T @ free["theta"], columns.T @ (free["bend"][:, None] * columns)
+
+    def free_reach(self, step: np.ndarray) -> float:
+        """The longest move of a margin when those coefficients move."""
+        return Largest(np.abs(self._hard["columns"] @ step).max())
+
+    def free_go(self, step: np.ndarray) -> None:
+        """Move them."""
+        self._hard["z"] -= self._hard["columns"] @ step
+
+    def free_end(self, found: bool) -> np.ndarray:
+        """Σ θ a at the slopes found; without them, those of the last look stand."""
+        gradient = self._rows(np.arange(self.size), self._hard["theta"]) if found else np.zeros(self.d)
+        self._hard = {"theta": self._hard["theta"]} if found else {}
+        return gradient
+
+    # -- reading rows --------------------------------------------------------------------------------------------
+
+    def _go(self, index: np.ndarray, length: float) -> None:
+        self._hard = {}
+        if length != 0.0:
+            self.z[index] += length * self._move[index]
+
+    def _margins(self, index: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
+        rows = self._samples.rows
+        work = in_parts(lambda part: margins(rows, part, x, out), index, self._entries(index), self._at_once)
+        collections.deque(work, maxlen=0)
+
+    def _squares(self, index: np.ndarray) -> np.ndarray:
+        out = np.zeros(self.d)
+        for start in range(0, index.size, self._at_once):
+            _watch.pulse()
+            add_squares(self._samples.rows, index[start : start + self._at_once], out)
+        return out
+
+    def _rows(self, index: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        return sum_rows(self._samples.rows, index, scale, self._entries(index), self._at_once)
+
+    def _outer(self, index: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        work = self._entries(index) * self._per_row
+        return sum_outer(self._samples.rows, index, scale, work, self._at_once)
+
+    def _entries(self, index: np.ndarray) -> float:
+        """About how many stored entries these rows have."""
+        return index.size * self._per_row

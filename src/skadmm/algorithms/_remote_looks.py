@@ -1,0 +1,116 @@
+"""The looks of second-order steps on a cluster: every block's own, on its worker, asked and added up.
+
+What a worker keeps between two questions may be lost with it. A question carries its number; a worker that has not
+answered the one before it says so, and the engine builds its model anew from the point it stands at.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from skadmm.algorithms._looks import EDGES, HARD_MOVE, HARD_SHARE, Looks
+from skadmm.blocks.dask import WorkerGone
+from skadmm.blocks.tasks import Missing
+from skadmm.kernels.samples import Samples
+
+
+class LostMemory(Exception):  # noqa: N818
+    """A worker no longer knows where its samples stand."""
+
+
+def start_looks(samples: Samples, memory: dict[str, Any], run: str, n: int, first: int) -> float:
+    """Looks of this block, fresh."""
+    memory[run] = (0, Looks(samples, n, first))
+    return 0.0
+
+
+def end_looks(samples: Samples, memory: dict[str, Any], run: str) -> float:
+    """Drop the looks of a run that has ended."""
+    memory.pop(run, None)
+    return 0.0
+
+
+def ask_looks(
+    samples: Samples, memory: dict[str, Any], run: str, number: int, name: str, arguments: tuple[Any, ...]
+) -> Any:
+    """The next question to this block's looks."""
+    last, looks = memory.get(run, (None, None))
+    if last != number - 1:
+        return (Missing(),)
+    memory[run] = (-1, None)  # should this be cut short, what is left is of no use
+    answer = getattr(looks, name)(*arguments)
+    memory[run] = (number, looks)
+    return (0.0 if answer is None else answer,)
+
+
+class RemoteLooks:
+    """Asks the looks of all blocks, and adds up."""
+
+    def __init__(self, home: Any) -> None:
+        self._home = home
+        self._run = f"looks-{uuid.uuid4().hex}"
+        self._number = -1
+
+    def restart(self) -> None:
+        """Fresh looks on every worker."""
+        sizes = self._home.sizes
+        first = np.cumsum(sizes) - sizes
+        while True:
+            self._home.locate()
+            try:
+                self._all(lambda k: (start_looks, self._run, self._home.n, int(first[k])))
+                break
+            except WorkerGone:
+                continue
+        self._number = 0
+
+    def _all(self, question: Callable[[int], tuple[Any, ...]]) -> Any:
+        """A question to every block, of the worker that holds it; the sum of the answers."""
+        home = self._home
+        return home.added([home.stateful(k, *question(k), firm=True) for k in range(home.sizes.size)], firm=True)
+
+    def close(self) -> None:
+        """The run has ended: the workers may forget it."""
+        home = self._home
+        if self._number >= 0:
+            home.added([home.stateful(k, end_looks, self._run) for k in range(home.sizes.size)])
+        self._number = -1
+
+    def _ask(self, name: str, *arguments: Any) -> Any:
+        if self._number < 0:
+            self.restart()
+        self._number += 1
+        try:
+            (answer,) = self._all(lambda k: (ask_looks, self._run, self._number, name, arguments))
+        except WorkerGone:
+            raise LostMemory from None
+        if isinstance(answer, Missing):
+            raise LostMemory
+        return answer
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or not hasattr(Looks, name):
+            raise AttributeError(name)
+        return lambda *arguments: self._ask(name, *arguments)
+
+    def hard_threshold(self) -> float:
+        """What the margins of hard rows moved by more than: a search over numbers, a few rounds of counting."""
+        most = int(HARD_SHARE * self._home.n)
+        low = HARD_MOVE
+        if self._ask("hard_count", np.array([low]))[0] <= most:
+            return low
+        high = float(self._ask("hardest"))
+        while np.nextafter(low, np.inf) < high:
+            edges = np.unique(np.linspace(low, high, EDGES + 2)[1:-1])
+            edges = edges[(edges > low) & (edges < high)]
+            if edges.size == 0:
+                break
+            few = self._ask("hard_count", edges) <= most
+            at = int(np.argmax(few)) if few.any() else edges.size
+            high = float(edges[at]) if at < edges.size else high
+            low = float(edges[at - 1]) if at > 0 else low
+        return high

@@ -1,0 +1,9 @@
+"""Whose table is it? Told without importing anything."""
+
+from typing import Any
+
+
+def is_dask(X: Any) -> bool:
+    """Is it a Dask collection, a list of delayed blocks, or a home of such?"""
+    first = X[0] if isinstance(X, (list, tuple)) and X else X
+    return type(first).__module__.split(".")[0] in ("dask", "dask_expr") or getattr(X, "remote", False) is True

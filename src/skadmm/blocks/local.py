@@ -1,0 +1,85 @@
+"""Rows within reach of compiled code, in memory or mapped from files, read some at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skadmm import _watch
+from skadmm.blocks import tasks
+from skadmm.kernels.expansion import expand
+from skadmm.kernels.rows import CSRRows, DenseRows, multiply, multiply_transposed
+from skadmm.kernels.samples import Samples, mean_conjugate
+
+
+class Look(NamedTuple):
+    """All samples at one point: the mean loss, its gradient, and the slope of each sample, wherever it is kept."""
+
+    loss: float
+    gradient: np.ndarray
+    slopes: Any
+
+
+def slice_rows(rows: Any, start: int, stop: int) -> Any:
+    """Some consecutive rows, without a copy."""
+    if isinstance(rows, DenseRows):
+        return DenseRows(rows.values[start:stop])
+    return CSRRows(rows.data, rows.indices, rows.indptr[start : stop + 1], rows.width)
+
+
+class LocalHome:
+    """Samples here. Between two chunks of `at_once` rows a run can be stopped, and files give their pages back."""
+
+    remote = False
+
+    def __init__(self, samples: Samples, at_once: int) -> None:
+        self.samples, self.at_once = samples, at_once
+        self.n, self.d = samples.rows.shape
+
+    def chunks(self) -> Iterator[tuple[slice, Samples]]:
+        """Consecutive samples, and where they are among all."""
+        whole = self.samples
+        at_once = self.at_once
+        if self.n > at_once and isinstance(whole.rows, DenseRows) and not whole.rows.values.flags.c_contiguous:
+            at_once = self.n  # a slice of columns would be another kind of array
+        for start in range(0, self.n, at_once):
+            _watch.pulse()
+            stop = min(start + at_once, self.n)
+            if (start, stop) == (0, self.n):
+                yield slice(0, self.n), whole
+                return
+            rows = slice_rows(whole.rows, start, stop)
+            weight = whole.weight[start:stop] if whole.weight.size else whole.weight
+            yield slice(start, stop), whole._replace(rows=rows, target=whole.target[start:stop], weight=weight)
+
+    def each(self, task: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """A task's answers, one for each chunk."""
+        return [task(samples, *arguments) for _, samples in self.chunks()]
+
+    def mean(self, task: Callable[..., Any], *arguments: Any) -> Any:
+        """A task's mean over all samples."""
+        total = None
+        for place, samples in self.chunks():
+            answer = tasks.scaled(task(samples, *arguments), (place.stop - place.start) / self.n)
+            total = answer if total is None else tasks.added([total, answer])
+        return total
+
+    def look(self, x: np.ndarray) -> Look:
+        """All samples at `x`."""
+        slopes = np.empty(self.n)
+        gradient = np.zeros(self.d)
+        loss = 0.0
+        for place, samples in self.chunks():
+            size = place.stop - place.start
+            margins, part, scratch = np.empty(size), np.empty(self.d), np.empty(size)
+            multiply(samples.rows, x, margins)
+            loss += float(expand(samples, np.arange(size), margins, slopes[place], scratch)) / self.n
+            multiply_transposed(samples.rows, slopes[place] / self.n, part)
+            gradient += part
+        return Look(loss, gradient, slopes)
+
+    def mean_conjugate(self, slopes: Any, scale: float) -> float:
+        """(1/n) Σ w_i ℓ*(scale θ_i / w_i, b_i); θ the slopes of a look."""
+        return float(mean_conjugate(self.samples, scale * slopes))

@@ -1,0 +1,173 @@
+"""What runs on the workers of a cluster: rows made ready, tasks on them, and a memory of scalars that may be lost.
+
+Everything here is a pure function of the rows and of what the driver sends; the memory only spares work. A task that
+finds its memory gone, or of another moment, computes it again from the point the driver sent along.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from skadmm.blocks import tasks
+from skadmm.blocks.convert import with_ones
+from skadmm.blocks.local import slice_rows
+from skadmm.blocks.memory import as_rows
+from skadmm.kernels.rows import CSRRows
+from skadmm.kernels.samples import Samples, mean_conjugate, refresh_block, slopes_at
+
+
+class Held:
+    """Samples on a worker, and next to them a memory that lives as long as they do and never travels."""
+
+    def __init__(self, samples: Samples) -> None:
+        self.samples = samples
+        self.memory: dict[str, Any] = {}
+
+    def __reduce__(self) -> Any:
+        return Held, (self.samples,)
+
+    def __sizeof__(self) -> int:
+        arrays = (*self.samples.rows, self.samples.target, self.samples.weight)
+        return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
+
+
+class Part(NamedTuple):
+    """A block as it came: compiled rows, targets as given, weights."""
+
+    rows: Any
+    target: np.ndarray
+    weight: np.ndarray | None
+
+
+class Facts(NamedTuple):
+    """What the driver needs to know of a block."""
+
+    size: int
+    width: int
+    stored: int
+    classes: np.ndarray
+    weight: float
+    names: list[str] | None
+
+
+def make_part(X: Any, target: Any, weight: Any, ones: bool) -> Part:
+    """A block of the user's table, checked and in the form compiled code reads."""
+    rows, _ = as_rows(X)
+    if ones:
+        rows, _ = as_rows(with_ones(matrix_of(rows)))
+    target = np.asarray(target).ravel()
+    if target.size != rows.shape[0]:
+        raise ValueError(f"target has a block of {target.size} entries for {rows.shape[0]} rows of X")
+    if weight is not None:
+        weight = np.asarray(weight, dtype=float).ravel()
+        if weight.size != target.size or not np.isfinite(weight).all() or (weight < 0).any():
+            raise ValueError("sample_weight takes finite numbers ≥ 0, in blocks like those of X")
+    return Part(rows, target, weight)
+
+
+def matrix_of(rows: Any) -> Any:
+    """Compiled rows as an array or a sparse matrix."""
+    if isinstance(rows, CSRRows):
+        return scipy.sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=rows.shape)
+    return rows.values
+
+
+def facts_of(part: Part, X: Any, labels: bool) -> Facts:
+    """What the driver needs to know; of the classes three are enough to see that there are too many."""
+    rows = part.rows
+    stored = rows.data.size if isinstance(rows, CSRRows) else rows.values.size
+    classes = np.unique(part.target)[:3] if labels else np.empty(0)
+    if not labels and not (part.target.dtype.kind in "fiub" and np.isfinite(part.target.astype(float)).all()):
+        raise ValueError("target takes finite numbers")
+    names = [str(column) for column in X.columns] if hasattr(X, "columns") else None
+    weight = float(part.target.size if part.weight is None else part.weight.sum())
+    return Facts(part.target.size, rows.shape[1], int(stored), classes, weight, names)
+
+
+def make_samples(part: Part, loss: Any, classes: np.ndarray | None, scale: float) -> Held:
+    """The block under a loss: classes coded −1 and +1, weights that average to one over all blocks."""
+    target = part.target.astype(float) if classes is None else np.where(part.target == classes[1], 1.0, -1.0)
+    weight = np.empty(0) if part.weight is None else part.weight * scale
+    return Held(Samples(part.rows, np.ascontiguousarray(target), weight, loss, target.size))
+
+
+def run_task(held: Held, share: float, task: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    """A task's answer, by the block's share among all samples."""
+    return tasks.scaled(task(held.samples, *arguments), share)
+
+
+def run_stateful(held: Held, task: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    """A task that also sees the block's memory."""
+    return task(held.samples, held.memory, *arguments)
+
+
+def part_of(samples: Samples, start: int, stop: int) -> Samples:
+    """Some consecutive samples of a block, as a block of their own."""
+    weight = samples.weight[start:stop] if samples.weight.size else samples.weight
+    rows = slice_rows(samples.rows, start, stop)
+    return samples._replace(rows=rows, target=samples.target[start:stop], weight=weight, batch=stop - start)
+
+
+def refresh(
+    samples: Samples, memory: dict[str, Any], bounds: tuple[int, int], old: Any, new: tuple[int, np.ndarray]
+) -> np.ndarray:
+    """Σ of the gradients of some samples at the new point, less those at the old one (None: nothing yet).
+
+    Points come with a number; slopes kept under the old number need not be computed again.
+    """
+    some = part_of(samples, *bounds)
+    kept = memory.get(f"slopes{bounds}")
+    size = bounds[1] - bounds[0]
+    if old is None:
+        slopes = np.zeros(size)
+    elif kept is not None and kept[0] == old[0]:
+        slopes = kept[1].copy()  # a copy: should this task run twice, the memory must still be the old one
+    else:
+        slopes = np.empty(size)
+        slopes_at(some, old[1], slopes)
+    change = np.zeros(new[1].size)
+    refresh_block(some, 0, new[1], slopes, 1.0, change)
+    memory[f"slopes{bounds}"] = (new[0], slopes)
+    return change
+
+
+def look(samples: Samples, memory: dict[str, Any], share: float, x: tuple[int, np.ndarray]) -> Any:
+    """The mean loss and its gradient; the slopes stay in the memory."""
+    memory["look"] = (x[0], _slopes(samples, x[1]))
+    return tasks.scaled(tasks.loss_and_gradient(samples, x[1]), share)
+
+
+def conjugate(samples: Samples, memory: dict[str, Any], share: float, x: tuple[int, np.ndarray], scale: float) -> float:
+    """The mean conjugate at the slopes of the look at x."""
+    kept = memory.get("look")
+    slopes = kept[1] if kept is not None and kept[0] == x[0] else _slopes(samples, x[1])
+    return share * float(mean_conjugate(samples, scale * slopes))
+
+
+def _slopes(samples: Samples, x: np.ndarray) -> np.ndarray:
+    slopes = np.empty(samples.target.size)
+    slopes_at(samples, x, slopes)
+    return slopes
+
+
+def take(held: Held, indices: np.ndarray) -> Part:
+    """Some samples, to be sent to the driver: a small subset."""
+    samples = held.samples
+    from skadmm.problem import take_rows
+
+    weight = samples.weight[indices] if samples.weight.size else None
+    return Part(take_rows(samples.rows, indices), samples.target[indices], weight)
+
+
+def digest(held: Held) -> str:
+    """A checksum of the block."""
+    samples = held.samples
+    summary = hashlib.sha256()
+    for array in (*samples.rows, samples.target, samples.weight):
+        summary.update(np.ascontiguousarray(array).tobytes() if isinstance(array, np.ndarray) else repr(array).encode())
+    return summary.hexdigest()
