@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from skadmm._loop import Limits, Run
 from skadmm._progress import Progress
 from skadmm.algorithms import ALGORITHMS, _split
 from skadmm.algorithms._base import Algorithm, Setup
+from skadmm.precondition import PRECONDITIONERS, diagonal, rescaled
 from skadmm.problem import Problem, held_out
 from skadmm.regularizers import SquaredL2, Zero
 from skadmm.result import Result, Snapshot, Status
@@ -39,6 +40,8 @@ def solve(
     batch_size: int | None = None,
     sampler: Any = "uniform",
     omega_mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    precondition: str | None = None,
     tol: float | None = None,
     time_limit: float | None = None,
     record_every: float = 1.0,
@@ -73,6 +76,11 @@ def solve(
     omega_mode : None, "prox", "system", "fold" or "subgradient"
         How Ω enters. By default: the method's proximal step where it has one; in the linear system for a squared ℓ2
         where the method solves one; the gradient for another smooth Ω; folded into ψ otherwise.
+    options : dict or None
+        Settings of the method alone, such as ``{"epoch": 2}`` of svrg-admm; ``ALGORITHMS[method].options`` lists them.
+    precondition : None or "diagonal"
+        Run a first-order method in x = scale · u, where the bound of the curvature has a diagonal of ones; for columns
+        of different sizes. The result is in x. It holds a copy of X.
     tol : float or None
         Stop when the relative duality gap is at most this, or, where there is no certificate, the relative KKT
         residual; ``Result.stopped_on`` says which. For a method that does not compute it anyway the check counts as
@@ -118,17 +126,25 @@ def solve(
     batch_size = min(_checks.count(batch_size, "batch_size"), problem.n_samples)
     seed = _seed(random_state)
     mode = _omega_mode(omega_mode, problem, algorithm)
+    own = algorithm.settled(options)
     working = problem.fold() if mode == "fold" else problem
     start = _starting_point(problem, working, x0, y0, dual0)
     callbacks = _as_callbacks(callback)
     test_problem = None if test is None else _as_test(problem, test)
 
-    context = {"rho": rho, "batch_size": batch_size, "omega_mode": mode, "seed": seed}
+    context = {"rho": rho, "batch_size": batch_size, "omega_mode": mode, "seed": seed, "options": own}
     tuning = None
     if warm_start is not None:
-        step = _matching_step(warm_start, method, step, rho if rho_given else None, batch_size)
-    step, tuning = stepsize.resolve(step, working, algorithm, **context)
-    setup = Setup(working, rho, step, batch_size, mode, rho_given=rho_given, warm=x0 is not None, tol=limits.tol)
+        fixed = {"method": method, "rho": rho if rho_given else None, "batch_size": batch_size}
+        step = _matching_step(warm_start, step, fixed | {"precondition": precondition} | own)
+    scale = _scale(precondition, algorithm, working, rho, warm_start)
+    inner = working if scale is None else rescaled(working, scale)
+    if scale is not None:
+        start.x[:] /= scale
+    step, tuning = stepsize.resolve(step, inner, algorithm, **context)
+    setup = Setup(
+        inner, rho, step, batch_size, mode, rho_given=rho_given, warm=x0 is not None, tol=limits.tol, options=own
+    )
     order = as_sampler(sampler, setup.n_blocks, seed)
     engine = algorithm.start(setup, start)
     if warm_start is not None:
@@ -136,7 +152,8 @@ def solve(
 
     endless = recession.find(problem)
     settings = {"rho": rho, "step": step, "batch_size": batch_size, "omega_mode": mode, "seed": seed}
-    run = Run(algorithm, engine, problem, working, order, limits, test_problem, callbacks, tuning)
+    settings |= own | ({} if precondition is None else {"precondition": precondition})
+    run = Run(algorithm, engine, problem, working, order, limits, test_problem, callbacks, tuning, scale)
     with Progress(method, passes, shown=progress, verbose=verbose) as bar:
         status, message = run.loop(bar)
         run.finish(status)
@@ -183,15 +200,36 @@ def _starting_point(problem: Problem, working: Problem, x0: Any, y0: Any, dual0:
     return _split.start(working, x, y, dual)
 
 
-def _matching_step(earlier: Result, method: str, step: Any, rho: float | None, batch_size: int) -> Any:
+def _scale(
+    asked: str | None, algorithm: Algorithm, problem: Problem, rho: float, earlier: Result | None
+) -> np.ndarray | None:
+    """The units of the run's coordinates, x = scale · u; None for x itself."""
+    if asked is None:
+        return None
+    if asked not in PRECONDITIONERS:
+        raise ValueError(f"precondition={asked!r}: it takes {', '.join(map(repr, PRECONDITIONERS))} or None")
+    if algorithm.certifies:
+        raise ValueError(
+            f"precondition={asked!r}: {algorithm.name} is second-order, the scale of columns does not matter to it; "
+            "it takes None"
+        )
+    if earlier is None:
+        return diagonal(problem, rho)
+    scale = earlier.tables["scale"]
+    if scale.size != problem.n_features:
+        raise ValueError(f"warm_start: the earlier run had {scale.size} features, this one has {problem.n_features}")
+    return scale
+
+
+def _matching_step(earlier: Result, step: Any, fixed: dict[str, Any]) -> Any:
     """The step to go on with; an error where the earlier run's tables would not fit. No ρ means any will do."""
     if not isinstance(earlier, Result):
         raise TypeError(f"warm_start={type(earlier).__name__}: it takes a Result of an earlier solve")
     if earlier.status is Status.DIVERGED:
         raise ValueError("warm_start: the earlier run diverged, its tables are of no use; start from x0=result.x")
-    for name, now in (("method", method), ("rho", rho), ("batch_size", batch_size)):
-        then = earlier.method if name == "method" else earlier.settings[name]
-        if now is not None and then != now:
+    for name, now in fixed.items():
+        then = earlier.method if name == "method" else earlier.settings.get(name)
+        if then != now and not (name == "rho" and now is None):
             raise ValueError(f"warm_start: the earlier run had {name}={then!r}, this one has {now!r}; they must agree")
     return earlier.settings["step"] if step == "auto" else step
 
