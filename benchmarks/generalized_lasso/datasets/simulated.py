@@ -1,0 +1,15 @@
+from benchmark_utils.data import simulated
+from benchopt import BaseDataset
+
+
+class Dataset(BaseDataset):
+    name = "simulated"
+    parameters = {"n, d": [(500, 30)], "loss": ["logistic"], "structure": ["graph"]}
+    test_parameters = {
+        "n, d": [(100, 10)],
+        "loss": ["logistic", "squared"],
+        "structure": ["graph", "chain", "identity"],
+    }
+
+    def get_data(self):
+        return simulated(self.n, self.d, loss=self.loss, structure=self.structure)
