@@ -254,15 +254,15 @@ INTRODUCTION = """# Benchmarks
 
 Every solver minimises (1/n) Σ ℓ(aᵢ·x, bᵢ) + λ‖Ax‖₁. The value is computed by the benchmark from the solver's x, never
 taken from the solver; the optimum is certified to a relative gap of 1e-10, so suboptimality here is a fact, and a run
-that solved another problem shows as never arriving. A solver that does not apply to a data set is skipped, with a reason
-that `benchopt run` prints.
+that solved another problem shows as never arriving. A solver that does not apply to a data set is skipped, with a
+reason that `benchopt run` prints.
 
 The real data sets are half their rows with A = [G; I], G the precision graph of the features (`penalty=l1`: A = I); λ
 is 1e-5 for a9a, qm9mu and covtype and 1e-4 for the other two. `chain` is the fused lasso along a chain and `lasso` is
 A = I, both simulated with n = 5,000 and d = 500. Each solver had {timeout:g} s of wall time a data set, all points of
-its curve together; "–" means that the level was not reached in that time. GPE is a time in units of one full gradient on
-the same data in the same run. `skadmm-auto` is `solve(problem, tol=…)` as a user calls it, its certificate included; the
-other `skadmm` rows are first-order methods with their step selection on the clock, and their recordings too.
+its curve together; "–" means that the level was not reached in that time. GPE is a time in units of one full gradient
+on the same data in the same run. `skadmm-auto` is `solve(problem, tol=…)` as a user calls it, its certificate included;
+the other `skadmm` rows are first-order methods with their step selection on the clock, and their recordings too.
 
     pip install 'skadmm[bench]'                                    # and the peers to compare with
     benchopt run benchmarks/generalized_lasso -d a9a --timeout 60  # one data set, benchopt's own pages
