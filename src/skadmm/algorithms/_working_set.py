@@ -1,4 +1,4 @@
-"""SAN-ADMM for many features: a small set of them at a time.
+"""SAN-ADMM for many features and rows of A with three entries or more: a small set of features at a time.
 
 When every feature carries an ℓ1 term, most are zero at the solution. The problem is solved on a working set of
 features, the others held at zero; one product Xᵀθ then shows which of the others want to leave zero, and the worst of
@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse
 
 from skadmm.algorithms._base import Setup
+from skadmm.algorithms._contracted import row_strengths
 from skadmm.algorithms._split import Point
 from skadmm.algorithms.san import SanEngine
 from skadmm.certificate import Certificate, Certifier
@@ -19,7 +20,7 @@ from skadmm.constraint import Constraint
 from skadmm.kernels.expansion import expand
 from skadmm.kernels.rows import CSRRows, DenseRows
 from skadmm.problem import Problem
-from skadmm.regularizers import L1, Stacked, Zero
+from skadmm.regularizers import L1, Zero
 
 FIRST_SET = 400
 """At most this many features join in a round; once more than that are not zero, as many as those."""
@@ -29,16 +30,6 @@ ROUND_STEPS, ROUND_SWEEPS = 4, 40
 SETTLED = (1e-2, 1e-3, 1e-4, 1e-6, 1e-8)
 """A round ends when a step improves the objective by less than this share; one entry a round, the last one repeats."""
 LAST_SETTLED = 1e-13
-
-
-def row_strengths(psi: Any, size: int) -> np.ndarray | None:
-    """λ_e of each row where ψ is a weighted ℓ1, or two of them stacked; None otherwise."""
-    if isinstance(psi, L1):
-        return np.full(size, psi.strength) if psi.weights.size == 0 else psi.strength * psi.weights
-    if isinstance(psi, Stacked):
-        first, second = row_strengths(psi.first, psi.split), row_strengths(psi.second, size - psi.split)
-        return None if first is None or second is None else np.concatenate([first, second])
-    return None
 
 
 def applies(problem: Problem) -> bool:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skadmm.algorithms import _working_set
+from skadmm.algorithms import _contracted, _working_set
 from skadmm.algorithms._base import Algorithm, Engine, Setup, inverse, register
 from skadmm.algorithms._split import Point
 from skadmm.algorithms.san import SanEngine
@@ -11,12 +11,13 @@ from skadmm.problem import Problem
 LARGEST = 5000
 """The most features for which a dense d × d matrix is formed and inverted at once."""
 MANY = 800
-"""From this many features on a working set is quicker, where it applies."""
+"""From this many features on, units or a working set are quicker, where they apply."""
 
 
 def refusal(problem: Problem) -> str | None:
     """Why san-admm cannot take a problem; None when it can."""
-    if problem.n_features > LARGEST and not _working_set.applies(problem):
+    few_units = _contracted.applies(problem) and _contracted.starting_units(problem) <= LARGEST
+    if problem.n_features > LARGEST and not few_units and not _working_set.applies(problem):
         return (
             f"{problem.n_features} features are more than second-order steps can hold ({LARGEST}), "
             "and not every one carries an ℓ1 term of its own"
@@ -32,7 +33,10 @@ def _start(setup: Setup, point: Point) -> Engine:
     reason = refusal(setup.problem) if setup.omega_mode != "fold" else None
     if reason is not None:
         raise ValueError(f"method='san-admm': {reason}")
-    if setup.problem.n_features >= MANY and _working_set.applies(setup.problem):
+    many = setup.problem.n_features >= MANY
+    if many and _contracted.applies(setup.problem):
+        return _contracted.ContractedEngine(setup, point)
+    if many and _working_set.applies(setup.problem):
         return _working_set.WorkingSetEngine(setup, point)
     return SanEngine(setup, point)
 

@@ -1,0 +1,319 @@
+"""SAN-ADMM for many features: Newton steps on the few units the solution is made of.
+
+When every row of A holds one feature or two, a point has a pattern: rows where (Ax)_e = 0 tie features to each other
+or to zero, and what is left free are a few *units*, each a cluster of equal features. A step
+
+  looks     at all samples: objective, gradient, and by a flow along the tied rows (``_flow.py``) the smallest
+            subgradient, which gives a dual point, and the rows that want to open;
+  opens     the rows that pull most, so new units appear;
+  contracts X to the units, one column each, and expands the loss to second order there;
+  descends  on that model with its kinks (``_descent.py``), which closes rows again;
+  searches  along the step, in the margins.
+
+All features start at zero and tied; the number of units grows towards that of the solution, and nothing of the size of
+d² is ever formed.
+"""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from skadmm.algorithms._base import Setup
+from skadmm.algorithms._descent import ROUNDING, ContractedModel
+from skadmm.algorithms._flow import balance
+from skadmm.algorithms._split import Point
+from skadmm.algorithms.san import MOST_REFUSALS, shorten
+from skadmm.certificate import Certificate, Certifier
+from skadmm.kernels.contraction import columns_of, contracted, sum_cross
+from skadmm.kernels.expansion import expand_along, margins, sum_outer, sum_rows
+from skadmm.kernels.rows import CSRRows
+from skadmm.kernels.threads import fitting_threads
+from skadmm.polish import clusters
+from skadmm.problem import Problem
+from skadmm.regularizers import L1, SquaredL2, Stacked, Zero
+
+FIRST_OPENED, OPENED_SHARE = 300, 0.3
+"""In a step, at most so many zero features may open; or this share of those that are not zero."""
+AT_BOUND = 1e-9
+"""A multiplier this close to its bound, relatively, is on it."""
+FEW_FLOW_SWEEPS, FLOW_SWEEPS, FLOW_TOLERANCE, LEAST_FLOW_TOLERANCE = 10, 300, 1e-3, 1e-10
+SETTLING = 1e-3
+"""Once a step improves the objective by less than this share, the flow is worth more sweeps."""
+TURNS, SWEEPS = 3, 20
+"""Turns of descent and exact solve a step, and sweeps a turn."""
+IDLE_FACTOR, IDLE_CURVATURE = 0.1, (1e-6, 1e-1)
+"""Samples whose curvature is below a share of the largest are left out of H: a tenth of the last relative improvement,
+within these bounds."""
+DAMPING, LEAST_DAMPING, RAISED_DAMPING = 1e-6, 1e-10, 8.0
+"""The diagonal of H is increased by this share of itself."""
+
+
+def row_strengths(psi: Any, size: int) -> np.ndarray | None:
+    """λ_e of each row where ψ is a weighted ℓ1, or two of them stacked; None otherwise."""
+    if isinstance(psi, L1):
+        return np.full(size, psi.strength) if psi.weights.size == 0 else psi.strength * psi.weights
+    if isinstance(psi, Stacked):
+        first, second = row_strengths(psi.first, psi.split), row_strengths(psi.second, size - psi.split)
+        return None if first is None or second is None else np.concatenate([first, second])
+    return None
+
+
+def applies(problem: Problem) -> bool:
+    """Is the penalty a weighted ℓ1 of rows with one feature or two, each with a weight?"""
+    constraint = problem.constraint
+    strengths = row_strengths(problem.psi, problem.n_split)
+    if strengths is None or not isinstance(problem.omega, (Zero, SquaredL2)) or constraint.B is not None:
+        return False
+    counts = np.diff(constraint.A.indptr)
+    narrow = counts.size > 0 and counts.min() >= 1 and counts.max() <= 2 and bool(np.all(constraint.A.data != 0))
+    return bool(narrow and strengths.min() > 0 and not constraint.c.any())
+
+
+def starting_units(problem: Problem) -> int:
+    """How many units there are at x = 0 with every row tied: what no ℓ1 of its own holds at zero."""
+    labels, _ = clusters(problem.constraint.A, np.ones(problem.n_constraints, bool))
+    return int(labels.max(initial=-1)) + 1
+
+
+def _names(basis: Any) -> np.ndarray:
+    """A number for each unit that depends on its features and factors alone."""
+    d = basis.shape[0]
+    spread = np.random.default_rng(0).standard_normal(d)
+    return basis.T @ spread
+
+
+class ContractedEngine:
+    """Newton steps on units. One step is one look at all samples."""
+
+    steps_per_pass = 1
+
+    def __init__(self, setup: Setup, point: Point) -> None:
+        problem = self.problem = setup.problem
+        self.point = point
+        self.tol = setup.tol
+        self.rho = setup.rho
+        self.ridge = problem.omega.strength if isinstance(problem.omega, SquaredL2) else 0.0
+        self.certifier = Certifier(problem)
+        self.certificate: Certificate | None = None
+        self.finished = self.stalled = False
+        self.refusals = 0
+        self.samples = problem.samples()
+        strengths = row_strengths(problem.psi, problem.n_split)
+        assert strengths is not None, "see applies()"
+        self.strength, self.A = strengths, problem.constraint.A
+        self.magnitude = abs(self.A)
+        self.columns = columns_of(problem.rows)
+        n = problem.n_samples
+        self.all = np.arange(n)
+        self.z, self.move = np.zeros(n), np.zeros(n)
+        self.slope, self.bend, self.held = np.empty(n), np.empty(n), np.zeros(n)
+        """Slope and curvature of each sample, and the curvature that is part of H."""
+        self.known: tuple[np.ndarray, np.ndarray] = np.empty(0), np.empty((0, 0))
+        """The last step's units, by name, and H on them."""
+        self.multiplier = self.rho * point.dual
+        self.tau = DAMPING
+        self.objective, self.lower_bound, self.improvement = np.inf, -np.inf, 1.0
+        self.gradient = np.zeros(problem.n_features)
+        self.residual = np.zeros(problem.n_features)
+        self.tied = np.ones(problem.n_constraints, bool)
+        self.looked = False
+
+    # -- what the loop sees ----------------------------------------------------------------------------------
+
+    def advance(self, order: np.ndarray) -> None:
+        """As many steps as `order` has entries."""
+        for _ in order:
+            if self.finished:
+                return
+            if not self.looked:
+                self._start()
+            self._step()
+            self.point.clock[0] += 1
+            self.point.x_sum[:] += self.point.x
+            self.point.y_sum[:] += self.point.y
+            self.stalled = self.refusals == MOST_REFUSALS
+            self.finished = self.stalled or (self.tol is not None and self.optimality()[1] <= self.tol)
+
+    def optimality(self) -> tuple[str, float]:
+        """The relative gap; where there is no certificate, the relative KKT residual."""
+        if self.certifier.kind != "none":
+            return "gap", Certificate(self.objective, self.lower_bound).relative
+        kkt = self.problem.kkt(self.point.x, self.point.y, self.multiplier, self.gradient)
+        return "kkt", kkt.relative
+
+    def finish(self) -> None:
+        """x is exactly fused and sparse at all times; certify it."""
+        if not self.looked:
+            self._start()
+        self._certify(thorough=True)
+        self.certificate = Certificate(self.objective, self.lower_bound)
+
+    def tables(self) -> dict[str, np.ndarray]:
+        """The point, and ρ."""
+        return {name: getattr(self.point, name) for name in self.point._fields} | {"rho": np.array([self.rho])}
+
+    def restore(self, tables: dict[str, np.ndarray]) -> None:
+        """Go on from an earlier point."""
+        for name in self.point._fields:
+            array = getattr(self.point, name)
+            if name not in tables or tables[name].shape != array.shape:
+                raise ValueError(f"warm_start: the earlier run has no matching table {name!r}")
+            array[...] = tables[name]
+        self.rho = float(tables["rho"][0])
+        self.multiplier = self.rho * self.point.dual
+        self.looked = False
+
+    # -- a step ----------------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        margins(self.problem.rows, self.all, self.point.x, self.z)
+        self._look(self._expand(0.0))
+
+    def _look(self, loss: float) -> None:
+        """The whole problem at x, whose slopes and curvatures are known."""
+        problem, n, x = self.problem, self.problem.n_samples, self.point.x
+        self.objective = loss / n + problem.penalty(x)
+        self.gradient = sum_rows(problem.rows, self.all, self.slope, problem.nnz) / n
+        self.point.clock[1] += n
+        y = self.A @ x
+        y[np.abs(y) <= ROUNDING * (self.magnitude @ np.abs(x))] = 0.0
+        self.point.y[:] = y
+        self.tied = y == 0.0
+        beta = np.clip(self.multiplier, -self.strength, self.strength)
+        beta[~self.tied] = (self.strength * np.sign(y))[~self.tied]
+        residual = self.gradient + self.ridge * x + self.A.T @ beta
+        tolerance = min(max(FLOW_TOLERANCE * self.improvement, LEAST_FLOW_TOLERANCE), FLOW_TOLERANCE)
+        balance(
+            self.A.indptr, self.A.indices, self.A.data, np.flatnonzero(self.tied), self.strength, beta, residual,
+            FLOW_SWEEPS if self.improvement < SETTLING else FEW_FLOW_SWEEPS, tolerance,
+        )  # fmt: skip
+        self.multiplier, self.residual = beta, residual
+        self.point.dual[:] = beta / self.rho
+        self.looked = True
+        if self.tol is not None:
+            self._certify()
+
+    def _step(self) -> None:
+        with fitting_threads(FIRST_OPENED):
+            labels, factors, units = self._opened()
+            if units == 0:
+                self.refusals += 1
+                self._look(self._expand(0.0))
+                return
+            free = np.flatnonzero(labels >= 0)
+            basis = scipy.sparse.csr_array((factors[free], (free, labels[free])), shape=(labels.size, units))
+            rows = contracted(self.columns, labels, factors, units)
+            first = np.empty(units, np.int64)
+            first[labels[free[::-1]]] = free[::-1]
+            start = self.point.x[first] / factors[first]
+            H = self._curvature(rows, basis)
+            gradient = basis.T @ (self.gradient + self.ridge * self.point.x)
+            pairs, strength, zero = self._terms(basis)
+            model = ContractedModel(H, gradient, start, pairs, strength, zero)
+            u = model.minimise(TURNS, SWEEPS)
+        candidate = np.zeros_like(self.point.x)
+        candidate[free] = factors[free] * u[labels[free]]
+        self._search(rows, u - start, candidate)
+
+    def _opened(self) -> tuple[np.ndarray, np.ndarray, int]:
+        """Open the rows that pull most: the units, as a label (−1: zero) and a factor for each feature."""
+        pull = self.residual.copy()
+        zero = np.flatnonzero((self.point.x == 0.0) & (pull != 0.0))
+        most = max(FIRST_OPENED, int(OPENED_SHARE * np.count_nonzero(self.point.x)))
+        if zero.size > most:
+            order = np.argpartition(-np.abs(pull[zero]), most)
+            pull[zero[order[most:]]] = 0.0
+        on_bound = self.tied & (np.abs(self.multiplier) >= self.strength * (1.0 - AT_BOUND))
+        opening = on_bound & (np.sign(self.multiplier) * (self.A @ pull) < 0.0)
+        labels, factors = clusters(self.A, self.tied & ~opening)
+        return labels, factors, int(labels.max()) + 1
+
+    def _curvature(self, rows: Any, basis: Any) -> np.ndarray:
+        """H on the units, damped. What the last step knows of it is kept where that is less work: for units that are
+        still there, and for samples whose curvature has hardly changed."""
+        n = self.problem.n_samples
+        work = max(1.0, rows.data.size / n if isinstance(rows, CSRRows) else rows.shape[1]) ** 2
+        low, high = IDLE_CURVATURE
+        idle = min(max(IDLE_FACTOR * self.improvement, low), high) * float(self.bend.max())
+        names = _names(basis)
+        before, H_before = self.known
+        fresh = np.flatnonzero(~np.isin(names, before))
+        stale, bent = np.abs(self.bend - self.held) > idle, self.bend > idle
+        held = np.flatnonzero(self.held)
+        if 2 * held.size * fresh.size / names.size + np.count_nonzero(stale) < np.count_nonzero(bent):
+            H = np.zeros((names.size, names.size))
+            kept = np.flatnonzero(np.isin(names, before))
+            sorter = np.argsort(before)
+            where = sorter[np.searchsorted(before, names[kept], sorter=sorter)]
+            H[np.ix_(kept, kept)] = H_before[np.ix_(where, where)]
+            if fresh.size:
+                strip = sum_cross(rows, fresh, held, self.held / n, held.size * work * fresh.size / names.size)
+                H[fresh], H[:, fresh] = strip, strip.T
+            index = np.flatnonzero(stale)
+        else:
+            self.held[:] = 0.0
+            H, index = np.zeros((names.size, names.size)), np.flatnonzero(bent)
+        if index.size:
+            H += sum_outer(rows, index, (self.bend - self.held) / n, 0.5 * index.size * work)
+            self.held[index] = self.bend[index]
+        self.known = names, H.copy()
+        diagonal = np.einsum("ii->i", H)
+        diagonal += self.ridge * np.asarray(basis.power(2).sum(axis=0)).ravel()
+        diagonal += self.tau * diagonal + 1e-14 * max(float(diagonal.max()), np.finfo(float).tiny)
+        return H
+
+    def _terms(self, basis: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+        """ψ on the units: rows of two units with their strengths, and the strength of each unit's own rows."""
+        reduced = scipy.sparse.csr_array(self.A @ basis)
+        reduced.data[np.abs(reduced.data) <= ROUNDING * np.abs(self.A.data).max()] = 0.0
+        reduced.eliminate_zeros()
+        counts = np.diff(reduced.indptr)
+        single, double = np.flatnonzero(counts == 1), np.flatnonzero(counts == 2)
+        at = reduced.indptr[single]
+        weights = self.strength[single] * np.abs(reduced.data[at])
+        zero = np.bincount(reduced.indices[at], weights, minlength=basis.shape[1])
+        return scipy.sparse.csr_array(reduced[double]), self.strength[double], zero
+
+    def _search(self, rows: Any, step: np.ndarray, candidate: np.ndarray) -> None:
+        """From x towards the candidate, as far as the objective falls; then look."""
+        x, penalty = self.point.x.copy(), self.problem.penalty(self.point.x)
+        margins(rows, self.all, step, self.move)
+        smooth = self.gradient @ (candidate - x)
+        expected = float(smooth) + self.problem.penalty(candidate) - penalty
+        losses = {}
+
+        def merit(t: float) -> float:
+            losses[t] = self._expand(t)
+            return losses[t] / self.problem.n_samples + self.problem.penalty(
+                candidate if t == 1.0 else x + t * (candidate - x)
+            )
+
+        before = self.objective
+        length = shorten(merit, before, expected)
+        if length == 0.0:
+            merit(0.0)
+        self.z += length * self.move
+        self.point.x[:] = candidate if length == 1.0 else x + length * (candidate - x)
+        self._look(losses[length])
+        self.improvement = max(before - self.objective, 0.0) / max(abs(self.objective), np.finfo(float).tiny)
+        self.tau = max(self.tau / 10.0, LEAST_DAMPING) if length == 1.0 else self.tau * RAISED_DAMPING
+        self.refusals = 0 if self.improvement > ROUNDING else self.refusals + 1
+
+    def _expand(self, t: float) -> float:
+        return float(expand_along(self.samples, self.all, self.z, self.move, t, self.slope, self.bend))
+
+    def _certify(self, *, thorough: bool = False) -> None:
+        """The best lower bound so far. The cheap one corrects β on single-feature rows only."""
+        slopes, gradient = self.slope, self.gradient
+        if self.certifier.kind == "none":
+            return
+        if self.certifier.free.size:
+            straight = self.certifier.orthogonal_slopes(slopes, self.z)
+            if straight is None:
+                return
+            slopes, gradient, touched = straight
+            self.point.clock[1] += touched
+        slack = self.tied if thorough or self.certifier.kind != "l1" else None
+        bounds = self.certifier.certify(self.objective, slopes, gradient, self.multiplier, slack)
+        self.lower_bound = max(self.lower_bound, bounds.dual)

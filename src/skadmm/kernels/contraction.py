@@ -1,0 +1,132 @@
+"""Columns of X merged into units: x = P u, where each feature belongs to one unit, or to none and is zero."""
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from skadmm._compile import attach, generic, kernel
+from skadmm.kernels.expansion import in_parts
+from skadmm.kernels.rows import CSRRows, DenseRows
+
+
+class Columns(NamedTuple):
+    """X by columns: a contraction reads those of its features only."""
+
+    data: np.ndarray
+    rows: np.ndarray
+    starts: np.ndarray
+    height: int
+
+
+def columns_of(rows: Any) -> Any:
+    """Sparse rows by columns; dense ones as they are."""
+    if isinstance(rows, DenseRows):
+        return rows
+    csc = scipy.sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=rows.shape).tocsc()
+    return Columns(csc.data, csc.indices, csc.indptr, rows.shape[0])
+
+
+@kernel
+def _gather(columns, order, label, factor, starts, data, units):
+    """Rows of the contracted X. `starts` holds where each row begins, with room for every entry; features come in
+    the order of their units, so those of one unit meet, and each row's units rise. Returns where each row ends."""
+    ends = starts[:-1].copy()
+    for j in order:
+        unit = label[j]
+        for p in range(columns.starts[j], columns.starts[j + 1]):
+            i = columns.rows[p]
+            entry = columns.data[p] * factor[j]
+            end = ends[i]
+            if end > starts[i] and units[end - 1] == unit:
+                data[end - 1] += entry
+            else:
+                data[end], units[end] = entry, unit
+                ends[i] = end + 1
+    return ends
+
+
+@kernel
+def _count(columns, order, starts):
+    for j in order:
+        for p in range(columns.starts[j], columns.starts[j + 1]):
+            starts[columns.rows[p] + 1] += 1
+    for i in range(1, starts.size):
+        starts[i] += starts[i - 1]
+
+
+@kernel
+def _close_up(starts, ends, data, units):
+    """Take out the room that merging left between rows."""
+    filled = 0
+    for i in range(ends.size):
+        begin = starts[i]
+        starts[i] = filled
+        for p in range(begin, ends[i]):
+            data[filled], units[filled] = data[p], units[p]
+            filled += 1
+    starts[ends.size] = filled
+
+
+def contracted(columns: Any, label: np.ndarray, factor: np.ndarray, size: int) -> Any:
+    """The rows of X P: feature j belongs to unit ``label[j]`` (−1: to none) and is ``factor[j]`` times its unit."""
+    held = np.flatnonzero(label >= 0)
+    if isinstance(columns, DenseRows):
+        join = scipy.sparse.csr_array((factor[held], (np.arange(held.size), label[held])), shape=(held.size, size))
+        return DenseRows(np.ascontiguousarray(columns.values[:, held] @ join))
+    order = held[np.argsort(label[held], kind="stable")]
+    starts = np.zeros(columns.height + 1, np.int64)
+    _count(columns, order, starts)
+    data, units = np.empty(starts[-1]), np.empty(starts[-1], np.int32)
+    ends = _gather(columns, order, label, factor, starts, data, units)
+    _close_up(starts, ends, data, units)
+    return CSRRows(data[: starts[-1]], units[: starts[-1]], starts, size)
+
+
+@generic
+def _add_cross(rows: Any, index: Any, scale: Any, line: Any, out: Any) -> None:
+    """out[line_c] ← out[line_c] + Σ over `index` of scale_i a_ic a_i, for the columns c with line_c ≥ 0."""
+
+
+def _csr_cross(rows, index, scale, line, out):
+    for i in index:
+        for p in range(rows.indptr[i], rows.indptr[i + 1]):
+            at = line[rows.indices[p]]
+            if at < 0:
+                continue
+            v = scale[i] * rows.data[p]
+            for q in range(rows.indptr[i], rows.indptr[i + 1]):
+                out[at, rows.indices[q]] += v * rows.data[q]
+
+
+def _dense_cross(rows, index, scale, line, out):
+    for i in index:
+        row = rows.values[i]
+        for r in range(row.size):
+            if line[r] >= 0:
+                v = scale[i] * row[r]
+                for c in range(row.size):
+                    out[line[r], c] += v * row[c]
+
+
+attach(_add_cross, CSRRows, _csr_cross)
+attach(_add_cross, DenseRows, _dense_cross)
+
+
+@kernel
+def _cross(rows, index, scale, line, out):
+    _add_cross(rows, index, scale, line, out)
+
+
+def sum_cross(rows: Any, columns: np.ndarray, index: np.ndarray, scale: np.ndarray, entries: float) -> np.ndarray:
+    """Σ over `index` of scale_i a_i[columns] a_iᵀ: some lines of the sum of outer products."""
+    line = np.full(rows.shape[1], -1)
+    line[columns] = np.arange(columns.size)
+
+    def part(some: np.ndarray) -> np.ndarray:
+        out = np.zeros((columns.size, rows.shape[1]))
+        _cross(rows, some, scale, line, out)
+        return out
+
+    return functools.reduce(np.add, in_parts(part, index, entries))
