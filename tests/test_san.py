@@ -9,7 +9,7 @@ import scipy.sparse
 from skadmm import Problem, Status, recession, solve
 from skadmm.algorithms import ALGORITHMS, _split
 from skadmm.algorithms._base import Setup
-from skadmm.algorithms.san import SanEngine, hard_rows, shorten, stages
+from skadmm.algorithms.san import HARD_SHARE, SanEngine, hard_rows, shorten, stages
 from skadmm.operators import chain, incidence, stack
 from skadmm.regularizers import L1, Box, ElasticNet, GroupL2, NonNegative, SquaredL2
 
@@ -152,7 +152,7 @@ def test_stages_cover_every_row_once_and_double(n, d):
 
 def test_hard_rows_are_the_ones_that_moved_most():
     moved = np.linspace(0, 1, 1000)
-    assert np.array_equal(hard_rows(moved), np.arange(950, 1000))
+    assert np.array_equal(hard_rows(moved), np.arange(1000 - int(HARD_SHARE * 1000), 1000))
     assert hard_rows(np.full(1000, 0.4)).size == 0
 
 

@@ -183,16 +183,33 @@ class ContractedEngine:
         beta = np.clip(self.multiplier, -self.strength, self.strength)
         beta[~self.tied] = (self.strength * np.sign(y))[~self.tied]
         residual = self.gradient + self.ridge * x + self.A.T @ beta
-        tolerance = min(max(FLOW_TOLERANCE * self.improvement, LEAST_FLOW_TOLERANCE), FLOW_TOLERANCE)
-        balance(
-            self.A.indptr, self.A.indices, self.A.data, np.flatnonzero(self.tied), self.strength, beta, residual,
-            FLOW_SWEEPS if self.improvement < SETTLING else FEW_FLOW_SWEEPS, tolerance,
-        )  # fmt: skip
+        self._flow(beta, residual)
         self.multiplier, self.residual = beta, residual
         self.point.dual[:] = beta / self.rho
         self.looked = True
         if self.tol is not None:
             self._certify()
+
+    def _flow(self, beta: np.ndarray, residual: np.ndarray) -> None:
+        """Towards the smallest residual, by multipliers of the tied rows; more carefully as the steps get smaller."""
+        tolerance = min(max(FLOW_TOLERANCE * self.improvement, LEAST_FLOW_TOLERANCE), FLOW_TOLERANCE)
+        tied = np.flatnonzero(self.tied)
+
+        def sweep(beta: np.ndarray, residual: np.ndarray, sweeps: int) -> bool:
+            csr = self.A
+            made = balance(csr.indptr, csr.indices, csr.data, tied, self.strength, beta, residual, sweeps, tolerance)
+            return bool(made < sweeps)
+
+        if self.improvement > SETTLING:
+            sweep(beta, residual, FEW_FLOW_SWEEPS)
+        elif not sweep(beta, residual, FLOW_SWEEPS) and tied.size:
+            # A long way to go, as along a chain of many tied features: the unbounded flow is one sparse solve, and near
+            # the solution it hardly meets its bounds.
+            direct = np.clip(self.certifier.settled(beta, residual, self.tied), -self.strength, self.strength)
+            left = residual + self.A.T @ (direct - beta)
+            sweep(direct, left, FLOW_SWEEPS)
+            if left @ left < residual @ residual:
+                beta[:], residual[:] = direct, left
 
     def _step(self) -> None:
         with fitting_threads(FIRST_OPENED):
@@ -260,7 +277,8 @@ class ContractedEngine:
         self.known = names, H.copy()
         diagonal = np.einsum("ii->i", H)
         diagonal += self.ridge * np.asarray(basis.power(2).sum(axis=0)).ravel()
-        diagonal += self.tau * diagonal + 1e-14 * max(float(diagonal.max()), np.finfo(float).tiny)
+        diagonal *= 1.0 + self.tau
+        diagonal[diagonal <= 0.0] = 1.0  # units no sample bends for: any curvature will do
         return H
 
     def _terms(self, basis: Any) -> tuple[Any, np.ndarray, np.ndarray]:

@@ -13,6 +13,9 @@ LARGEST = 5000
 MANY = 800
 """From this many features on, units or a working set are quicker, where they apply."""
 
+FEW_SAMPLES = 5
+"""So few samples a feature leave nothing for a growing first pass to win, and units are quicker there too."""
+
 
 def refusal(problem: Problem) -> str | None:
     """Why san-admm cannot take a problem; None when it can."""
@@ -33,8 +36,9 @@ def _start(setup: Setup, point: Point) -> Engine:
     reason = refusal(setup.problem) if setup.omega_mode != "fold" else None
     if reason is not None:
         raise ValueError(f"method='san-admm': {reason}")
-    many = setup.problem.n_features >= MANY
-    if many and _contracted.applies(setup.problem):
+    n, d = setup.problem.n_samples, setup.problem.n_features
+    many = d >= MANY
+    if (many or (n < FEW_SAMPLES * d and not setup.rho_given)) and _contracted.applies(setup.problem):
         return _contracted.ContractedEngine(setup, point)
     if many and _working_set.applies(setup.problem):
         return _working_set.WorkingSetEngine(setup, point)
