@@ -119,6 +119,13 @@ def next_epoch(rule, samples, point, theta):
     return touched
 
 
+@register_jitable
+def add_to_total(rule, point):
+    """Take note of a step's iterate, for the mean."""
+    for j in range(point.x.size):
+        rule.total[j] += point.x[j]
+
+
 def _checked_form(value: Any, name: str) -> str:
     if value not in FORMS:
         raise ValueError(f"{name}={value!r}: it takes one of {', '.join(map(repr, FORMS))}")

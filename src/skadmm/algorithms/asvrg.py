@@ -31,7 +31,7 @@ from skadmm.algorithms._base import (
     register,
     sense,
 )
-from skadmm.algorithms._snapshot import first_epoch, next_epoch
+from skadmm.algorithms._snapshot import add_to_total, first_epoch, next_epoch
 from skadmm.algorithms._split import Point
 from skadmm.algorithms._xupdate import solve
 from skadmm.kernels.samples import add_block_change
@@ -111,8 +111,7 @@ def _move(rule, point, k):
     for j in range(point.x.size):
         rule.work[j] = L * point.x[j] - rule.rho * point.coupling[j] - rule.grad[j] - rule.work[j]
     solve(rule.system, L + rule.ridge, rule.work, point.x)
-    for j in range(point.x.size):
-        rule.total[j] += point.x[j]
+    add_to_total(rule, point)
 
 
 def _move_uzawa(rule, point, k):
@@ -121,16 +120,11 @@ def _move_uzawa(rule, point, k):
     for j in range(point.x.size):
         rule.work[j] = point.x[j] - step * (rule.grad[j] + rule.rho * point.coupling[j])
     prox(rule.omega, rule.work, step, point.x)
-    for j in range(point.x.size):
-        rule.total[j] += point.x[j]
-
-
-def _fill(rule, samples, point):
-    return first_epoch(rule, samples, point)
+    add_to_total(rule, point)
 
 
 for _cls, _step in ((Accelerated, _move), (AcceleratedUzawa, _move_uzawa)):
-    attach(fill, _cls, _fill)
+    attach(fill, _cls, first_epoch)
     attach(sense, _cls, _sense)
     attach(move, _cls, _step)
 

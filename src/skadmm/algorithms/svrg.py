@@ -13,12 +13,11 @@ from typing import Any, NamedTuple
 from skadmm._compile import attach, facts
 from skadmm.algorithms import _snapshot, _xupdate
 from skadmm.algorithms._base import Algorithm, FirstOrderEngine, Setup, fill, inverse, move, register, sense
-from skadmm.algorithms._snapshot import first_epoch, next_epoch
+from skadmm.algorithms._snapshot import add_to_total, first_epoch, next_epoch
 from skadmm.algorithms._split import Point
-from skadmm.algorithms._xupdate import solve
+from skadmm.algorithms._xupdate import gradient_step, gradient_step_uzawa
 from skadmm.kernels.samples import add_block_change
 from skadmm.problem import Problem
-from skadmm.regularizers._base import prox, subgradient
 
 
 @facts(memory=_snapshot.MEMORY)
@@ -78,31 +77,17 @@ def _sense(rule, samples, point, k):
 
 
 def _move(rule, point, k):
-    """x ← (ρAᵀA + LI)⁻¹ [L x − ρAᵀ(By − c + dual) − ∇̃f(x)]."""
-    subgradient(rule.omega, point.x, rule.work)
-    for j in range(point.x.size):
-        rule.work[j] = rule.L * point.x[j] - rule.rho * point.coupling[j] - rule.grad[j] - rule.work[j]
-    solve(rule.system, rule.shift, rule.work, point.x)
-    for j in range(point.x.size):
-        rule.total[j] += point.x[j]
+    gradient_step(rule, point)
+    add_to_total(rule, point)
 
 
 def _move_uzawa(rule, point, k):
-    """x ← prox of Ω/(L_A + L) at x − [∇̃f(x) + ρAᵀ(Ax + By − c + dual)] / (L_A + L)."""
-    step = 1.0 / (rule.L_A + rule.L)
-    for j in range(point.x.size):
-        rule.work[j] = point.x[j] - step * (rule.grad[j] + rule.rho * point.coupling[j])
-    prox(rule.omega, rule.work, step, point.x)
-    for j in range(point.x.size):
-        rule.total[j] += point.x[j]
-
-
-def _fill(rule, samples, point):
-    return first_epoch(rule, samples, point)
+    gradient_step_uzawa(rule, point)
+    add_to_total(rule, point)
 
 
 for _cls, _step in ((VarianceReduced, _move), (VarianceReducedUzawa, _move_uzawa)):
-    attach(fill, _cls, _fill)
+    attach(fill, _cls, first_epoch)
     attach(sense, _cls, _sense)
     attach(move, _cls, _step)
 
