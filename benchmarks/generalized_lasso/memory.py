@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SETS = ("a9a", "covtype", "20ng-ltc", "chain")
+SETS = ("a9a", "chain")
 SECONDS = 5.0
 
 
