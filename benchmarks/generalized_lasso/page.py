@@ -29,12 +29,19 @@ GROUPS = {
     "special": ["chain", "lasso", "a9a[penalty=l1]", "20ng-ltc[penalty=l1]"],
 }
 GROWTH = {
-    "n": "simulated[n, d=[(1000, 50), (4000, 50), (16000, 50), (64000, 50)]]",
-    "d": "simulated[n, d=[(4000, 25), (4000, 100), (4000, 200), (4000, 400)]]",
+    "n": "simulated[n=[1000,4000,16000],d=50]",
+    "d": "simulated[n=4000,d=[25,100,400]]",
 }
-GROWING = ("skadmm-auto", "condat-vu[balance=0.01]", "regreg")
+GROWING = ("skadmm-auto", "condat-vu[balance=1.0]", "lbfgs-smoothed[width=1e-05]")
 PACKAGES = ("skadmm", "benchopt", "numpy", "scipy", "numba", "scikit-learn", "cvxpy", "clarabel", "scs", "ecos", "copt",
             "regreg", "pyproximal", "skglm", "celer", "cyanure", "spams-bin")  # fmt: skip
+OURS = {
+    "skadmm-auto": "#CC79A7",
+    "skadmm-sa-iu-admm": "#56B4E9",
+    "skadmm-saga-iu-admm": "#117733",
+    "skadmm-svrg-iu-admm": "#009E73",
+    "skadmm-asvrg-iu-admm": "#88CCAA",
+}
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
@@ -61,7 +68,8 @@ def curves(names: list[str]) -> pd.DataFrame:
         raise SystemExit(f"no results of {', '.join(names)} in {OUTPUTS}: run with --run first")
     frame = pd.concat(found, ignore_index=True)
     frame = frame.rename(columns={"objective_suboptimality": "suboptimality", "objective_gap": "gap"})
-    frame["gpe"] = frame["time"] / frame["objective_gradient_seconds"]
+    unit = frame.groupby("dataset_name")["objective_gradient_seconds"].transform("min")  # the quietest moment's
+    frame["gpe"] = frame["time"] / unit
     low = frame["gap"].min()
     if low < -1e-9:
         worst = frame.loc[frame["gap"].idxmin()]
@@ -81,6 +89,14 @@ def reached(frame: pd.DataFrame) -> pd.DataFrame:
             row[f"gpe {level:.0e}"] = np.nan if first is None else first["gpe"]
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def certified(frame: pd.DataFrame) -> str:
+    """How well the optimum of one data set is known, in words."""
+    value, gap = frame["objective_value"], frame["gap"]
+    optimum = value / (1.0 + frame["suboptimality"])
+    proved = float(((optimum - value * (1.0 - gap)) / optimum).abs().min())
+    return "the optimum has no certificate" if np.isnan(proved) else f"the optimum is certified to {proved:.0e}"
 
 
 def is_ours(solver: str) -> bool:
@@ -104,7 +120,9 @@ def summary(table: pd.DataFrame) -> list[str]:
                 cells += [f"`{best['solver']}`", shown(best[column]), shown(best[f"gpe {level:.0e}"])]
                 times.append(best[column])
             ratio = times[1] / times[0]
-            said = "no other got there" if np.isnan(times[1]) and not np.isnan(times[0]) else f"{shown(ratio)}×"
+            said = f"{shown(ratio)}×"
+            if np.isnan(times[1]):
+                said = "none got there" if np.isnan(times[0]) else "no other got there"
             lines.append(f"| {title(data)} | {level:.0e} | " + " | ".join(cells) + f" | {said} |")
     return lines
 
@@ -146,7 +164,6 @@ def draw(frame: pd.DataFrame, data: str) -> None:
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(8, 4.6), layout="constrained")
-    ours = iter(["#CC79A7", "#56B4E9", "#117733", "#009E73", "#88CCAA"])
     others = iter(["#D55E00", "#E69F00", "#444444", "#888888", "#A6761D", "#332288", "#882255", "#44AA99", "#999933",
                    "#000000", "#CC6677", "#0072B2"] * 3)  # fmt: skip
     dashes = iter(["--", ":", "-."] * 20)
@@ -155,13 +172,15 @@ def draw(frame: pd.DataFrame, data: str) -> None:
         best = curve["suboptimality"].clip(lower=FLOOR).cummin()
         mine = is_ours(solver)
         axes.plot(
-            curve["time"].clip(lower=1e-5), best, label=solver, color=next(ours if mine else others),
+            curve["time"].clip(lower=1e-5), best, label=solver, color=OURS[solver.partition("[")[0]] if mine else next(others),
             lw=2.2 if mine else 1.1, ls="-" if mine else next(dashes), marker="o" if mine else ".", ms=3.5,
+            drawstyle="steps-post",  # between two points nothing was measured
         )  # fmt: skip
     for level in LEVELS:
         axes.axhline(level, color="#BBBBBB", lw=0.8, zorder=0)
     axes.set(xscale="log", yscale="log", xlabel="seconds", ylabel="relative suboptimality", title=title(data))
     axes.set_ylim(FLOOR / 2, 3)
+    axes.set_xlim(left=1e-3)
     axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
     IMAGES.mkdir(exist_ok=True)
     figure.savefig(IMAGES / file_name(data), dpi=110)
@@ -193,6 +212,8 @@ def draw_growth(axis: str) -> list[str]:
         )
         lines.append(f"| `{solver}` | " + " | ".join(shown(value) for value in y) + " |")
     axes.set(xscale="log", yscale="log", xlabel=axis, ylabel="seconds to 1e-6")
+    axes.set_xticks(sorted(sizes), [f"{size:,}" for size in sorted(sizes)])
+    axes.minorticks_off()
     axes.legend(fontsize=8, frameon=False)
     figure.savefig(IMAGES / f"benchmarks-growth-{axis}.png", dpi=110)
     plt.close(figure)
@@ -213,7 +234,7 @@ def page(timeout: float) -> str:
     """The text of the page."""
     frame = curves(list(GROUPS))
     table = reached(frame)
-    unit = frame.groupby("dataset_name", sort=False)["objective_gradient_seconds"].first()
+    unit = frame.groupby("dataset_name", sort=False)["objective_gradient_seconds"].min()
     note = OUTPUTS / "note.txt"
     parts = [
         INTRODUCTION.format(timeout=timeout),
@@ -225,9 +246,14 @@ def page(timeout: float) -> str:
         "\n## Every solver\n",
     ]
     for data, rows in table.groupby("data", sort=False):
-        draw(frame[frame["dataset_name"] == data], data)
-        parts += [f"### {title(data)}\n", f"One gradient: {1e3 * unit[data]:.3g} ms.\n", *full_table(rows),
-                  f"\n![Suboptimality against seconds on {title(data)}](images/{file_name(data)})\n"]  # fmt: skip
+        runs = frame[frame["dataset_name"] == data]
+        draw(runs, data)
+        parts += [
+            f"### {title(data)}\n",
+            f"One gradient: {1e3 * unit[data]:.3g} ms; {certified(runs)}.\n",
+            *full_table(rows),
+            f"\n![Suboptimality against seconds on {title(data)}](images/{file_name(data)})\n",
+        ]
     grown = [axis for axis in GROWTH if (OUTPUTS / f"growth-{axis}.parquet").exists()]
     if grown:
         parts.append("## How the cost grows\n\nSeconds to 1e-6, simulated data, logistic loss, a ring of features.\n")
@@ -253,8 +279,8 @@ def page(timeout: float) -> str:
 INTRODUCTION = """# Benchmarks
 
 Every solver minimises (1/n) Σ ℓ(aᵢ·x, bᵢ) + λ‖Ax‖₁. The value is computed by the benchmark from the solver's x, never
-taken from the solver; the optimum is certified to a relative gap of 1e-10, so suboptimality here is a fact, and a run
-that solved another problem shows as never arriving. A solver that does not apply to a data set is skipped, with a
+taken from the solver; the optimum is SAN-ADMM's, asked for a relative gap of 1e-10, and what is proved of it is said
+with each data set. So suboptimality here is a fact, and a run that solved another problem shows as never arriving. A solver that does not apply to a data set is skipped, with a
 reason that `benchopt run` prints.
 
 The real data sets are half their rows with A = [G; I], G the precision graph of the features (`penalty=l1`: A = I); λ
@@ -263,6 +289,8 @@ A = I, both simulated with n = 5,000 and d = 500. Each solver had {timeout:g} s 
 its curve together; "–" means that the level was not reached in that time. GPE is a time in units of one full gradient
 on the same data in the same run. `skadmm-auto` is `solve(problem, tol=…)` as a user calls it, its certificate included;
 the other `skadmm` rows are first-order methods with their step selection on the clock, and their recordings too.
+Translation into a cone program, bounds of curvature and compilation are off the clock, for everyone. Under the squared
+loss `scikit-learn` is the coordinate descent of `Lasso`, whatever the solver's name.
 
     pip install 'skadmm[bench]'                                    # and the peers to compare with
     benchopt run benchmarks/generalized_lasso -d a9a --timeout 60  # one data set, benchopt's own pages

@@ -4,9 +4,10 @@ from benchopt import BaseDataset
 
 class Dataset(BaseDataset):
     name = "simulated"
-    parameters = {"n, d": [(500, 30)], "loss": ["logistic"], "structure": ["graph"]}
+    parameters = {"n": [500], "d": [30], "loss": ["logistic"], "structure": ["graph"]}
     test_parameters = {
-        "n, d": [(100, 10)],
+        "n": [100],
+        "d": [10],
         "loss": ["logistic", "squared"],
         "structure": ["graph", "chain", "identity"],
     }

@@ -23,18 +23,22 @@ class Solver(BaseSolver):
         return False, None
 
     def set_objective(self, X, target, loss, A, strength):
-        n, d = X.shape
-        # (1/2n)‖Xx − b‖² through the Gram matrix: what the proximal step solves with has order d then, not n.
-        values, vectors = np.linalg.eigh(X.T @ X / n)
-        root = (vectors * np.sqrt(np.maximum(values, 0.0))).T
-        right = vectors.T @ (X.T @ target / n) / np.sqrt(np.maximum(values, 1e-300))
-        self.loss = pyproximal.L2(Op=pylops.MatrixMult(root), b=right, densesolver="factorize")
+        d = X.shape[1]
+        self.X, self.target = X, target
         self.penalty = pyproximal.L1(sigma=strength)
         self.A = pylops.MatrixMult(sp.csr_matrix(A))
         top = largest_eigenvalue(lambda v: A.T @ (A @ v), d)
         self.tau = 1.0 / smoothness(X, loss)
         self.mu = 0.99 / (self.tau * top)
         self.x, self.top = np.zeros(d), top
+
+    def loss(self):
+        """(1/2n)‖Xx − b‖² through its Gram matrix: the proximal step then solves with order d, not n. On the clock."""
+        n = self.X.shape[0]
+        values, vectors = np.linalg.eigh(self.X.T @ self.X / n)
+        root = (vectors * np.sqrt(np.maximum(values, 0.0))).T
+        right = vectors.T @ (self.X.T @ self.target / n) / np.sqrt(np.maximum(values, 1e-300))
+        return pyproximal.L2(Op=pylops.MatrixMult(root), b=right, densesolver="factorize")
 
     def warm_up(self):
         self.run_once()
@@ -49,14 +53,15 @@ class Solver(BaseSolver):
 
         try:
             told(self.x)
+            fit = self.loss()
             if self.method == "primal-dual":
                 pyproximal.optimization.primaldual.PrimalDual(
-                    self.loss, self.penalty, self.A, np.zeros_like(self.x), tau=self.tau, mu=self.mu, niter=10**7,
+                    fit, self.penalty, self.A, np.zeros_like(self.x), tau=self.tau, mu=self.mu, niter=10**7,
                     callback=told,
                 )  # fmt: skip
             else:
                 pyproximal.optimization.primal.LinearizedADMM(
-                    self.loss, self.penalty, self.A, np.zeros_like(self.x), tau=10 * self.tau,
+                    fit, self.penalty, self.A, np.zeros_like(self.x), tau=10 * self.tau,
                     mu=0.99 * 10 * self.tau / self.top, niter=10**7, callback=told,
                 )  # fmt: skip
         except EnoughError:

@@ -1,30 +1,9 @@
-from benchmark_utils import ours
-from benchmark_utils.reference import as_problem
+from benchmark_utils.ours import FirstOrder
 from benchopt import BaseSolver
 
-METHOD = "sa-iu-admm"
 
-
-class Solver(BaseSolver):
+class Solver(FirstOrder, BaseSolver):
     name = "skadmm-sa-iu-admm"
-    requirements = ["pip::skadmm"]
-    sampling_strategy = "callback"
+    method = "sa-iu-admm"
     parameters = {"precondition": ["diagonal"]}
     references = ["Zhong and Kwok (2013). Fast stochastic alternating direction method of multipliers. ICML."]
-
-    def set_objective(self, X, target, loss, A, strength):
-        self.problem = as_problem(X, target, loss, A, strength)
-        self.x = None
-
-    def warm_up(self):
-        ours.compile_kernels(self.problem, METHOD, precondition=self.precondition)
-
-    def run(self, callback):
-        def told(snapshot):
-            self.x, self.y = snapshot.x, snapshot.y
-            return callback()
-
-        ours.run(self.problem, METHOD, told, precondition=self.precondition)
-
-    def get_result(self):
-        return {"x": self.x, "y": self.y}
