@@ -171,8 +171,9 @@ def draw(frame: pd.DataFrame, data: str) -> None:
         curve = curve.sort_values("time")
         best = curve["suboptimality"].clip(lower=FLOOR).cummin()
         mine = is_ours(solver)
+        color = OURS[solver.partition("[")[0]] if mine else next(others)
         axes.plot(
-            curve["time"].clip(lower=1e-5), best, label=solver, color=OURS[solver.partition("[")[0]] if mine else next(others),
+            curve["time"].clip(lower=1e-5), best, label=solver, color=color,
             lw=2.2 if mine else 1.1, ls="-" if mine else next(dashes), marker="o" if mine else ".", ms=3.5,
             drawstyle="steps-post",  # between two points nothing was measured
         )  # fmt: skip
@@ -280,8 +281,8 @@ INTRODUCTION = """# Benchmarks
 
 Every solver minimises (1/n) Σ ℓ(aᵢ·x, bᵢ) + λ‖Ax‖₁. The value is computed by the benchmark from the solver's x, never
 taken from the solver; the optimum is SAN-ADMM's, asked for a relative gap of 1e-10, and what is proved of it is said
-with each data set. So suboptimality here is a fact, and a run that solved another problem shows as never arriving. A solver that does not apply to a data set is skipped, with a
-reason that `benchopt run` prints.
+with each data set. So suboptimality here is a fact, and a run that solved another problem shows as never arriving. A
+solver that does not apply to a data set is skipped, with a reason that `benchopt run` prints.
 
 The real data sets are half their rows with A = [G; I], G the precision graph of the features (`penalty=l1`: A = I); λ
 is 1e-5 for a9a, qm9mu and covtype and 1e-4 for the other two. `chain` is the fused lasso along a chain and `lasso` is
