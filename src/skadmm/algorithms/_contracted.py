@@ -26,7 +26,7 @@ from skadmm.algorithms._split import Point
 from skadmm.algorithms.san import MOST_REFUSALS, shorten
 from skadmm.certificate import Certificate, Certifier
 from skadmm.kernels.contraction import columns_of, contracted, sum_cross
-from skadmm.kernels.expansion import expand_along, margins, sum_outer, sum_rows
+from skadmm.kernels.expansion import add_squares, expand_along, margins, sum_outer, sum_rows
 from skadmm.kernels.rows import CSRRows
 from skadmm.kernels.threads import fitting_threads
 from skadmm.polish import clusters
@@ -45,8 +45,10 @@ TURNS, SWEEPS = 3, 20
 IDLE_FACTOR, IDLE_CURVATURE = 0.1, (1e-6, 1e-1)
 """Samples whose curvature is below a share of the largest are left out of H: a tenth of the last relative improvement,
 within these bounds."""
-DAMPING, LEAST_DAMPING, RAISED_DAMPING = 1e-6, 1e-10, 8.0
-"""The diagonal of H is increased by this share of itself."""
+DAMPING, LEAST_DAMPING = 1e-6, 1e-12
+"""The diagonal of H is increased by τ times what the loss's steepest curvature makes it: τ at first, and at least."""
+EASED, RAISED, REFUSED = 0.1, 8.0, 1000.0
+"""What τ is multiplied by after a whole step, a step cut short, and a step that led nowhere."""
 
 
 def row_strengths(psi: Any, size: int) -> np.ndarray | None:
@@ -104,6 +106,9 @@ class ContractedEngine:
         self.strength, self.A = strengths, problem.constraint.A
         self.magnitude = abs(self.A)
         self.columns = columns_of(problem.rows)
+        self.squares = np.zeros(problem.n_features)
+        add_squares(problem.rows, np.arange(problem.n_samples), self.squares)
+        self.squares /= problem.n_samples
         n = problem.n_samples
         self.all = np.arange(n)
         self.z, self.move = np.zeros(n), np.zeros(n)
@@ -277,8 +282,9 @@ class ContractedEngine:
         self.known = names, H.copy()
         diagonal = np.einsum("ii->i", H)
         diagonal += self.ridge * np.asarray(basis.power(2).sum(axis=0)).ravel()
-        diagonal *= 1.0 + self.tau
-        diagonal[diagonal <= 0.0] = 1.0  # units no sample bends for: any curvature will do
+        metric = self.problem.loss.curvature_bound * (basis.power(2).T @ self.squares)
+        # A unit that no sample sees has kinks to hold it and no use for curvature, but some there must be.
+        diagonal += np.where(metric > 0.0, self.tau * metric, LEAST_DAMPING * max(float(metric.max()), 1.0))
         return H
 
     def _terms(self, basis: Any) -> tuple[Any, np.ndarray, np.ndarray]:
@@ -315,7 +321,7 @@ class ContractedEngine:
         self.point.x[:] = candidate if length == 1.0 else x + length * (candidate - x)
         self._look(losses[length])
         self.improvement = max(before - self.objective, 0.0) / max(abs(self.objective), np.finfo(float).tiny)
-        self.tau = max(self.tau / 10.0, LEAST_DAMPING) if length == 1.0 else self.tau * RAISED_DAMPING
+        self.tau = max(self.tau * (EASED if length == 1.0 else RAISED if length > 0.01 else REFUSED), LEAST_DAMPING)
         self.refusals = 0 if self.improvement > ROUNDING else self.refusals + 1
 
     def _expand(self, t: float) -> float:
