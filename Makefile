@@ -7,10 +7,10 @@ STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help test lint reproduce bench clean
+.PHONY: help test lint reproduce bench bench-kernels clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 test: lint ## Lint, type check and run all tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
@@ -23,7 +23,13 @@ lint: $(STAMP) ## Check style, format and types
 reproduce: $(STAMP) ## Compare the methods; report, figures, tables and trace go to results/
 	$(BIN)/skadmm reproduce --quick
 
-bench: $(STAMP) ## Measure the compiled kernels
+bench: $(STAMP) ## A short run of the benchopt benchmark; installs benchopt the first time
+	@$(BIN)/python -c 'import benchopt' 2>/dev/null || $(BIN)/python -m pip install --quiet --editable '.[bench]'
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/benchopt run benchmarks/generalized_lasso \
+		-d simulated -s skadmm-auto -s skadmm-sa-iu-admm -s skadmm-svrg-iu-admm -s condat-vu -s cvxpy -s lbfgs-smoothed \
+		--timeout 10 -n 40 -r 1 --no-display
+
+bench-kernels: $(STAMP) ## Measure the compiled kernels
 	$(BIN)/python benchmarks/kernels.py
 
 clean: ## Remove the virtual environment, caches and results

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import reference
+import reference_successors
 from skadmm import ALGORITHMS, Status, solve
 from twins import KINDS, RHO, X0, assert_twins, order_of, pair, twin_iterates
 
@@ -12,10 +13,12 @@ ELSEWHERE = {
     "online-admm": "test_equivalence_nonlinear.py",
     "san-admm": "second order: its own tests hold it against its own reference",
 }
+ELSEWHERE |= dict.fromkeys(reference_successors.METHODS, "test_equivalence_successors.py")
 METHODS = [name for name in ALGORITHMS if name not in ELSEWHERE]
 
 
 def test_every_method_has_a_twin():
+    assert set(ALGORITHMS) - {"san-admm"} == set(reference.METHODS) | set(reference_successors.METHODS)
     assert set(METHODS) <= set(reference.METHODS), "a new method needs a slow twin in tests/reference.py"
 
 

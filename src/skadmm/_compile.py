@@ -73,7 +73,7 @@ def _fingerprint(path: str) -> str:
 
 
 SHARED = ("_compile.py", "losses", "regularizers", "kernels", "algorithms/_base.py", "algorithms/_split.py",
-          "algorithms/_xupdate.py")  # fmt: skip
+          "algorithms/_xupdate.py", "algorithms/_snapshot.py")  # fmt: skip
 """What kernels of other files call. A kernel depends on these, on its own file and on those of its arguments' classes;
 ``tests/test_project.py`` sees to it that it imports nothing else that is compiled."""
 

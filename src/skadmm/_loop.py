@@ -68,8 +68,10 @@ class Run:
         settings: dict[str, Any],
         checkpoint: Checkpoint | None,
         watch: _watch.Watch,
+        scale: np.ndarray | None = None,
     ) -> None:
         self.algorithm, self.engine, self.problem = algorithm, engine, problem
+        self.scale = scale  # the engine's x is u, x = scale · u; everyone else sees x
         self.certifier = Certifier(problem)
         self.original = original  # what the user gave: without the part of y that folding added
         self.order, self.limits, self.test_problem, self.callbacks = order, limits, test_problem, callbacks
@@ -221,7 +223,8 @@ class Run:
         """Evaluate where the run stands. Off the clock, except what the stopping test uses."""
         point, problem, tol = self.engine.point, self.problem, self.limits.tol
         began = _clock.now()
-        standing = self._evaluate(point.x, point.y, point.dual)
+        x = self._in_x(point.x)
+        standing = self._evaluate(x, point.y, point.dual)
         if tol is not None and not self.algorithm.certifies:
             self.seconds += _clock.now() - began
             self.checking += standing.touched
@@ -235,7 +238,7 @@ class Run:
             "feasibility": standing.kkt.feasibility,
             "kkt": standing.kkt.relative,
             "gap": standing.gap,
-            "test_loss": np.nan if self.test_problem is None else self.test_problem.loss_value(point.x),
+            "test_loss": np.nan if self.test_problem is None else self.test_problem.loss_value(x),
         }
         if not self.records:
             self.first_objective = standing.objective
@@ -288,7 +291,7 @@ class Run:
             return False
         point = self.engine.point
         y, dual = point.y[: self.original.n_split], point.dual[: self.original.n_constraints]
-        arrays = {"x": point.x.copy(), "y": y.copy(), "dual": dual.copy()}
+        arrays = {"x": self._in_x(point.x).copy(), "y": y.copy(), "dual": dual.copy()}
         for array in arrays.values():
             array.flags.writeable = False
         snapshot = Snapshot(
@@ -304,18 +307,22 @@ class Run:
 
     # -- the end -------------------------------------------------------------------------------------------
 
+    def _in_x(self, u: np.ndarray) -> np.ndarray:
+        """The engine's coordinates as the user's."""
+        return u if self.scale is None else self.scale * u
+
     def _averages(self) -> tuple[np.ndarray, np.ndarray]:
         point = self.engine.point
         steps = int(point.clock[0])
         if steps == 0:
-            return point.x.copy(), point.y.copy()
-        return point.x_sum / steps, point.y_sum / steps
+            return self._in_x(point.x).copy(), point.y.copy()
+        return self._in_x(point.x_sum) / steps, point.y_sum / steps
 
     def _copy_point(self) -> dict[str, np.ndarray]:
         point = self.engine.point
         x_average, y_average = self._averages()
         return {
-            "x": point.x.copy(),
+            "x": self._in_x(point.x).copy(),
             "y": point.y.copy(),
             "dual": point.dual.copy(),
             "x_average": x_average,
@@ -347,7 +354,8 @@ class Run:
             seconds=self.seconds,
             records=self.records,
             tuning=self.tuning,
-            tables=self.engine.tables(),  # the engine has ended: they are the result's now
+            # The engine has ended: its tables are the result's now.
+            tables=self.engine.tables() | ({} if self.scale is None else {"scale": self.scale}),
         )
 
     def finish(self, status: Status) -> None:

@@ -201,7 +201,11 @@ def _compile(problem: Problem, name: str, options: dict[str, Any]) -> None:
     if isinstance(problem.rows, DenseRows) and not problem.rows.values.flags.c_contiguous:
         values = np.asfortranarray(problem.rows.values[: few.n_samples])
         few = few._on(DenseRows(values), few.target, few.sample_weight if few.sample_weight.size else None)
-    kept = {option: options[option] for option in ("rho", "batch_size", "omega_mode") if option in options}
+    kept = {
+        option: options[option]
+        for option in ("rho", "batch_size", "omega_mode", "options", "precondition")
+        if option in options
+    }
     # Whatever goes wrong here goes wrong, and is reported, in the runs themselves.
     with warnings.catch_warnings(), contextlib.suppress(Exception):
         warnings.simplefilter("ignore")

@@ -61,6 +61,12 @@ class Constraint:
         smallest = np.linalg.svd(self.B.toarray(), compute_uv=False)[-1]
         return float(1.0 / smallest**2) if smallest > 0 else np.inf
 
+    @cached_property
+    def has_full_row_rank(self) -> bool:
+        """Are the rows of A linearly independent? True where there are none."""
+        m, d = self.A.shape
+        return m == 0 or (m <= d and _solver(self.A @ self.A.T) is not None)
+
     def By(self, y: np.ndarray) -> np.ndarray:
         """B y."""
         return -y if self.B is None else self.B @ y

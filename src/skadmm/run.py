@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from skadmm.algorithms import ALGORITHMS, _split
 from skadmm.algorithms._base import Algorithm, Setup
 from skadmm.checkpoint import Checkpoint, fingerprint
 from skadmm.kernels.threads import one_thread
+from skadmm.precondition import PRECONDITIONERS, diagonal, rescaled
 from skadmm.problem import Problem, held_out
 from skadmm.regularizers import SquaredL2, Zero
 from skadmm.result import Result, Snapshot, Status
@@ -43,6 +44,8 @@ def solve(
     batch_size: int | None = None,
     sampler: Any = "uniform",
     omega_mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    precondition: str | None = None,
     tol: float | None = None,
     time_limit: float | None = None,
     record_every: float = 1.0,
@@ -81,6 +84,11 @@ def solve(
     omega_mode : None, "prox", "system", "fold" or "subgradient"
         How Ω enters. By default: the method's proximal step where it has one; in the linear system for a squared ℓ2
         where the method solves one; the gradient for another smooth Ω; folded into ψ otherwise.
+    options : dict or None
+        Settings of the method alone, such as ``{"epoch": 2}`` of svrg-admm; ``ALGORITHMS[method].options`` lists them.
+    precondition : None or "diagonal"
+        Run a first-order method in x = scale · u, where the bound of the curvature has a diagonal of ones; for columns
+        of different sizes. The result is in x. It holds a copy of X.
     tol : float or None
         Stop when the relative duality gap is at most this, or, where there is no certificate, the relative KKT
         residual; ``Result.stopped_on`` says which. For a method that does not compute it anyway the check counts as
@@ -141,6 +149,7 @@ def solve(
     every = _checks.number(checkpoint_every, "checkpoint_every", least=0)
     seed = _seed(random_state)
     mode = _omega_mode(omega_mode, problem, algorithm)
+    own = algorithm.settled(options)
     working = problem.fold() if mode == "fold" else problem
     staleness = _checks.count(staleness, "staleness", least=0)
     if problem.remote and algorithm.name not in ON_DASK:
@@ -150,7 +159,10 @@ def solve(
     callbacks = _as_callbacks(callback)
     test_problem = None if test is None else _as_test(problem, test)
     if warm_start is not None:
-        step = _matching_step(warm_start, method, step, rho if rho_given else None, batch_size)
+        fixed = {"method": method, "rho": rho if rho_given else None, "batch_size": batch_size}
+        step = _matching_step(warm_start, step, fixed | {"precondition": precondition} | own)
+    scale = _scale(precondition, algorithm, working, rho, warm_start)
+    inner = working if scale is None else rescaled(working, scale)
 
     with _watch.watching() as watch, one_thread():
         watch.off = True  # until there is a run to stop, Ctrl-C leaves a note only
@@ -161,27 +173,23 @@ def solve(
                 "method": method, "rho": rho if rho_given else "auto", "step": step, "batch_size": batch_size,
                 "sampler": sampler, "omega_mode": mode, "tol": limits.tol, "record_every": limits.record_every,
                 "random_state": seed if isinstance(random_state, int) else "drawn",
-                "staleness": staleness, "start": (start.x, start.y, start.dual), "test": _data_of(test_problem),
+                "staleness": staleness, "precondition": precondition, "options": own,
+                "start": (start.x, start.y, start.dual), "test": _data_of(test_problem),
                 "warm_start": None if warm_start is None else warm_start.tables,
             }  # fmt: skip
             keeper = Checkpoint(checkpoint, every, fingerprint(problem, **told))
             kept = keeper.read()
         if kept is None:
-            context = {"rho": rho, "batch_size": batch_size, "omega_mode": mode, "seed": seed}
-            length, tuning = stepsize.resolve(step, working, algorithm, **context)
+            context = {"rho": rho, "batch_size": batch_size, "omega_mode": mode, "seed": seed, "options": own}
+            length, tuning = stepsize.resolve(step, inner, algorithm, **context)
         else:
             seed, length, tuning = keeper.beginning(kept)
         setup = Setup(
-            working,
-            rho,
-            length,
-            batch_size,
-            mode,
-            rho_given=rho_given,
-            warm=x0 is not None,
-            tol=limits.tol,
-            staleness=staleness,
-        )
+            inner, rho, length, batch_size, mode,
+            rho_given=rho_given, warm=x0 is not None, tol=limits.tol, staleness=staleness, options=own,
+        )  # fmt: skip
+        if scale is not None:
+            start.x[:] /= scale
         order = as_sampler(sampler, setup.n_blocks, seed)
         engine = algorithm.start(setup, start)
         if warm_start is not None:
@@ -189,9 +197,11 @@ def solve(
 
         endless = recession.find(problem)
         settings = {"rho": rho, "step": length, "batch_size": batch_size, "omega_mode": mode, "seed": seed}
+        settings |= own | ({} if precondition is None else {"precondition": precondition})
         run = Run(
-            algorithm, engine, problem, working, order, limits, test_problem, callbacks, tuning, settings, keeper, watch
-        )
+            algorithm, engine, problem, working, order, limits, test_problem, callbacks, tuning, settings, keeper,
+            watch, scale,
+        )  # fmt: skip
         if kept is not None:
             keeper.take_up(run, kept)
         with Progress(method, passes, shown=progress, verbose=verbose) as bar:
@@ -242,15 +252,38 @@ def _starting_point(problem: Problem, working: Problem, x0: Any, y0: Any, dual0:
     return _split.start(working, x, y, dual)
 
 
-def _matching_step(earlier: Result, method: str, step: Any, rho: float | None, batch_size: int) -> Any:
+def _scale(
+    asked: str | None, algorithm: Algorithm, problem: Problem, rho: float, earlier: Result | None
+) -> np.ndarray | None:
+    """The units of the run's coordinates, x = scale · u; None for x itself."""
+    if asked is None:
+        return None
+    if asked not in PRECONDITIONERS:
+        raise ValueError(f"precondition={asked!r}: it takes {', '.join(map(repr, PRECONDITIONERS))} or None")
+    if algorithm.certifies:
+        raise ValueError(
+            f"precondition={asked!r}: {algorithm.name} is second-order, the scale of columns does not matter to it; "
+            "it takes None"
+        )
+    if problem.remote:
+        raise ValueError(f"precondition={asked!r}: rows on a cluster stay as they are; it takes None")
+    if earlier is None:
+        return diagonal(problem, rho)
+    scale = earlier.tables["scale"]
+    if scale.size != problem.n_features:
+        raise ValueError(f"warm_start: the earlier run had {scale.size} features, this one has {problem.n_features}")
+    return scale
+
+
+def _matching_step(earlier: Result, step: Any, fixed: dict[str, Any]) -> Any:
     """The step to go on with; an error where the earlier run's tables would not fit. No ρ means any will do."""
     if not isinstance(earlier, Result):
         raise TypeError(f"warm_start={type(earlier).__name__}: it takes a Result of an earlier solve")
     if earlier.status is Status.DIVERGED:
         raise ValueError("warm_start: the earlier run diverged, its tables are of no use; start from x0=result.x")
-    for name, now in (("method", method), ("rho", rho), ("batch_size", batch_size)):
-        then = earlier.method if name == "method" else earlier.settings[name]
-        if now is not None and then != now:
+    for name, now in fixed.items():
+        then = earlier.method if name == "method" else earlier.settings.get(name)
+        if then != now and not (name == "rho" and now is None):
             raise ValueError(f"warm_start: the earlier run had {name}={then!r}, this one has {now!r}; they must agree")
     return earlier.settings["step"] if step == "auto" else step
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,8 +42,9 @@ def candidates(algorithm: Algorithm, problem: Problem, rho: float) -> np.ndarray
 
 
 def select(
-    problem: Problem, algorithm: Algorithm, *, rho: float, batch_size: int, omega_mode: str, seed: int
-) -> StepChoice:
+    problem: Problem, algorithm: Algorithm, *, rho: float, batch_size: int, omega_mode: str, seed: int,
+    options: Mapping[str, Any] | None = None,
+) -> StepChoice:  # fmt: skip
     """The paper's selection: each candidate is run on 500 random samples (five runs of five passes; batch methods
     once, for 100 iterations) and the smallest mean training objective wins. With large blocks the subset grows to
     ten blocks."""
@@ -58,7 +60,7 @@ def select(
     touched = 0
     objectives = np.full(grid.size, np.inf)
     for index, step in enumerate(grid):
-        setup = Setup(subset, rho, float(step), min(batch_size, size), omega_mode)
+        setup = Setup(subset, rho, float(step), min(batch_size, size), omega_mode, options=options or {})
         values = []
         for run in range(runs):
             value, cost = _trial(setup, algorithm, seed + run)

@@ -1,6 +1,6 @@
 """The methods, one file each; importing a file registers what it holds."""
 
-from skadmm.algorithms import batch, exact, newton, online, opg, rda, sa, stoc
+from skadmm.algorithms import asvrg, batch, exact, newton, online, opg, rda, sa, saga, stoc, svrg
 from skadmm.algorithms._base import ALGORITHMS, Algorithm, Engine, Setup
 
 __all__ = [
@@ -8,6 +8,7 @@ __all__ = [
     "Algorithm",
     "Engine",
     "Setup",
+    "asvrg",
     "batch",
     "exact",
     "newton",
@@ -15,5 +16,7 @@ __all__ = [
     "opg",
     "rda",
     "sa",
+    "saga",
     "stoc",
+    "svrg",
 ]

@@ -10,10 +10,10 @@ A method's file holds its rule (a ``NamedTuple`` of constants and tables), attac
 registers an :class:`Algorithm`. ``sense`` is the only part that sees rows, so rows may live elsewhere.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -44,6 +44,15 @@ def fill(rule: Any, samples: Any, point: Any, k: int) -> int:
     """Fill the rule's tables with block k at the starting point; return the number of samples touched."""
 
 
+class Option(NamedTuple):
+    """A setting of one method alone."""
+
+    default: Any
+    check: Callable[[Any, str], Any]
+    """From a value and its name to the value, sound; raises where it is not."""
+    about: str
+
+
 @dataclass(frozen=True)
 class Setup:
     """All that a rule is built from."""
@@ -59,6 +68,8 @@ class Setup:
     tol: float | None = field(default=None, kw_only=True)
     staleness: int = field(default=0, kw_only=True)
     """On a cluster: by how many steps a block's answer may be late."""
+    options: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    """The method's own settings; what is left out takes its default."""
     omega_mode: str
     """How Ω enters: one of the modes the algorithm lists, or "none"."""
 
@@ -96,6 +107,21 @@ class Algorithm:
     """Has it no step to choose?"""
     certifies: bool = False
     """Does it compute its own duality gap, and stop on it?"""
+    options: Mapping[str, Option] = field(default_factory=dict, repr=False)
+    """Settings of this method alone, by name."""
+
+    def settled(self, given: Mapping[str, Any] | None) -> dict[str, Any]:
+        """All of the method's own settings: those given, checked, and the defaults of the rest."""
+        if given is not None and not isinstance(given, Mapping):
+            raise TypeError(f"options={given!r}: it takes a dictionary of the method's own settings, or None")
+        for name in given or {}:
+            if name not in self.options:
+                known = ", ".join(self.options) or "none"
+                raise ValueError(f"options has {name!r}: {self.name} takes {known}")
+        return {
+            name: option.check(given[name], f"options[{name!r}]") if given and name in given else option.default
+            for name, option in self.options.items()
+        }
 
 
 class Engine(Protocol):
@@ -267,6 +293,11 @@ class FirstOrderEngine:
 
 
 ALGORITHMS: Registry[Algorithm] = Registry("method")
+
+
+def chosen(setup: Setup, options: Mapping[str, Option]) -> dict[str, Any]:
+    """The values of `options` in `setup`."""
+    return {name: setup.options.get(name, option.default) for name, option in options.items()}
 
 
 def no_tables(rule, samples, point, k):

@@ -10,12 +10,14 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 import scipy.sparse.linalg
+from numba.extending import register_jitable
 
 from skadmm._compile import attach, generic
 from skadmm.algorithms._base import Setup
 from skadmm.constraint import Constraint
 from skadmm.kernels.rows import n_rows, row_add, row_dot
 from skadmm.regularizers import Zero
+from skadmm.regularizers._base import prox, subgradient
 
 DENSE_LIMIT = 600
 """Up to this many features the inverse (or eigenvectors) is held as a dense matrix."""
@@ -153,6 +155,24 @@ def _iterate(system, shift, right, out):
 
 
 attach(solve, ConjugateGradients, _iterate)
+
+
+@register_jitable
+def gradient_step(rule, point):
+    """x ← (ρAᵀA + LI)⁻¹ [L x − ρAᵀ(By − c + dual) − g], g the rule's gradient: the penalty kept whole."""
+    subgradient(rule.omega, point.x, rule.work)
+    for j in range(point.x.size):
+        rule.work[j] = rule.L * point.x[j] - rule.rho * point.coupling[j] - rule.grad[j] - rule.work[j]
+    solve(rule.system, rule.shift, rule.work, point.x)
+
+
+@register_jitable
+def gradient_step_uzawa(rule, point):
+    """x ← prox of Ω/(L_A + L) at x − [g + ρAᵀ(Ax + By − c + dual)] / (L_A + L): the penalty linearised."""
+    step = 1.0 / (rule.L_A + rule.L)
+    for j in range(point.x.size):
+        rule.work[j] = point.x[j] - step * (rule.grad[j] + rule.rho * point.coupling[j])
+    prox(rule.omega, rule.work, step, point.x)
 
 
 def absorb(setup: Setup, shift: float) -> tuple[Any, float]:

@@ -8,9 +8,8 @@ from skadmm._compile import attach, facts
 from skadmm.algorithms import _xupdate
 from skadmm.algorithms._base import Algorithm, FirstOrderEngine, Setup, fill, inverse, move, no_tables, register, sense
 from skadmm.algorithms._split import Point
-from skadmm.algorithms._xupdate import solve
+from skadmm.algorithms._xupdate import gradient_step, gradient_step_uzawa
 from skadmm.kernels.samples import mean_gradient
-from skadmm.regularizers._base import prox, subgradient
 
 
 @facts(reads="all")
@@ -46,19 +45,11 @@ def _sense(rule, samples, point, k):
 
 
 def _move(rule, point, k):
-    """x ← (ρAᵀA + LI)⁻¹ [L x − ρAᵀ(By − c + dual) − ∇f(x)]."""
-    subgradient(rule.omega, point.x, rule.work)
-    for j in range(point.x.size):
-        rule.work[j] = rule.L * point.x[j] - rule.rho * point.coupling[j] - rule.grad[j] - rule.work[j]
-    solve(rule.system, rule.shift, rule.work, point.x)
+    gradient_step(rule, point)
 
 
 def _move_uzawa(rule, point, k):
-    """x ← prox of Ω/(L_A + L) at x − [∇f(x) + ρAᵀ(Ax + By − c + dual)] / (L_A + L)."""
-    step = 1.0 / (rule.L_A + rule.L)
-    for j in range(point.x.size):
-        rule.work[j] = point.x[j] - step * (rule.grad[j] + rule.rho * point.coupling[j])
-    prox(rule.omega, rule.work, step, point.x)
+    gradient_step_uzawa(rule, point)
 
 
 for _cls, _step in ((FullGradient, _move), (FullGradientUzawa, _move_uzawa)):

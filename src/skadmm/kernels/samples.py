@@ -61,6 +61,15 @@ def refresh_block(samples, k, x, slopes, scale, out):
 
 
 @kernel
+def add_block_change(samples, k, x, slopes, scale, out):
+    """out ← out + scale · (block k's gradient at x minus that of its stored slopes); the slopes stay."""
+    start, stop = block_bounds(samples, k)
+    for i in range(start, stop):
+        row_add(samples.rows, i, scale * (slope(samples, i, x) - slopes[i]), out)
+    return stop - start
+
+
+@kernel
 def mean_loss(samples, x):
     """(1/n) Σ ℓ_i(x)."""
     n = n_rows(samples.rows)
@@ -90,6 +99,17 @@ def mean_gradient(samples, x, out):
     out[:] = 0.0
     for i in range(n):
         row_add(samples.rows, i, slope(samples, i, x) / n, out)
+
+
+@kernel
+def mean_gradient_and_slopes(samples, x, slopes, out):
+    """out ← the gradient of (1/n) Σ ℓ_i at x, and the slopes it is made of; returns n."""
+    n = n_rows(samples.rows)
+    out[:] = 0.0
+    for i in range(n):
+        slopes[i] = slope(samples, i, x)
+        row_add(samples.rows, i, slopes[i] / n, out)
+    return n
 
 
 @kernel

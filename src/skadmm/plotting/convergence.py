@@ -36,9 +36,12 @@ STYLES: dict[str, Style] = {
     "batch-iu-admm": Style("#999999", "P", "--"),
     "exact-admm": Style("#000000", "*", ":"),
     "san-admm": Style("#CC79A7", "h"),
-    "svrg-admm": Style("#009E73", "<", "-."),
     "saga-admm": Style("#117733", ">", "-."),
+    "saga-iu-admm": Style("#66A61E", "8", ":"),
+    "svrg-admm": Style("#009E73", "<", "-."),
+    "svrg-iu-admm": Style("#1B9E9E", "H", ":"),
     "asvrg-admm": Style("#88CCAA", "d", "-."),
+    "asvrg-iu-admm": Style("#7FBF3F", "x", ":"),
 }
 
 _STRANGERS = tuple(

@@ -1,0 +1,1 @@
+"""What the data sets and solvers of this benchmark share. Nothing here imports benchopt."""

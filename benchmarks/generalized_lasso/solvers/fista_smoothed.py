@@ -1,0 +1,28 @@
+import numpy as np
+from benchmark_utils.baselines import SmoothedFista
+from benchopt import BaseSolver
+
+
+class Solver(BaseSolver):
+    """|·| rounded within ±width; a small width ends closer and gets there later."""
+
+    name = "fista-smoothed"
+    requirements = ["pip::numba"]
+    sampling_strategy = "callback"
+    parameters = {"width": [1e-2, 1e-4]}
+    references = ["Nesterov (2005). Smooth minimization of non-smooth functions. Math. Programming."]
+
+    def set_objective(self, X, target, loss, A, strength):
+        self.method = SmoothedFista(X, target, loss, A, strength, self.width)
+
+    def warm_up(self):
+        self.run_once()
+
+    def run(self, callback):
+        method = self.method
+        method.x, method.ahead, method.momentum = np.zeros_like(method.x), np.zeros_like(method.x), 1.0
+        while callback():
+            method.step()
+
+    def get_result(self):
+        return {"x": self.method.x.copy()}

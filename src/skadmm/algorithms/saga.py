@@ -1,0 +1,138 @@
+"""SAGA-ADMM and SAGA-IU-ADMM: one sample's gradient, corrected by the one it had when last seen.
+
+Assumed: ℓ convex and smooth. For a linear model a gradient is one slope a sample, so the table is n numbers, where
+SA-ADMM keeps n points; a step touches its block once, and nothing but the start touches all samples.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skadmm._compile import attach, facts
+from skadmm.algorithms import _xupdate
+from skadmm.algorithms._base import Algorithm, FirstOrderEngine, Setup, fill, inverse, move, register, sense
+from skadmm.algorithms._split import Point
+from skadmm.algorithms._xupdate import gradient_step, gradient_step_uzawa
+from skadmm.kernels.samples import refresh_block
+
+
+@facts(memory=("grad_bar", "slopes"))
+class GradientTable(NamedTuple):
+    """The mean of the gradients last seen, and the system (ρAᵀA + shift·I)⁻¹."""
+
+    L: float
+    rho: float
+    grad: Any
+    """The estimate of ∇f(x)."""
+    grad_bar: Any
+    """(1/n) Σ ∇ℓᵢ(x_τᵢ)."""
+    slopes: Any
+    """wᵢ ℓ'(aᵢ·x_τᵢ) of each sample."""
+    scale: float
+    """What makes a block's sum an unbiased estimate of the mean: blocks / samples."""
+    work: Any
+    omega: Any
+    shift: float
+    system: Any
+
+
+@facts(memory=("grad_bar", "slopes"))
+class GradientTableUzawa(NamedTuple):
+    """The mean of the gradients last seen, the penalty linearised."""
+
+    L: float
+    rho: float
+    grad: Any
+    grad_bar: Any
+    slopes: Any
+    scale: float
+    work: Any
+    omega: Any
+    L_A: float
+
+
+def _fill(rule, samples, point, k):
+    """τᵢ = 0 for all i: every sample is seen at x₀."""
+    if k == 0:
+        rule.grad_bar[:] = 0.0
+        rule.slopes[:] = 0.0
+    return refresh_block(samples, k, point.x, rule.slopes, 1.0 / rule.slopes.size, rule.grad_bar)
+
+
+def _sense(rule, samples, point, k):
+    """∇̃f(x) = ∇ℓ̄ + scale · Σ over block k of [∇ℓᵢ(x) − ∇ℓᵢ(x_τᵢ)]; then τᵢ(t) = t in the block."""
+    rule.work[:] = 0.0
+    touched = refresh_block(samples, k, point.x, rule.slopes, 1.0, rule.work)
+    share = 1.0 / rule.slopes.size
+    for j in range(point.x.size):
+        rule.grad[j] = rule.grad_bar[j] + rule.scale * rule.work[j]
+        rule.grad_bar[j] += share * rule.work[j]
+    return touched
+
+
+def _move(rule, point, k):
+    gradient_step(rule, point)
+
+
+def _move_uzawa(rule, point, k):
+    gradient_step_uzawa(rule, point)
+
+
+for _cls, _step in ((GradientTable, _move), (GradientTableUzawa, _move_uzawa)):
+    attach(fill, _cls, _fill)
+    attach(sense, _cls, _sense)
+    attach(move, _cls, _step)
+
+
+def _table(setup: Setup) -> dict[str, Any]:
+    n, d = setup.problem.n_samples, setup.problem.n_features
+    return {
+        "L": 1.0 / setup.step,
+        "rho": setup.rho,
+        "grad": np.zeros(d),
+        "grad_bar": np.zeros(d),
+        "slopes": np.zeros(n),
+        "scale": setup.n_blocks / n,
+        "work": np.zeros(d),
+    }
+
+
+def _start(setup: Setup, point: Point) -> FirstOrderEngine:
+    table = _table(setup)
+    omega, shift = _xupdate.absorb(setup, table["L"])
+    system = _xupdate.fixed(setup.problem.constraint, setup.rho, shift)
+    return FirstOrderEngine(GradientTable(**table, omega=omega, shift=shift, system=system), setup, point,
+                            linearised=False)  # fmt: skip
+
+
+def _start_uzawa(setup: Setup, point: Point) -> FirstOrderEngine:
+    rule = GradientTableUzawa(**_table(setup), omega=setup.problem.omega, L_A=setup.problem.L_A(setup.rho))
+    return FirstOrderEngine(rule, setup, point, linearised=True)
+
+
+register(
+    Algorithm(
+        name="saga-admm",
+        summary="Stochastic ADMM with SAGA's gradient, the penalty kept whole",
+        reference="Defazio, Bach and Lacoste-Julien (2014) for the gradient; Huang, Chen and Lu (2016) in ADMM",
+        gradient="one sample, corrected",
+        linearised=False,
+        constant_step=True,
+        omega=("system", "fold", "subgradient"),
+        start=_start,
+        theory_step=lambda problem, rho: inverse(3.0 * problem.L),
+    )
+)
+register(
+    Algorithm(
+        name="saga-iu-admm",
+        summary="Stochastic ADMM with SAGA's gradient by the inexact Uzawa method",
+        reference="Defazio, Bach and Lacoste-Julien (2014) for the gradient; Huang, Chen and Lu (2016) in ADMM",
+        gradient="one sample, corrected",
+        linearised=True,
+        constant_step=True,
+        omega=("prox", "fold"),
+        start=_start_uzawa,
+        theory_step=lambda problem, rho: inverse(3.0 * problem.L),
+    )
+)
