@@ -40,7 +40,7 @@ def rescaled(problem: Problem, scale: np.ndarray) -> Problem:
         "L_mean",
         "L_full",
         "gradient_scale",
-    ):  # of the columns as they were
+    ):  # of the old columns
         vars(other).pop(name, None)
     other.omega = _in_new_units(problem.omega, scale)
     other.rows = _scaled_rows(problem.rows, scale)
