@@ -25,7 +25,6 @@ class Reached(StoppingCriterion):
 
 class Objective(BaseObjective):
     name = "Generalized lasso"
-    url = "https://benchopt.github.io"
     min_benchopt_version = "1.6"
     requirements = ["pip::skadmm"]
     test_dataset_name = "simulated"

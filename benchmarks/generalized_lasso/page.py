@@ -265,7 +265,7 @@ def page(timeout: float) -> str:
         used = json.loads(memory.read_text())
         parts += [
             "## Peak memory\n",
-            "What a run held at most beyond the data, in MB, each in a process of its own; "
+            "What a run held at most beyond the data, in MB, each in a process of its own, compilation included; "
             "`skadmm` includes the rescaled copy of X where it preconditions.\n",
             "| solver | " + " | ".join(used) + " |", "|---" * (len(used) + 1) + "|",
         ]  # fmt: skip
