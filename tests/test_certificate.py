@@ -118,3 +118,16 @@ def test_first_order_methods_stop_on_the_gap_too():
     assert result.status is Status.SOLVED
     assert result.stopped_on == "gap"
     assert result.gap <= 1e-4
+
+
+def test_first_order_methods_certify_with_an_intercept():
+    """θ is made orthogonal to the column that no penalty reaches, so the gap is there, and it is sound."""
+    rng = np.random.default_rng(0)
+    X = np.hstack([rng.standard_normal((80, 5)), np.ones((80, 1))])
+    target = np.where(X @ [1.0, 1.0, 0, 0, -1.0, 0.5] + rng.standard_normal(80) > 0, 1.0, -1.0)
+    A = np.hstack([np.eye(5), np.zeros((5, 1))])
+    problem = Problem(X, target, psi=L1(0.05), A=A)
+    best = solve(problem, "san-admm", tol=1e-10, passes=100).objective
+    result = solve(problem, "batch-admm", tol=1e-3, passes=2000, step="theory", rho=0.1)
+    assert result.stopped_on == "gap"
+    assert 0 <= result.objective - best <= result.gap * result.objective + 1e-12

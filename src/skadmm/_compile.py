@@ -10,6 +10,7 @@ import functools
 import hashlib
 import inspect
 import os
+import pickle
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -115,6 +116,14 @@ class _SourceKeyedCache(FunctionCache):
     def save_overload(self, sig: Any, data: Any) -> None:
         self._with_index_of(sig, lambda: super(_SourceKeyedCache, self).save_overload(sig, data))
 
+    def _readable(self, action: Callable[[], Any]) -> Any:
+        """An index names classes; one written before a class was renamed or removed cannot be read, and starts anew."""
+        try:
+            return action()
+        except (AttributeError, ImportError, EOFError, pickle.UnpicklingError):
+            self._cache_file.flush()
+            return action()
+
     def _with_index_of(self, sig: Any, action: Callable[[], Any]) -> Any:
         sources = set()
         for argument in sig:
@@ -126,7 +135,7 @@ class _SourceKeyedCache(FunctionCache):
                     return None  # nobody else could name the class: compiled afresh each time
                 sources.add(source)
         if not sources:
-            return action()
+            return self._readable(action)
         digest = hashlib.sha256("".join(map(_fingerprint, sorted(sources))).encode()).hexdigest()[:16]
         common = self._cache_file
         self._cache_file = IndexDataCacheFile(
@@ -135,7 +144,7 @@ class _SourceKeyedCache(FunctionCache):
             source_stamp=self._impl.locator.get_source_stamp(),
         )
         try:
-            return action()
+            return self._readable(action)
         finally:
             self._cache_file = common
 

@@ -36,6 +36,8 @@ class Standing(NamedTuple):
     objective: float
     kkt: KKT
     gap: float
+    touched: int
+    """Samples that had to be read for all this."""
 
 
 @dataclass(frozen=True)
@@ -221,7 +223,7 @@ class Run:
         standing = self._evaluate(point.x, point.y, point.dual)
         if tol is not None and not self.algorithm.certifies:
             self.seconds += _clock.now() - began
-            self.checking += self.n
+            self.checking += standing.touched
         x_average, y_average = self._averages()
         y_of_average = problem.y_of_x(x_average)
         record = {
@@ -257,14 +259,20 @@ class Run:
         """Objective, optimality residual and gap, in one look at the samples."""
         problem = self.problem
         multiplier = self.engine.rho * dual
-        loss, gradient, slopes = problem.home.look(x)
+        loss, gradient, slopes, margins = problem.home.look(x)
         y_of_x = problem.y_of_x(x)
         objective = loss + problem.penalty(x, y if y_of_x is None else y_of_x)
         kkt = problem.kkt(x, y, multiplier, gradient)
-        gap = np.nan
-        if self.certifier.kind != "none" and self.certifier.free.size == 0 and y_of_x is not None:
-            gap = self.certifier.certify(objective, slopes, gradient, multiplier).relative
-        return Standing(loss, objective, kkt, gap)
+        gap, touched = np.nan, self.n
+        if self.certifier.kind != "none" and y_of_x is not None:
+            straight: tuple[Any, np.ndarray, int] | None = (slopes, gradient, 0)
+            if self.certifier.free.size:
+                # Elsewhere the samples would have to be placed anew: second-order methods do that, for themselves.
+                straight = None if problem.remote else self.certifier.orthogonal_slopes(slopes, margins)
+            if straight is not None:
+                gap = self.certifier.certify(objective, straight[0], straight[1], multiplier).relative
+                touched += straight[2]
+        return Standing(loss, objective, kkt, gap, touched)
 
     def _diverged(self, what: str) -> tuple[Status, str]:
         self.good = self.proved

@@ -27,7 +27,7 @@ from skadmm.algorithms._split import Point
 from skadmm.algorithms.san import MOST_REFUSALS, shorten
 from skadmm.certificate import Certificate, Certifier
 from skadmm.kernels.contraction import columns_of, contracted, sum_cross
-from skadmm.kernels.expansion import expand_along, margins, sum_outer, sum_rows
+from skadmm.kernels.expansion import add_squares, expand_along, margins, sum_outer, sum_rows
 from skadmm.kernels.rows import CSRRows
 from skadmm.kernels.threads import one_thread
 from skadmm.polish import clusters
@@ -46,8 +46,10 @@ TURNS, SWEEPS = 3, 20
 IDLE_FACTOR, IDLE_CURVATURE = 0.1, (1e-6, 1e-1)
 """Samples whose curvature is below a share of the largest are left out of H: a tenth of the last relative improvement,
 within these bounds."""
-DAMPING, LEAST_DAMPING, RAISED_DAMPING = 1e-6, 1e-10, 8.0
-"""The diagonal of H is increased by this share of itself."""
+DAMPING, LEAST_DAMPING = 1e-6, 1e-12
+"""The diagonal of H is increased by τ times what the loss's steepest curvature makes it: τ at first, and at least."""
+EASED, RAISED, REFUSED = 0.1, 8.0, 1000.0
+"""What τ is multiplied by after a whole step, a step cut short, and a step that led nowhere."""
 
 
 def row_strengths(psi: Any, size: int) -> np.ndarray | None:
@@ -105,6 +107,9 @@ class ContractedEngine:
         self.strength, self.A = strengths, problem.constraint.A
         self.magnitude = abs(self.A)
         self.columns = columns_of(problem.rows)
+        self.squares = np.zeros(problem.n_features)
+        add_squares(problem.rows, np.arange(problem.n_samples), self.squares)
+        self.squares /= problem.n_samples
         n = problem.n_samples
         self.all = np.arange(n)
         self.z, self.move = np.zeros(n), np.zeros(n)
@@ -196,16 +201,33 @@ class ContractedEngine:
         beta = np.clip(self.multiplier, -self.strength, self.strength)
         beta[~self.tied] = (self.strength * np.sign(y))[~self.tied]
         residual = self.gradient + self.ridge * x + self.A.T @ beta
-        tolerance = min(max(FLOW_TOLERANCE * self.improvement, LEAST_FLOW_TOLERANCE), FLOW_TOLERANCE)
-        balance(
-            self.A.indptr, self.A.indices, self.A.data, np.flatnonzero(self.tied), self.strength, beta, residual,
-            FLOW_SWEEPS if self.improvement < SETTLING else FEW_FLOW_SWEEPS, tolerance,
-        )  # fmt: skip
+        self._flow(beta, residual)
         self.multiplier, self.residual = beta, residual
         self.point.dual[:] = beta / self.rho
         self.looked = True
         if self.tol is not None:
             self._certify()
+
+    def _flow(self, beta: np.ndarray, residual: np.ndarray) -> None:
+        """Towards the smallest residual, by multipliers of the tied rows; more carefully as the steps get smaller."""
+        tolerance = min(max(FLOW_TOLERANCE * self.improvement, LEAST_FLOW_TOLERANCE), FLOW_TOLERANCE)
+        tied = np.flatnonzero(self.tied)
+
+        def sweep(beta: np.ndarray, residual: np.ndarray, sweeps: int) -> bool:
+            csr = self.A
+            made = balance(csr.indptr, csr.indices, csr.data, tied, self.strength, beta, residual, sweeps, tolerance)
+            return bool(made < sweeps)
+
+        if self.improvement > SETTLING:
+            sweep(beta, residual, FEW_FLOW_SWEEPS)
+        elif not sweep(beta, residual, FLOW_SWEEPS) and tied.size:
+            # A long way to go, as along a chain of many tied features: the unbounded flow is one sparse solve, and near
+            # the solution it hardly meets its bounds.
+            direct = np.clip(self.certifier.settled(beta, residual, self.tied), -self.strength, self.strength)
+            left = residual + self.A.T @ (direct - beta)
+            sweep(direct, left, FLOW_SWEEPS)
+            if left @ left < residual @ residual:
+                beta[:], residual[:] = direct, left
 
     def _step(self) -> None:
         with one_thread():
@@ -273,7 +295,9 @@ class ContractedEngine:
         self.known = names, H.copy()
         diagonal = np.einsum("ii->i", H)
         diagonal += self.ridge * np.asarray(basis.power(2).sum(axis=0)).ravel()
-        diagonal += self.tau * diagonal + 1e-14 * max(float(diagonal.max()), np.finfo(float).tiny)
+        metric = self.problem.loss.curvature_bound * (basis.power(2).T @ self.squares)
+        # A unit that no sample sees has kinks to hold it and no use for curvature, but some there must be.
+        diagonal += np.where(metric > 0.0, self.tau * metric, LEAST_DAMPING * max(float(metric.max()), 1.0))
         return H
 
     def _terms(self, basis: Any) -> tuple[Any, np.ndarray, np.ndarray]:
@@ -310,7 +334,7 @@ class ContractedEngine:
         self.point.x[:] = candidate if length == 1.0 else x + length * (candidate - x)
         self._look(losses[length])
         self.improvement = max(before - self.objective, 0.0) / max(abs(self.objective), np.finfo(float).tiny)
-        self.tau = max(self.tau / 10.0, LEAST_DAMPING) if length == 1.0 else self.tau * RAISED_DAMPING
+        self.tau = max(self.tau * (EASED if length == 1.0 else RAISED if length > 0.01 else REFUSED), LEAST_DAMPING)
         self.refusals = 0 if self.improvement > ROUNDING else self.refusals + 1
 
     def _expand(self, t: float) -> float:

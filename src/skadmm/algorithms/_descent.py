@@ -157,7 +157,8 @@ class ContractedModel:
         value = np.concatenate([self.u, v])
         change = np.concatenate([direction, dv])
         weight = np.concatenate([self.zero, self.strength])
-        crossing = np.flatnonzero((value * change < 0) & (np.abs(value) < np.abs(change)) & (weight > 0))
+        opposed = np.sign(value) * np.sign(change) < 0
+        crossing = np.flatnonzero(opposed & (np.abs(value) < np.abs(change)) & (weight > 0))
         if crossing.size == 0:
             return 1.0, True
         times = -value[crossing] / change[crossing]

@@ -31,7 +31,7 @@ FIRST_STAGE = 32
 """The first stage holds one in so many samples …"""
 ROWS_PER_FEATURE = 8
 """… but at least this many per feature."""
-HARD_MOVE, HARD_SHARE = 0.5, 0.05
+HARD_MOVE, HARD_SHARE = 0.5, 0.02
 """A margin that moved by more than this is hard; at most this share of the samples."""
 EDGES = 256
 """Of a threshold sought among values on several workers, in one round."""

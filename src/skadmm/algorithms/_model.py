@@ -20,6 +20,8 @@ RELAXATION = 1.6
 BALANCE = 2.0
 """ρ is changed when one residual is this many times the other, squared."""
 LARGEST_CHANGE = 10.0
+RESTLESS = 0.1
+"""A relative primal residual as large as this, while y does not move, means that ρ is far too small."""
 
 
 class Residuals(NamedTuple):
@@ -124,9 +126,13 @@ class ModelSolver:
 
     def _balance(self, answer: Residuals) -> None:
         """Bring the two residuals together."""
-        if not (answer.primal > 0 and answer.dual > 0):
+        if answer.primal == 0:
             return
-        change = np.sqrt(answer.primal / answer.dual)
+        if answer.dual == 0:
+            # y does not move: at zero, below its threshold λ/ρ, it asks for a larger ρ; near the end it may rest.
+            change = LARGEST_CHANGE if answer.primal > RESTLESS else 1.0
+        else:
+            change = float(np.sqrt(answer.primal / answer.dual))
         if not 1 / BALANCE < change < BALANCE:
             self._set_rho(self.rho * min(max(change, 1 / LARGEST_CHANGE), LARGEST_CHANGE))
 

@@ -13,6 +13,9 @@ LARGEST = 5000
 MANY = 800
 """From this many features on, units or a working set are quicker, where they apply."""
 
+FEW_SAMPLES = 5
+"""So few samples a feature leave nothing for a growing first pass to win, and units are quicker there too."""
+
 
 def refusal(problem: Problem) -> str | None:
     """Why san-admm cannot take a problem; None when it can."""
@@ -31,17 +34,21 @@ def refusal(problem: Problem) -> str | None:
     return None
 
 
-def works_on_few(problem: Problem) -> bool:
-    """Are there so many features that units or sets of them are solved for?"""
-    many = problem.n_features >= MANY and not problem.remote
-    return many and (_contracted.applies(problem) or _working_set.applies(problem))
+def few_at_once(problem: Problem, rho_given: bool = False) -> bool:
+    """Are units or sets of features solved for, because there are many, or few samples for each?"""
+    if problem.remote:
+        return False
+    n, d = problem.n_samples, problem.n_features
+    if (d >= MANY or (n < FEW_SAMPLES * d and not rho_given)) and _contracted.applies(problem):
+        return True
+    return d >= MANY and _working_set.applies(problem)
 
 
 def _start(setup: Setup, point: Point) -> Engine:
     reason = refusal(setup.problem) if setup.omega_mode != "fold" else None
     if reason is not None:
         raise ValueError(f"method='san-admm': {reason}")
-    if not works_on_few(setup.problem):
+    if not few_at_once(setup.problem, setup.rho_given):
         return SanEngine(setup, point)
     if _contracted.applies(setup.problem):
         return _contracted.ContractedEngine(setup, point)

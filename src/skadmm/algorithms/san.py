@@ -43,7 +43,7 @@ STAGE_SWEEPS, STAGE_TOLERANCE, STAGE_DAMPING = 10, 1e-4, 1.0
 FULL_SWEEPS, MOST_SWEEPS = 150, 3000
 FULL_TOLERANCE, LEAST_TOLERANCE = 1e-5, 1e-12
 FULL_DAMPING, LEAST_DAMPING, RAISED_DAMPING = 1e-6, 1e-12, 1e-4
-HARD_LOOKS, HARD_SWEEPS = 6, 20
+HARD_LOOKS, HARD_SWEEPS = 3, 20
 """So many looks at the hard rows, and sweeps after each."""
 STALE_CURVATURE = 0.01
 """Curvature is brought up to date where it changed by more than this share of its largest value; a tenth of it at each
