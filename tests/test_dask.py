@@ -148,7 +148,7 @@ def test_nothing_of_size_n_travels(client, monkeypatch):
     monkeypatch.setattr(DaskHome, "_gather", weighed)
     for method in ("san-admm", "sa-iu-admm", "batch-admm"):
         solve(there, method, step=0.02, passes=4, tol=1e-6)
-    assert 0 < max(largest) <= D * D + 2 * D
+    assert 0 < max(largest) <= max(D * D + 2 * D, 256)  # the counts behind the threshold of hard rows
 
 
 def test_bounded_staleness(client):
