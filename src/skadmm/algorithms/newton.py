@@ -16,6 +16,8 @@ SOME = 150
 """From this many on, units are quicker where the solution is sparse or fused …"""
 SPARSE, GLANCE = 0.01, 1000
 """… which is to be expected when λ is at least this share of the largest slope, seen on so many samples."""
+READY = 100_000_000
+"""Up to this many stored entries a copy of the units' columns is no matter."""
 FEW_SAMPLES = 5
 """So few samples a feature leave nothing for a growing first pass to win, and units are quicker there too."""
 
@@ -38,20 +40,22 @@ def refusal(problem: Problem) -> str | None:
     return None
 
 
-def works_on_few(problem: Problem) -> bool:
-    """Are there so many features that units or sets of them are solved for?"""
-    many = problem.n_features >= MANY and not problem.remote
-    return many and (_contracted.applies(problem) or _working_set.applies(problem))
+def few_at_once(problem: Problem, rho_given: bool = False) -> bool:
+    """Are units or sets of features solved for, because there are many, or few samples for each?"""
+    if problem.remote:
+        return False
+    n, d = problem.n_samples, problem.n_features
+    if (d >= MANY or (n < FEW_SAMPLES * d and not rho_given)) and _contracted.applies(problem):
+        return True
+    return d >= MANY and _working_set.applies(problem)
 
 
 def prefers_units(setup: Setup, point: Point) -> bool:
     """Are units quicker, though a dense Hessian would fit? A ρ that was asked for stays with ADMM, which has one."""
     problem = setup.problem
     n, d = problem.n_samples, problem.n_features
-    if setup.rho_given or problem.remote or not _contracted.applies(problem):
+    if setup.rho_given or problem.remote or problem.nnz > READY or not _contracted.applies(problem):
         return False
-    if n < FEW_SAMPLES * d:
-        return True
     strengths = _contracted.row_strengths(problem.psi, problem.n_split)
     if d < SOME or strengths is None:
         return False
@@ -67,7 +71,7 @@ def _start(setup: Setup, point: Point) -> Engine:
         raise ValueError(f"method='san-admm': {reason}")
     if prefers_units(setup, point):
         return _contracted.ContractedEngine(setup, point)
-    if not works_on_few(setup.problem):
+    if not few_at_once(setup.problem, setup.rho_given):
         return SanEngine(setup, point)
     if _contracted.applies(setup.problem):
         return _contracted.ContractedEngine(setup, point)
