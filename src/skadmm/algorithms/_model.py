@@ -17,11 +17,14 @@ from skadmm.kernels.expansion import mirror
 from skadmm.problem import Problem
 
 RELAXATION = 1.6
+FIRST_SHARE = 1e-3
+"""At first the penalty's curvature is this share of the loss's; the residuals balance it later."""
 BALANCE = 2.0
 """ρ is changed when one residual is this many times the other, squared."""
 LARGEST_CHANGE = 10.0
-RESTLESS = 0.1
-"""A relative primal residual as large as this, while y does not move, means that ρ is far too small."""
+RESTLESS, LARGEST_SHARE = 0.1, 100.0
+"""A relative primal residual as large as this, while y does not move, means that ρ is too small, as long as the penalty's
+curvature is not this many times the loss's."""
 
 
 class Residuals(NamedTuple):
@@ -78,6 +81,8 @@ class ModelSolver:
         self.adaptive = adaptive
         self.rho = rho
         self._started = not adaptive
+        self._even = rho
+        """The ρ at which the penalty's curvature equals the loss's, on average."""
         constraint = problem.constraint
         self._gram = (constraint.A.T @ constraint.A).toarray() if constraint.n_constraints else None
         self._split = _split.build(problem, self.rho, RELAXATION)
@@ -93,8 +98,11 @@ class ModelSolver:
         """``point`` ← an approximate minimiser, started from its y and dual. `damping` is the diagonal of τD."""
         if self._gram is None:
             limit = 1
-        elif not self._started:
-            self._first_rho(H)
+        else:
+            self._even = max(float(np.trace(H)), 1e-12) / float(self.problem.constraint.A.power(2).sum())
+            if not self._started:
+                self._started = True
+                self._set_rho(FIRST_SHARE * self._even)
         right = q + damping * centre
         inverse = self._inverse(H, damping)
         _couple(self._split, self.point)
@@ -119,18 +127,14 @@ class ModelSolver:
             diagonal += extra
             extra *= 100.0
 
-    def _first_rho(self, H: np.ndarray) -> None:
-        """A ρ that lets the penalty's curvature be a thousandth of the loss's, to be balanced later."""
-        self._started = True
-        self._set_rho(1e-3 * max(np.trace(H), 1e-12) / float(self.problem.constraint.A.power(2).sum()))
-
     def _balance(self, answer: Residuals) -> None:
         """Bring the two residuals together."""
         if answer.primal == 0:
             return
         if answer.dual == 0:
             # y does not move: at zero, below its threshold λ/ρ, it asks for a larger ρ; near the end it may rest.
-            change = LARGEST_CHANGE if answer.primal > RESTLESS else 1.0
+            room = LARGEST_SHARE * self._even / self.rho
+            change = min(LARGEST_CHANGE, room) if answer.primal > RESTLESS and room > 1.0 else 1.0
         else:
             change = float(np.sqrt(answer.primal / answer.dual))
         if not 1 / BALANCE < change < BALANCE:
