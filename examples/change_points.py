@@ -1,6 +1,9 @@
-"""An ordered signal with change points: a noisy recording, its levels, and where they change.
+"""
+Change points in an ordered signal
+==================================
 
-The same model serves a regression whose coefficients follow an order; here the signal itself is the coefficients.
+A noisy recording, its levels, and where they change. The same model serves a regression whose coefficients follow an
+order; here the signal itself is the coefficients.
 """
 
 import numpy as np

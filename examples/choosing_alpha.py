@@ -1,4 +1,9 @@
-"""Choosing alpha: the path of the coefficients, the cross-validation curve, and the one-standard-error rule."""
+"""
+Choosing alpha
+==============
+
+The path of the coefficients, the cross-validation curve, and the one-standard-error rule.
+"""
 
 import matplotlib.pyplot as plt
 from _show import show

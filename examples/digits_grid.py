@@ -1,4 +1,9 @@
-"""Digits on a grid: 8 × 8 images, neighbouring pixels pulled together, so the coefficients are pictures themselves."""
+"""
+Digits on a grid
+================
+
+8 × 8 images, neighbouring pixels pulled together, so the coefficients are pictures themselves.
+"""
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -1,7 +1,9 @@
-"""Genes on a network: which modules of a known network tell two groups of patients apart?
+"""
+Genes on a network
+==================
 
-Neighbours in a network act together, so their coefficients should be equal. The fused lasso finds the modules, where
-the plain lasso picks a few genes out of each.
+Which modules of a known network tell two groups of patients apart? Neighbours in a network act together, so their
+coefficients should be equal. The fused lasso finds the modules, where the plain lasso picks a few genes out of each.
 """
 
 import networkx as nx

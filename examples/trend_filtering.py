@@ -1,4 +1,9 @@
-"""Trend filtering: unevenly spaced measurements, a curve of straight pieces, and where they bend."""
+"""
+Trend filtering
+===============
+
+Unevenly spaced measurements, a curve of straight pieces, and where they bend.
+"""
 
 import numpy as np
 from _show import show
