@@ -92,11 +92,15 @@ def drawn(function, path):
 
 def five_minutes(path):
     """The picture that the code of the page makes."""
+    import matplotlib.pyplot as plt
+
     page = (Path(__file__).parent / "five-minutes.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    names: dict = {}
     last = next(k for k, block in enumerate(blocks) if "savefig" in block)
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        exec("\n".join(blocks[: last + 1]), {})
+        exec("\n".join(blocks[: last + 1]), names)
+        plt.close(names["figure"])
         picture = Path("five-minutes.png").read_bytes()
     path.write_bytes(picture)
 

@@ -3,20 +3,20 @@
 from skadmm import ALGORITHMS
 
 STEPS = {
-    "san-admm": ("ℓ twice differentiable almost everywhere", "superlinear near the solution", "the default; d to a few "
-                 "thousand, or beyond where A has one or two entries a row"),
+    "san-admm": ("ℓ twice differentiable almost everywhere", "superlinear near the solution, as observed",
+                 "the default; d to a few thousand, or beyond where A has one or two entries a row"),
     "sa-admm": ("ℓ smooth", "1/T", "the paper's method; A whose system is cheap (chains, grids, small d)"),
     "sa-iu-admm": ("ℓ smooth", "1/T", "the same where the system is dear; any Ω with a proximal step"),
     "saga-admm": ("ℓ smooth", "1/T", "one sample a step, no table of points"),
     "saga-iu-admm": ("ℓ smooth", "1/T", "the same where the system is dear"),
-    "svrg-admm": ("ℓ smooth; strongly convex form: A of full row rank", "1/T; linear in the strongly convex form",
+    "svrg-admm": ("ℓ smooth; strongly convex form: A of full row rank", "1/T; linear in that form",
                   "little memory beside the data"),
-    "svrg-iu-admm": ("ℓ smooth; strongly convex form: A of full row rank", "1/T; linear in the strongly convex form",
-                     "the best of the first-order methods in most of our runs, with precondition=\"diagonal\""),
-    "asvrg-admm": ("ℓ smooth; strongly convex form: A of full row rank", "1/T² in epochs; linear in the strongly "
-                   "convex form", "badly conditioned problems"),
-    "asvrg-iu-admm": ("ℓ smooth; strongly convex form: A of full row rank", "1/T² in epochs; linear in the strongly "
-                      "convex form", "the same where the system is dear"),
+    "svrg-iu-admm": ("ℓ smooth; strongly convex form: A of full row rank", "1/T; linear in that form",
+                     "a first-order method to start with, with precondition=\"diagonal\""),
+    "asvrg-admm": ("ℓ smooth; strongly convex form: A of full row rank", "1/T², T epochs; linear in that form",
+                   "badly conditioned problems"),
+    "asvrg-iu-admm": ("ℓ smooth; strongly convex form: A of full row rank", "1/T², T epochs; linear in that form",
+                      "the same where the system is dear"),
     "stoc-admm": ("ℓ convex", "1/√T", "a baseline"),
     "opg-admm": ("ℓ convex", "1/√T", "a baseline; one pass over a stream (partial_fit)"),
     "rda-admm": ("ℓ convex", "1/√T", "a baseline"),
@@ -55,9 +55,8 @@ def cost(algorithm) -> str:
 
 def rows():
     """One row a method."""
-    for name in ALGORITHMS:
+    for name, (assumes, rate, use) in STEPS.items():
         algorithm = ALGORITHMS[name]
-        assumes, rate, use = STEPS[name]
         omega = ", ".join(algorithm.omega)
         options = ", ".join(algorithm.options) or "–"
         yield (name, algorithm.summary, assumes, omega, memory(algorithm), cost(algorithm), rate, options,

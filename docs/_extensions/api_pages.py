@@ -5,6 +5,8 @@ import inspect
 import re
 from pathlib import Path
 
+from skadmm._names import Registry
+
 PAGES = {
     "skadmm": "Problems, solving, paths",
     "skadmm.estimators": "Estimators",
@@ -56,6 +58,8 @@ def directive(name: str, value: object) -> str:
     """How autodoc shows one name."""
     if inspect.ismodule(value):
         return f"``{name}``: {inspect.getdoc(value).splitlines()[0]}\n"
+    if isinstance(value, Registry):
+        return f".. py:data:: {name}\n\n   By name: {', '.join(f'``{key}``' for key in value)}.\n"
     if inspect.isclass(value):
         options = ESTIMATOR_OPTIONS if hasattr(value, "fit") else CLASS_OPTIONS
         return f".. autoclass:: {name}\n   :members:\n   {options}\n"
@@ -82,13 +86,14 @@ def write(app):
             path.write_text(text, encoding="utf-8")
 
 
-def bars(app, what, name, value, options, lines):
-    """A bar is an absolute value here, never a substitution."""
+def tidied(app, what, name, value, options, lines):
+    """A bar is an absolute value here, never a substitution; a field's number says nothing."""
+    lines[:] = [line for line in lines if not line.startswith("Alias for field number")]
     lines[:] = [re.sub(r"(``.*?``)|\|", lambda found: found[1] or r"\|", line) for line in lines]
 
 
 def setup(app):
     """What Sphinx calls."""
-    app.connect("autodoc-process-docstring", bars, priority=900)
+    app.connect("autodoc-process-docstring", tidied, priority=900)
     app.connect("builder-inited", write, priority=100)
     return {"parallel_read_safe": True}
