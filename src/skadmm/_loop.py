@@ -15,7 +15,6 @@ from skadmm.algorithms._base import Algorithm, Engine
 from skadmm.algorithms._state import check_like
 from skadmm.certificate import Certifier
 from skadmm.checkpoint import Checkpoint
-from skadmm.kernels.rows import multiply
 from skadmm.problem import KKT, Problem
 from skadmm.result import TRACE_COLUMNS, Result, Snapshot, Status
 
@@ -263,24 +262,20 @@ class Run:
         """Objective, optimality residual and gap, in one look at the samples."""
         problem = self.problem
         multiplier = self.engine.rho * dual
-        loss, gradient, slopes = problem.home.look(x)
+        loss, gradient, slopes, margins = problem.home.look(x)
         y_of_x = problem.y_of_x(x)
         objective = loss + problem.penalty(x, y if y_of_x is None else y_of_x)
         kkt = problem.kkt(x, y, multiplier, gradient)
         gap, touched = np.nan, self.n
         if self.certifier.kind != "none" and y_of_x is not None:
-            straight: tuple[np.ndarray, np.ndarray, int] | None = (slopes, gradient, 0)
+            straight: tuple[Any, np.ndarray, int] | None = (slopes, gradient, 0)
             if self.certifier.free.size:
-                straight = None if problem.remote else self.certifier.orthogonal_slopes(slopes, self._margins(x))
+                # Elsewhere the samples would have to be placed anew: second-order methods do that, for themselves.
+                straight = None if problem.remote else self.certifier.orthogonal_slopes(slopes, margins)
             if straight is not None:
                 gap = self.certifier.certify(objective, straight[0], straight[1], multiplier).relative
                 touched += straight[2]
         return Standing(loss, objective, kkt, gap, touched)
-
-    def _margins(self, x: np.ndarray) -> np.ndarray:
-        margins = np.empty(self.n)
-        multiply(self.problem.rows, x, margins)
-        return margins
 
     def _diverged(self, what: str) -> tuple[Status, str]:
         self.good = self.proved

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from skadmm.algorithms._base import Algorithm, Setup
 from skadmm.algorithms._xupdate import DENSE_LIMIT
-from skadmm.algorithms.newton import works_on_few
+from skadmm.algorithms.newton import few_at_once
 
 FLOAT = 8
 SAN_VECTORS, SAN_MATRICES = 16, 7
@@ -22,7 +22,7 @@ def estimate(setup: Setup, algorithm: Algorithm) -> dict[str, float]:
     problem = setup.problem
     n, d = (0 if problem.remote else problem.n_samples), problem.n_features
     needs: dict[str, float] = {"evaluation": FLOAT * (4.0 * n + 8.0 * d)}
-    if algorithm.certifies and works_on_few(problem):
+    if algorithm.certifies and few_at_once(problem, setup.rho_given):
         needs["columns of X"] = 2.0 * SPARSE_ENTRY * problem.nnz
         needs["second-order steps on a set of features"] = FLOAT * (SAN_VECTORS * n + SAN_MATRICES * min(d, 2000) ** 2)
     elif algorithm.certifies:

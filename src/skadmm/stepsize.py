@@ -38,7 +38,12 @@ class StepChoice:
 def candidates(algorithm: Algorithm, problem: Problem, rho: float) -> np.ndarray:
     """The grid of steps, half a decade apart, around the theory's."""
     exponents = np.arange(-DECADES_BELOW * PER_DECADE, DECADES_ABOVE * PER_DECADE + 1) / PER_DECADE
-    return algorithm.theory_step(problem, rho) * 10.0**exponents
+    return theory(algorithm, problem, rho) * 10.0**exponents
+
+
+def theory(algorithm: Algorithm, problem: Problem, rho: float) -> float:
+    """The theory's step; for rows so long that their squares overflow, the shortest there is."""
+    return max(algorithm.theory_step(problem, rho), float(np.finfo(float).tiny))
 
 
 def select(
@@ -71,7 +76,7 @@ def select(
         objectives[index] = np.mean(values)
     finite = np.isfinite(objectives)
     best = int(np.argmin(np.where(finite, objectives, np.inf)))
-    chosen = float(grid[best]) if finite.any() else algorithm.theory_step(problem, rho)
+    chosen = float(grid[best]) if finite.any() else theory(algorithm, problem, rho)
     return StepChoice(chosen, grid, objectives, touched, _clock.now() - began)
 
 
@@ -94,10 +99,10 @@ def resolve(step: Any, problem: Problem, algorithm: Algorithm, **context: Any) -
     """The step as a number, and the selection behind it if there was one."""
     if isinstance(step, str):
         if step == "theory":
-            return algorithm.theory_step(problem, context["rho"]), None
+            return theory(algorithm, problem, context["rho"]), None
         if step == "auto":
             if algorithm.stepless:
-                return algorithm.theory_step(problem, context["rho"]), None
+                return theory(algorithm, problem, context["rho"]), None
             choice = select(problem, algorithm, **context)
             return choice.step, choice
         raise ValueError(f"step={step!r}: it takes a number > 0, 'auto' or 'theory'")

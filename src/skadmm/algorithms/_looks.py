@@ -99,7 +99,7 @@ class Looks:
         self._stage = stage
         index = self._index
         self._before = self.z[index]
-        self._old = self.held[index] * self._before - self.slope[index]
+        self._old = np.empty(0) if stage is None else self.held[index] * self._before - self.slope[index]
         if x is not None:
             self._margins(index, x, self.z)
 
@@ -256,22 +256,28 @@ class Looks:
 
     def _margins(self, index: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
         rows = self._samples.rows
-        work = in_parts(lambda part: margins(rows, part, x, out), index, self._entries(index), self._at_once)
+        work = in_parts(lambda part: margins(rows, part, x, out), index, self._entries(index), self._few(index))
         collections.deque(work, maxlen=0)
 
     def _squares(self, index: np.ndarray) -> np.ndarray:
         out = np.zeros(self.d)
-        for start in range(0, index.size, self._at_once):
+        few = self._few(index)
+        for start in range(0, index.size, few):
             _watch.pulse()
-            add_squares(self._samples.rows, index[start : start + self._at_once], out)
+            add_squares(self._samples.rows, index[start : start + few], out)
         return out
 
     def _rows(self, index: np.ndarray, scale: np.ndarray) -> np.ndarray:
-        return sum_rows(self._samples.rows, index, scale, self._entries(index), self._at_once)
+        return sum_rows(self._samples.rows, index, scale, self._entries(index), self._few(index))
 
     def _outer(self, index: np.ndarray, scale: np.ndarray) -> np.ndarray:
         work = self._entries(index) * self._per_row
-        return sum_outer(self._samples.rows, index, scale, work, self._at_once)
+        return sum_outer(self._samples.rows, index, scale, work, self._few(index))
+
+    def _few(self, index: np.ndarray) -> int:
+        """How many of these rows may be read at once: rows far apart touch as much of a file as all between them."""
+        span = int(index[-1] - index[0]) + 1 if index.size else 1
+        return max(256, int(self._at_once * index.size / span))
 
     def _entries(self, index: np.ndarray) -> float:
         """About how many stored entries these rows have."""

@@ -12,6 +12,12 @@ LARGEST = 5000
 """The most features for which a dense d × d matrix is formed and inverted at once."""
 MANY = 800
 """From this many features on, units or a working set are quicker, where they apply."""
+SOME = 150
+"""From this many on, units are quicker where the solution is sparse or fused …"""
+SPARSE, GLANCE = 0.01, 1000
+"""… which is to be expected when λ is at least this share of the largest slope, seen on so many samples."""
+READY = 100_000_000
+"""Up to this many stored entries a copy of the units' columns is no matter."""
 FEW_SAMPLES = 5
 """So few samples a feature leave nothing for a growing first pass to win, and units are quicker there too."""
 
@@ -34,26 +40,40 @@ def refusal(problem: Problem) -> str | None:
     return None
 
 
-def works_on_few(problem: Problem) -> bool:
-    """Are there so many features that units or sets of them are solved for?"""
-    many = problem.n_features >= MANY and not problem.remote
-    return many and (_contracted.applies(problem) or _working_set.applies(problem))
+def few_at_once(problem: Problem, rho_given: bool = False) -> bool:
+    """Are units or sets of features solved for, because there are many, or few samples for each?"""
+    if problem.remote:
+        return False
+    n, d = problem.n_samples, problem.n_features
+    if (d >= MANY or (n < FEW_SAMPLES * d and not rho_given)) and _contracted.applies(problem):
+        return True
+    return d >= MANY and _working_set.applies(problem)
 
 
-def has_few_samples(setup: Setup) -> bool:
-    """Are there too few samples for a growing first pass? A ρ that was asked for stays with ADMM, which has one."""
+def prefers_units(setup: Setup, point: Point) -> bool:
+    """Are units quicker, though a dense Hessian would fit? A ρ that was asked for stays with ADMM, which has one."""
     problem = setup.problem
-    return problem.n_samples < FEW_SAMPLES * problem.n_features and not problem.remote and not setup.rho_given
+    n, d = problem.n_samples, problem.n_features
+    if setup.rho_given or problem.remote or problem.nnz > READY or not _contracted.applies(problem):
+        return False
+    strengths = _contracted.row_strengths(problem.psi, problem.n_split)
+    if d < SOME or strengths is None:
+        return False
+    few = problem.subset(np.arange(0, n, max(1, n // GLANCE)))
+    point.clock[1] += few.n_samples
+    steepest = float(np.abs(few.gradient(point.x)).max())
+    return bool(np.median(strengths) >= SPARSE * steepest)
 
 
 def _start(setup: Setup, point: Point) -> Engine:
     reason = refusal(setup.problem) if setup.omega_mode != "fold" else None
     if reason is not None:
         raise ValueError(f"method='san-admm': {reason}")
-    contracts = _contracted.applies(setup.problem)
-    if not works_on_few(setup.problem) and not (contracts and has_few_samples(setup)):
+    if prefers_units(setup, point):
+        return _contracted.ContractedEngine(setup, point)
+    if not few_at_once(setup.problem, setup.rho_given):
         return SanEngine(setup, point)
-    if contracts:
+    if _contracted.applies(setup.problem):
         return _contracted.ContractedEngine(setup, point)
     return _working_set.WorkingSetEngine(setup, point)
 

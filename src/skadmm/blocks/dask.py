@@ -218,7 +218,7 @@ class DaskHome:
         loss, gradient = self.added(
             [self.stateful(k, worker.look, size / self.n, point) for k, size in enumerate(self.sizes)]
         )
-        return Look(float(loss), np.array(gradient), point)
+        return Look(float(loss), np.array(gradient), point, None)
 
     def mean_conjugate(self, slopes: Any, scale: float) -> float:
         """(1/n) Σ w_i ℓ*(scale θ_i / w_i, b_i); θ the slopes of a look."""

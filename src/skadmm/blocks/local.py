@@ -20,6 +20,8 @@ class Look(NamedTuple):
     loss: float
     gradient: np.ndarray
     slopes: Any
+    margins: np.ndarray | None
+    """None where they are kept elsewhere."""
 
 
 def slice_rows(rows: Any, start: int, stop: int) -> Any:
@@ -68,17 +70,17 @@ class LocalHome:
 
     def look(self, x: np.ndarray) -> Look:
         """All samples at `x`."""
-        slopes = np.empty(self.n)
+        slopes, margins = np.empty(self.n), np.empty(self.n)
         gradient = np.zeros(self.d)
         loss = 0.0
         for place, samples in self.chunks():
             size = place.stop - place.start
-            margins, part, scratch = np.empty(size), np.empty(self.d), np.empty(size)
-            multiply(samples.rows, x, margins)
-            loss += float(expand(samples, np.arange(size), margins, slopes[place], scratch)) / self.n
+            part, scratch = np.empty(self.d), np.empty(size)
+            multiply(samples.rows, x, margins[place])
+            loss += float(expand(samples, np.arange(size), margins[place], slopes[place], scratch)) / self.n
             multiply_transposed(samples.rows, slopes[place] / self.n, part)
             gradient += part
-        return Look(loss, gradient, slopes)
+        return Look(loss, gradient, slopes, margins)
 
     def mean_conjugate(self, slopes: Any, scale: float) -> float:
         """(1/n) Σ w_i ℓ*(scale θ_i / w_i, b_i); θ the slopes of a look."""

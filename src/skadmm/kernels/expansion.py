@@ -6,12 +6,12 @@ number of parts, run on as many threads as there are and added in order: the res
 """
 
 import functools
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
+import numba
 import numpy as np
 
 from skadmm import _watch
@@ -160,7 +160,8 @@ def _added(total: np.ndarray, part: np.ndarray) -> np.ndarray:
 
 @cache
 def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=min(PARTS, os.cpu_count() or 1), thread_name_prefix="skadmm")
+    """As many threads as Numba may use: NUMBA_NUM_THREADS, or the processors this process is allowed."""
+    return ThreadPoolExecutor(max_workers=min(PARTS, numba.config.NUMBA_NUM_THREADS), thread_name_prefix="skadmm")
 
 
 def in_parts(
