@@ -1,4 +1,7 @@
-"""The figures of the pages. ``python docs/figures.py FOLDER`` draws them; so does ``make docs``."""
+"""The figures of the pages. ``python docs/figures.py FOLDER`` draws them; so does ``make docs``.
+
+``python docs/figures.py readme`` draws the README's picture anew, into docs/images.
+"""
 
 import contextlib
 import re
@@ -105,6 +108,27 @@ def five_minutes(path):
     path.write_bytes(picture)
 
 
+def readme(path):
+    """What the README's ten lines find, and how the proof came."""
+    from matplotlib.figure import Figure
+
+    text = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    names: dict = {}
+    exec(re.search(r"```python\n(.*?)```", text, flags=re.DOTALL)[1], names)
+    figure = Figure(figsize=(9.0, 3.0), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=[1.5, 1])
+    left.step(range(60), names["truth"], "k:", where="mid", label="planted")
+    left.step(range(60), names["result"].x, color="#0072b2", where="mid", label="fitted: exact zeros, exact ties")
+    left.set(xlabel="feature", ylabel="coefficient")
+    trace = names["result"].trace
+    right.semilogy(trace["passes"], trace["gap"], color="#0072b2", marker="o")
+    right.set(xlabel="effective passes over the data", ylabel="relative duality gap")
+    left.legend(frameon=False)
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=110)
+
+
 FIGURES = {
     **{function.__name__: partial(drawn, function) for function in (updates, bounds, newton, certificate)},
     "five": five_minutes,
@@ -119,5 +143,8 @@ def save(name, path):
 
 if __name__ == "__main__":
     mpl.use("Agg")
-    for title in FIGURES:
-        save(title, Path(sys.argv[1] if len(sys.argv) > 1 else ".") / f"{title}.png")
+    if sys.argv[1:] == ["readme"]:
+        readme(Path(__file__).parent / "images" / "readme.png")
+    else:
+        for title in FIGURES:
+            save(title, Path(sys.argv[1] if len(sys.argv) > 1 else ".") / f"{title}.png")

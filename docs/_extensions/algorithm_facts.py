@@ -27,6 +27,9 @@ STEPS = {
 }  # fmt: skip
 """What the code cannot tell: assumptions, rate, and when to use it. b is the block size, |A| the entries of A."""
 
+CHANGING = {"rda-admm": "growing, √t", "stoc-admm": "shrinking, 1/√t", "opg-admm": "shrinking, 1/√t", "online-admm":
+            "shrinking, 1/√t"}  # fmt: skip
+
 
 def memory(algorithm) -> str:
     """Numbers held besides the data and vectors of length d and m."""
@@ -59,5 +62,8 @@ def rows():
         algorithm = ALGORITHMS[name]
         omega = ", ".join(algorithm.omega)
         options = ", ".join(algorithm.options) or "–"
-        yield (name, algorithm.summary, assumes, omega, memory(algorithm), cost(algorithm), rate, options,
+        penalty = "linearised" if algorithm.linearised else "whole"
+        step = "none" if algorithm.stepless else "constant" if algorithm.constant_step else CHANGING[name]
+        yield (name, algorithm.summary, algorithm.gradient, penalty, step, assumes, omega,
+               memory(algorithm), cost(algorithm), rate, options,
                algorithm.reference, use)  # fmt: skip

@@ -4,7 +4,20 @@ from algorithm_facts import rows
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
-HEAD = ("", "assumes", "Ω enters by", "memory", "one step", "rate", "options", "reference", "use it for")
+HEAD = (
+    "",
+    "gradient",
+    "penalty",
+    "step",
+    "assumes",
+    "Ω enters by",
+    "memory",
+    "one step",
+    "rate",
+    "options",
+    "reference",
+    "use it for",
+)
 
 
 class Algorithms(Directive):
@@ -36,7 +49,7 @@ class Overview(Directive):
         head, body = nodes.thead(), nodes.tbody()
         group += [head, body]
         head += self._row([nodes.Text(text) for text in ("method", "memory", "rate", "use it for")])
-        for name, _, _, _, held, _, rate, _, _, use in rows():
+        for name, _, _, _, _, _, _, held, _, rate, _, _, use in rows():
             link = nodes.reference("", "", nodes.literal(text=name), refid=f"method-{name}", internal=True)
             body += self._row([link, nodes.Text(held), nodes.Text(rate), nodes.Text(use)])
         return [table]
