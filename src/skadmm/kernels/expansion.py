@@ -161,7 +161,8 @@ def _added(total: np.ndarray, part: np.ndarray) -> np.ndarray:
 @cache
 def _pool() -> ThreadPoolExecutor:
     """As many threads as Numba may use: NUMBA_NUM_THREADS, or the processors this process is allowed."""
-    return ThreadPoolExecutor(max_workers=min(PARTS, numba.config.NUMBA_NUM_THREADS), thread_name_prefix="skadmm")
+    allowed: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
+    return ThreadPoolExecutor(max_workers=min(PARTS, allowed), thread_name_prefix="skadmm")
 
 
 def in_parts(
