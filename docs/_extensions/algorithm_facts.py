@@ -12,7 +12,7 @@ STEPS = {
     "svrg-admm": ("ℓ smooth; strongly convex form: A of full row rank", "1/T; linear in that form",
                   "little memory beside the data"),
     "svrg-iu-admm": ("ℓ smooth; strongly convex form: A of full row rank", "1/T; linear in that form",
-                     "a first-order method to start with, with precondition=\"diagonal\""),
+                     "a first-order method to start with, preconditioned"),
     "asvrg-admm": ("ℓ smooth; strongly convex form: A of full row rank", "1/T², T epochs; linear in that form",
                    "badly conditioned problems"),
     "asvrg-iu-admm": ("ℓ smooth; strongly convex form: A of full row rank", "1/T², T epochs; linear in that form",
