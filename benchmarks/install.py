@@ -8,7 +8,7 @@ Needs the package ``build``, and packages to install from.
 
 import os
 import re
-import statistics
+import resource
 import subprocess
 import sys
 import tempfile
@@ -17,15 +17,27 @@ import venv
 import zipfile
 from pathlib import Path
 
+import numpy as np
+
 ROOT = Path(__file__).resolve().parents[1]
 REPEATS = 5
 
 
 def run(*command, **options):
-    """Seconds that a command takes; it must succeed."""
-    start = time.perf_counter()
+    """What a command takes: seconds, and seconds of processor time. It must succeed."""
+    start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL, **options)
-    return time.perf_counter() - start
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return np.array([time.perf_counter() - start, used])
+
+
+def median(*command, **options):
+    return np.median([run(*command, **options) for _ in range(REPEATS)], axis=0)
+
+
+def shown(seconds):
+    return f"{seconds[0]:.1f} s, {seconds[1]:.1f} s of processor time"
 
 
 def size(folder):
@@ -43,20 +55,20 @@ def measure(folder):
     run(python, "-m", "pip", "install", "--quiet", wheel, stderr=subprocess.DEVNULL)
     (packages,) = (folder / "env" / "lib").glob("python*/site-packages")
     run(python, "-c", "import skadmm", cwd=folder)  # the first time writes byte code
-    bare = statistics.median(run(python, "-c", "pass") for _ in range(REPEATS))
-    imported = statistics.median(run(python, "-c", "import skadmm", cwd=folder) for _ in range(REPEATS))
+    imported = median(python, "-c", "import skadmm", cwd=folder) - median(python, "-c", "pass")
     (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
     (folder / "example.py").write_text(example, encoding="utf-8")
     settings = {key: value for key, value in os.environ.items() if not key.startswith(("NUMBA_", "PYTHON"))}
     settings["NUMBA_CACHE_DIR"] = str(folder / "kernels")
-    first, *later = (run(python, folder / "example.py", cwd=folder, env=settings) for _ in range(1 + REPEATS))
+    first = run(python, folder / "example.py", cwd=folder, env=settings)
+    later = median(python, folder / "example.py", cwd=folder, env=settings)
     return [
         ("wheel, source archive", f"{wheel.stat().st_size / 1e6:.2f} MB, {source.stat().st_size / 1e6:.2f} MB"),
         ("installed, without byte code", f"{size(packages / 'skadmm') / 1e6:.2f} MB"),
         ("installed, with everything it needs", f"{size(packages) / 1e6:.0f} MB"),
-        ("`import skadmm`", f"{imported - bare:.2f} s"),
-        ("the README's example, first process (compiles)", f"{first:.1f} s"),
-        ("the README's example, later processes", f"{statistics.median(later):.1f} s"),
+        ("`import skadmm`", shown(imported)),
+        ("the README's example, first process (compiles)", shown(first)),
+        ("the README's example, later processes", shown(later)),
         ("kernels it keeps on disk", f"{size(folder / 'kernels') / 1e6:.1f} MB"),
     ]
 
