@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help test lint reproduce bench bench-kernels clean
+.PHONY: help test lint docs reproduce bench bench-kernels clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,6 +19,11 @@ lint: $(STAMP) ## Check style, format and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: $(STAMP) ## Build the documentation into build/docs; installs Sphinx the first time
+	@$(BIN)/python -c 'import sphinx_gallery' 2>/dev/null || $(BIN)/python -m pip install --quiet --editable '.[docs]'
+	$(BIN)/python -m sphinx -W --keep-going -b html -d build/doctrees docs build/docs
+	@echo 'Open build/docs/index.html'
 
 reproduce: $(STAMP) ## Compare the methods; report, figures, tables and trace go to results/
 	$(BIN)/skadmm reproduce --quick
@@ -33,7 +38,7 @@ bench-kernels: $(STAMP) ## Measure the compiled kernels
 	$(BIN)/python benchmarks/kernels.py
 
 clean: ## Remove the virtual environment, caches and results
-	rm -rf $(VENV) results build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) results build dist docs/api docs/gallery docs/_figures .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp holds a checksum of pyproject.toml, so that only a change of its content installs again.

@@ -1,10 +1,13 @@
-"""An ordered signal with change points: a noisy recording, its levels, and where they change.
+"""
+Change points in an ordered signal
+==================================
 
-The same model serves a regression whose coefficients follow an order; here the signal itself is the coefficients.
+A noisy recording, its levels, and where they change. The same model serves a regression whose coefficients follow an
+order; here the signal itself is the coefficients.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
-from _show import show
 
 from skadmm import TrendFilterCV
 from skadmm.plotting import trend_fit
@@ -26,4 +29,4 @@ ax = trend_fit(model, time, signal)
 ax.plot(time, truth, color="black", linewidth=0.9, linestyle=":", label="planted")
 ax.set_title("Levels and change points")
 ax.legend(frameon=False, fontsize="small")
-show(ax, "change_points.png")
+plt.show()

@@ -1,7 +1,11 @@
-"""Choosing alpha: the path of the coefficients, the cross-validation curve, and the one-standard-error rule."""
+"""
+Choosing alpha
+==============
+
+The path of the coefficients, the cross-validation curve, and the one-standard-error rule.
+"""
 
 import matplotlib.pyplot as plt
-from _show import show
 
 import skadmm
 from skadmm import FusedLassoRegressorCV, Problem
@@ -23,4 +27,4 @@ print(path.to_frame().iloc[::10].to_string(index=False))
 figure, axes = plt.subplots(1, 2, figsize=(10.5, 4.0), layout="constrained")
 coefficient_path(path.alphas, path.x, chosen=careful.alpha_, ax=axes[0])
 cv_curve(careful, ax=axes[1])
-show(axes[0], "choosing_alpha.png")
+plt.show()

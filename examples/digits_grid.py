@@ -1,8 +1,12 @@
-"""Digits on a grid: 8 × 8 images, neighbouring pixels pulled together, so the coefficients are pictures themselves."""
+"""
+Digits on a grid
+================
+
+8 × 8 images, neighbouring pixels pulled together, so the coefficients are pictures themselves.
+"""
 
 import matplotlib.pyplot as plt
 import numpy as np
-from _show import show
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
@@ -23,4 +27,4 @@ for digit, ax in enumerate(axes.flat):
     coefficient_image(model, problem=digit, limit=limit, ax=ax)
     ax.set_title(f"{digit}: {model.n_clusters_[digit]} values", fontsize="small")
 figure.suptitle("What makes a digit: coefficients fused over neighbouring pixels", fontsize="medium")
-show(axes[0, 0], "digits_grid.png")
+plt.show()

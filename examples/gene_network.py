@@ -1,13 +1,15 @@
-"""Genes on a network: which modules of a known network tell two groups of patients apart?
+"""
+Genes on a network
+==================
 
-Neighbours in a network act together, so their coefficients should be equal. The fused lasso finds the modules, where
-the plain lasso picks a few genes out of each.
+Which modules of a known network tell two groups of patients apart? Neighbours in a network act together, so their
+coefficients should be equal. The fused lasso finds the modules, where the plain lasso picks a few genes out of each.
 """
 
+import matplotlib.pyplot as plt
 import networkx as nx
 import numpy as np
 import pandas as pd
-from _show import show
 
 from skadmm import FusedLassoClassifierCV
 from skadmm.plotting import coefficients_on_graph
@@ -40,4 +42,4 @@ for label in range(model.n_clusters_):
 
 ax = coefficients_on_graph(model)
 ax.set_title("What the disease does to the network")
-show(ax, "gene_network.png")
+plt.show()

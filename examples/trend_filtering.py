@@ -1,7 +1,12 @@
-"""Trend filtering: unevenly spaced measurements, a curve of straight pieces, and where they bend."""
+"""
+Trend filtering
+===============
 
+Unevenly spaced measurements, a curve of straight pieces, and where they bend.
+"""
+
+import matplotlib.pyplot as plt
 import numpy as np
-from _show import show
 
 from skadmm import TrendFilterCV
 from skadmm.plotting import trend_fit
@@ -19,4 +24,4 @@ ax = trend_fit(model, position, measured)
 ax.plot(position, truth, color="black", linewidth=0.9, linestyle=":", label="planted")
 ax.set_title("A curve of straight pieces")
 ax.legend(frameon=False, fontsize="small")
-show(ax, "trend_filtering.png")
+plt.show()

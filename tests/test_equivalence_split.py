@@ -35,7 +35,7 @@ def general(problem, rho):
 @pytest.fixture(scope="module")
 def separable():
     engine = engine_of(pair(), METHOD, 7)
-    assert isinstance(engine._split, _split.SeparableSplit)
+    assert isinstance(engine._steps._split, _split.SeparableSplit)
     return compiled_iterates(engine, order_of(7))
 
 
@@ -57,14 +57,14 @@ def test_minus_identity_in_any_form_equals_none(B, separable):
 def test_a_number_for_B():
     both = pair(B=2.5 * np.eye(M))
     both.problem.constraint = Constraint(A, 2.5, C, D)
-    assert isinstance(engine_of(both, METHOD, 7)._split, _split.UniformSplit)
+    assert isinstance(engine_of(both, METHOD, 7)._steps._split, _split.UniformSplit)
     assert_twins(both, METHOD, 7)
 
 
 def test_a_diagonal_B():
     B = np.diag(np.linspace(-2.0, -0.5, M) * (-1.0) ** np.arange(M))
     both = pair(B=B)
-    assert isinstance(engine_of(both, METHOD, 7)._split, _split.DiagonalSplit)
+    assert isinstance(engine_of(both, METHOD, 7)._steps._split, _split.DiagonalSplit)
     assert_twins(both, METHOD, 7)
 
 
@@ -80,7 +80,7 @@ def test_a_mixing_B(width):
     B = -np.eye(M)[:, :width] + 0.3 * np.random.default_rng(1).standard_normal((M, width))
     both = pair(B=B)
     both.model.y_step = reference.lasso_y_step(B, RHO, PSI)
-    assert isinstance(engine_of(both, METHOD, 7)._split, _split.GeneralSplit)
+    assert isinstance(engine_of(both, METHOD, 7)._steps._split, _split.GeneralSplit)
     assert_twins(both, METHOD, 7)
 
 
@@ -95,14 +95,14 @@ GROUPS = [np.array([0, 3, 4]), np.array([1, 7]), np.array([2, 5, 6, 8])]
 def test_a_psi_that_sees_the_whole_vector(psi, prox):
     both = pair(psi=psi)
     both.model.psi_prox = prox
-    assert isinstance(engine_of(both, METHOD, 7)._split, _split.VectorSplit)
+    assert isinstance(engine_of(both, METHOD, 7)._steps._split, _split.VectorSplit)
     assert_twins(both, METHOD, 7)
 
 
 def test_a_whole_vector_psi_under_a_scaled_B():
     both = pair(psi=LInf(0.2), B=2.0 * np.eye(M))
     both.model.psi_prox = reference.clip_largest(0.2)
-    assert isinstance(engine_of(both, METHOD, 7)._split, _split.UniformSplit)
+    assert isinstance(engine_of(both, METHOD, 7)._steps._split, _split.UniformSplit)
     assert_twins(both, METHOD, 7)
 
 

@@ -90,6 +90,13 @@ def _shared_fingerprint() -> str:
     return hashlib.sha256("".join(_fingerprint(str(path)) for path in shared_sources()).encode()).hexdigest()
 
 
+@functools.cache
+def _announce() -> None:
+    """Say, once a process and to a person only, why the first run takes seconds."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        print("skadmm: compiling kernels, once; they are kept on disk", file=sys.stderr, flush=True)
+
+
 def _classes(kind: Any) -> Iterator[type]:
     """The NamedTuple classes inside the type of a kernel's argument."""
     if hasattr(kind, "instance_class"):
@@ -111,7 +118,13 @@ class _SourceKeyedCache(FunctionCache):
         return (*super()._index_key(sig, codegen), _shared_fingerprint(), sources)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        return self._with_index_of(sig, lambda: super(_SourceKeyedCache, self).load_overload(sig, target_context))
+        def found() -> Any:
+            kept = super(_SourceKeyedCache, self).load_overload(sig, target_context)
+            if kept is None:
+                _announce()
+            return kept
+
+        return self._with_index_of(sig, found)
 
     def save_overload(self, sig: Any, data: Any) -> None:
         self._with_index_of(sig, lambda: super(_SourceKeyedCache, self).save_overload(sig, data))

@@ -13,6 +13,7 @@ soon see only the few rows near features that still have something to send.
 import numpy as np
 
 from skadmm._compile import kernel
+from skadmm.kernels.rows import copy_into
 
 RELAXATION = 1.5
 
@@ -64,5 +65,5 @@ def balance(indptr, indices, data, tied, strength, beta, r, sweeps, tolerance):
             done += 1
             if largest <= tolerance:
                 return done
-        awake[:] = stirred
+        copy_into(stirred, awake)
     return done

@@ -14,6 +14,7 @@ from skadmm._compile import kernel
 from skadmm.algorithms import _split
 from skadmm.algorithms._split import Point, couple, split_step
 from skadmm.kernels.expansion import mirror
+from skadmm.kernels.rows import copy_into
 from skadmm.problem import Problem
 
 RELAXATION = 1.6
@@ -45,11 +46,11 @@ def _sweep(inverse, right, split, point, rho, limit, tolerance, y_before, dual_b
     primal, dual = 0.0, 0.0
     done = 0
     for _ in range(limit):
-        y_before[:] = point.y
-        dual_before[:] = point.dual
+        copy_into(point.y, y_before)
+        copy_into(point.dual, dual_before)
         for j in range(right.size):
             scratch[j] = right[j] - rho * point.coupling[j]
-        point.x[:] = np.dot(inverse, scratch)
+        np.dot(inverse, scratch, point.x)
         split_step(split, point, 0.0)
         done += 1
         y_move, dual_move, y_size, dual_size = 0.0, 0.0, 1e-300, 1e-300

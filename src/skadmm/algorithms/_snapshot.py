@@ -23,7 +23,7 @@ from skadmm.algorithms._base import Option, Setup, chosen
 from skadmm.algorithms._split import couple
 from skadmm.algorithms._xupdate import solve
 from skadmm.constraint import Constraint
-from skadmm.kernels.rows import row_dot
+from skadmm.kernels.rows import copy_into, row_dot
 from skadmm.kernels.samples import mean_gradient_and_slopes
 from skadmm.regularizers._base import subgradient
 
@@ -75,8 +75,8 @@ def _restart(form, rule, point, theta):
     for j in range(point.y.size):
         rule.y_snapshot[j] += theta * (rule.y_total[j] / rule.every - rule.y_snapshot[j])
     rule.y_total[:] = 0.0
-    point.x[:] = rule.snapshot
-    point.y[:] = rule.y_snapshot
+    copy_into(rule.snapshot, point.x)
+    copy_into(rule.y_snapshot, point.y)
     subgradient(form.omega, rule.snapshot, form.slope)
     for j in range(point.x.size):
         form.slope[j] += rule.full[j]
@@ -95,12 +95,12 @@ def first_epoch(rule, samples, point, k):
     """x̃ = x₀: the ``fill`` of both methods, for all blocks at once."""
     if k > 0:
         return 0
-    rule.snapshot[:] = point.x
+    copy_into(point.x, rule.snapshot)
     rule.total[:] = 0.0
     rule.y_total[:] = 0.0
     touched = mean_gradient_and_slopes(samples, rule.snapshot, rule.slopes, rule.full)
     if rule.y_snapshot.size == point.y.size:
-        rule.y_snapshot[:] = point.y
+        copy_into(point.y, rule.y_snapshot)
     restart(rule.form, rule, point, 0.0)
     return touched
 

@@ -16,7 +16,7 @@ from numba.extending import register_jitable
 
 from skadmm._compile import attach, generic
 from skadmm.constraint import largest_eigenvalue
-from skadmm.kernels.rows import from_sparse, row_add, row_dot
+from skadmm.kernels.rows import copy_into, from_sparse, row_add, row_dot
 from skadmm.problem import Problem
 from skadmm.regularizers._base import prox, prox_at
 
@@ -214,9 +214,9 @@ def _general_step(split, point, theta):
     # work = Bᵀ(Ax − c + dual); the gradient of the quadratic at y is ρ(BᵀBy + work).
     _gather(split, point)
     momentum = 1.0
-    split.extrapolated[:] = point.y
+    copy_into(point.y, split.extrapolated)
     for _ in range(split.max_iterations):
-        split.previous[:] = point.y
+        copy_into(point.y, split.previous)
         for e in range(point.dual.size):
             split.image[e] = row_dot(split.B, e, split.extrapolated)
         for j in range(point.y.size):

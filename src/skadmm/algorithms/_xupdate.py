@@ -51,7 +51,7 @@ class DenseInverse(NamedTuple):
 
 
 def _dense(system, shift, right, out):
-    out[:] = np.dot(system.inverse, right)
+    np.dot(system.inverse, right, out)
 
 
 attach(solve, DenseInverse, _dense)
@@ -101,7 +101,7 @@ def _eigen(system, shift, right, out):
     z = np.dot(system.vectors_transposed, right)
     for j in range(z.size):
         z[j] /= shift + system.rho * system.values[j]
-    out[:] = np.dot(system.vectors, z)
+    np.dot(system.vectors, z, out)
 
 
 attach(solve, Eigenbasis, _eigen)

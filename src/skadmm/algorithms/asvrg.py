@@ -34,6 +34,7 @@ from skadmm.algorithms._base import (
 from skadmm.algorithms._snapshot import add_to_total, first_epoch, next_epoch
 from skadmm.algorithms._split import Point
 from skadmm.algorithms._xupdate import solve
+from skadmm.kernels.rows import copy_into
 from skadmm.kernels.samples import add_block_change
 from skadmm.regularizers._base import prox, subgradient
 
@@ -100,7 +101,7 @@ def _sense(rule, samples, point, k):
         rule.theta[0] = theta
     for j in range(point.x.size):
         rule.look[j] = (1.0 - theta) * rule.snapshot[j] + theta * point.x[j]
-    rule.grad[:] = rule.full
+    copy_into(rule.full, rule.grad)
     return touched + add_block_change(samples, k, rule.look, rule.slopes, rule.scale, rule.grad)
 
 

@@ -14,7 +14,7 @@ from skadmm._compile import attach, kernel
 from skadmm.algorithms import _xupdate
 from skadmm.algorithms._base import Algorithm, FirstOrderEngine, Setup, fill, inverse, move, no_tables, register, sense
 from skadmm.algorithms._split import Point
-from skadmm.kernels.rows import n_rows, row_add, row_dot
+from skadmm.kernels.rows import copy_into, n_rows, row_add, row_dot
 from skadmm.kernels.samples import mean_curvature_product, mean_loss_and_gradient
 from skadmm.regularizers._base import subgradient
 
@@ -91,7 +91,7 @@ def _newton_direction(rule, samples, x, grad_norm):
             size += p[j] * p[j]
         if along <= 1e-16 * size:
             if passes == 1:
-                rule.direction[:] = r
+                copy_into(r, rule.direction)
             break
         length = now / along
         after = 0.0
@@ -136,13 +136,13 @@ def _sense(rule, samples, point, k):
             length *= 0.5
             if length < 1e-12:
                 return passes * n_rows(samples.rows)
-        rule.x_new[:] = rule.trial
+        copy_into(rule.trial, rule.x_new)
         value = trial_value
     return passes * n_rows(samples.rows)
 
 
 def _move(rule, point, k):
-    point.x[:] = rule.x_new
+    copy_into(rule.x_new, point.x)
 
 
 attach(fill, ExactStep, no_tables)

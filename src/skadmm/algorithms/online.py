@@ -16,7 +16,7 @@ from skadmm.algorithms import _xupdate
 from skadmm.algorithms._base import Algorithm, FirstOrderEngine, Setup, fill, inverse, move, no_tables, register, sense
 from skadmm.algorithms._split import Point
 from skadmm.algorithms._xupdate import solve
-from skadmm.kernels.rows import row_add, row_dot
+from skadmm.kernels.rows import copy_into, row_add, row_dot
 from skadmm.kernels.samples import block_bounds, weight_of
 from skadmm.losses._base import curvature, derivative
 from skadmm.regularizers._base import subgradient
@@ -95,7 +95,7 @@ def _sense(rule, samples, point, k):
     subgradient(rule.omega, point.x, rule.right)
     for j in range(point.x.size):
         rule.right[j] = point.x[j] / eta - rule.right[j] - rule.rho * point.coupling[j]
-    rule.x_new[:] = point.x
+    copy_into(point.x, rule.x_new)
     solve(rule.system, 1.0 / eta, rule.right, rule.x_new)
     for i in range(b):
         rule.row[:] = 0.0
@@ -114,7 +114,7 @@ def _sense(rule, samples, point, k):
 
 
 def _move(rule, point, k):
-    point.x[:] = rule.x_new
+    copy_into(rule.x_new, point.x)
 
 
 attach(fill, OneBlock, no_tables)

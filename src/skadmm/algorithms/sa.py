@@ -12,6 +12,7 @@ from skadmm.algorithms import _xupdate
 from skadmm.algorithms._base import Algorithm, FirstOrderEngine, Setup, fill, inverse, move, register, sense
 from skadmm.algorithms._split import Point
 from skadmm.algorithms._xupdate import solve
+from skadmm.kernels.rows import copy_into
 from skadmm.kernels.samples import refresh_block
 from skadmm.regularizers._base import prox, subgradient
 
@@ -62,10 +63,10 @@ class StochasticAverageUzawa(NamedTuple):
 def _fill(rule, samples, point, k):
     """τᵢ = 0 for all i: every sample is seen at x₀."""
     if k == 0:
-        rule.x_bar[:] = point.x
+        copy_into(point.x, rule.x_bar)
         rule.grad_bar[:] = 0.0
         rule.slopes[:] = 0.0
-    rule.points[k] = point.x
+    copy_into(point.x, rule.points[k])
     return refresh_block(samples, k, point.x, rule.slopes, 1.0 / rule.slopes.size, rule.grad_bar)
 
 

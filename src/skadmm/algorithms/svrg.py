@@ -16,6 +16,7 @@ from skadmm.algorithms._base import Algorithm, FirstOrderEngine, Setup, fill, in
 from skadmm.algorithms._snapshot import add_to_total, first_epoch, next_epoch
 from skadmm.algorithms._split import Point
 from skadmm.algorithms._xupdate import gradient_step, gradient_step_uzawa
+from skadmm.kernels.rows import copy_into
 from skadmm.kernels.samples import add_block_change
 from skadmm.problem import Problem
 
@@ -72,7 +73,7 @@ class VarianceReducedUzawa(NamedTuple):
 
 def _sense(rule, samples, point, k):
     touched = next_epoch(rule, samples, point, 1.0)
-    rule.grad[:] = rule.full
+    copy_into(rule.full, rule.grad)
     return touched + add_block_change(samples, k, point.x, rule.slopes, rule.scale, rule.grad)
 
 

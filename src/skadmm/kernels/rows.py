@@ -145,6 +145,13 @@ for _cls, _functions in _IMPLEMENTATIONS.items():
 
 
 @kernel
+def copy_into(v, out):
+    """out ← v. Spelt out: ``out[:] = v`` makes Numba compile an error message, for seconds."""
+    for j in range(v.size):
+        out[j] = v[j]
+
+
+@kernel
 def multiply(rows, x, out):
     """out ← rows · x."""
     for i in range(out.size):

@@ -1,0 +1,99 @@
+"""Before anything is read: a page for each public module, with every name of its ``__all__``."""
+
+import importlib
+import inspect
+import re
+from pathlib import Path
+
+from skadmm._names import Registry
+
+PAGES = {
+    "skadmm": "Problems, solving, paths",
+    "skadmm.estimators": "Estimators",
+    "skadmm.losses": "Losses",
+    "skadmm.regularizers": "Regularisers",
+    "skadmm.operators": "Operators",
+    "skadmm.algorithms": "Algorithms",
+    "skadmm.plotting": "Pictures",
+    "skadmm.data": "Data",
+    "skadmm.blocks": "Rows outside memory",
+    "skadmm.theory": "Bounds",
+    "skadmm.experiments": "The paper's experiments",
+}
+
+CLASS_OPTIONS = ":exclude-members: count, index, with_traceback, add_note"
+ESTIMATOR_OPTIONS = """:inherited-members: BaseEstimator, ClassifierMixin, RegressorMixin
+   :exclude-members: get_metadata_routing, set_fit_request, set_score_request, set_partial_fit_request,
+                     set_predict_request"""
+
+
+def entries() -> dict[str, list[tuple[str, object]]]:
+    """The public names of each page, as (full name, object); each object once."""
+    pages: dict[str, list[tuple[str, object]]] = {}
+    core = importlib.import_module("skadmm")
+    estimators = importlib.import_module("skadmm.estimators")
+    for module_name in PAGES:
+        module = importlib.import_module(module_name)
+        names = getattr(module, "__all__", None) or [
+            name for name, value in vars(module).items()
+            if not name.startswith("_") and getattr(value, "__module__", None) == module_name
+        ]  # fmt: skip
+        if module_name == "skadmm":
+            names = [name for name in names if name not in estimators.__all__]
+        found = []
+        for name in names:
+            home = "skadmm" if module_name == "skadmm.estimators" and name in core.__all__ else module_name
+            if (
+                module_name not in ("skadmm", "skadmm.estimators")
+                and name in core.__all__
+                and (getattr(core, name) is getattr(module, name))
+            ):
+                continue
+            found.append((f"{home}.{name}", getattr(module, name)))
+        pages[module_name] = found
+    return pages
+
+
+def directive(name: str, value: object) -> str:
+    """How autodoc shows one name."""
+    if inspect.ismodule(value):
+        return f"``{name}``: {inspect.getdoc(value).splitlines()[0]}\n"
+    if isinstance(value, Registry):
+        return f".. py:data:: {name}\n\n   By name: {', '.join(f'``{key}``' for key in value)}.\n"
+    if inspect.isclass(value):
+        options = ESTIMATOR_OPTIONS if hasattr(value, "fit") else CLASS_OPTIONS
+        return f".. autoclass:: {name}\n   :members:\n   {options}\n"
+    if callable(value):
+        return f".. autofunction:: {name}\n"
+    return f".. autodata:: {name}\n   :no-value:\n"
+
+
+def page(module: str, found: list[tuple[str, object]]) -> str:
+    """One page, reStructuredText."""
+    title = f"{PAGES[module]}: ``{module}``"
+    lines = [title, "=" * len(title), "", inspect.getdoc(importlib.import_module(module)).split("\n")[0], ""]
+    lines += [directive(name, value) for name, value in found]
+    return "\n".join(lines)
+
+
+def write(app):
+    """Write the pages; an unchanged one keeps its date."""
+    folder = Path(app.srcdir) / "api"
+    folder.mkdir(exist_ok=True)
+    for module, found in entries().items():
+        path, text = folder / f"{module}.rst", page(module, found)
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+
+def tidied(app, what, name, value, options, lines):
+    """A bar is an absolute value here, never a substitution; a field's number says nothing."""
+    lines[:] = [line for line in lines if not line.startswith("Alias for field number")]
+    lines[:] = [re.sub(r"(``.*?``)|\|", lambda found: found[1] or r"\|", line) for line in lines]
+
+
+def setup(app):
+    """What Sphinx calls."""
+    app.connect("autodoc-process-docstring", tidied, priority=900)
+    app.connect("builder-inited", write, priority=100)
+    return {"parallel_read_safe": True}

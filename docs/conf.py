@@ -1,0 +1,58 @@
+"""Settings of the documentation; ``make docs`` builds it."""
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE / "_extensions"))
+
+from skadmm import __version__  # noqa: E402
+
+project = "skadmm"
+author = "The skadmm developers"
+copyright = "the skadmm developers"  # noqa: A001
+release = version = __version__
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx_gallery.gen_gallery",
+    "mathml",  # and what follows: _extensions/
+    "algorithms_table",
+    "api_pages",
+    "figures",
+]
+exclude_patterns = ["_extensions", "gallery/*.md5", "gallery/*.py", "gallery/*.ipynb", "reproduction/README.md"]
+nitpicky = False
+
+myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
+myst_heading_anchors = 3
+suppress_warnings = ["myst.strikethrough"]
+
+autosummary_generate = False
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"/[a-z]\w*\.py$",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "min_reported_time": 1e9,
+    "remove_config_comments": True,
+    "write_computation_times": False,
+}
+
+html_theme = "furo"
+html_title = f"skadmm {release}"
+html_static_path = ["_static"]
+html_css_files = ["house.css"]
+html_copy_source = False
+html_show_sphinx = False
