@@ -7,12 +7,14 @@ import scipy.sparse as sp
 
 LARGEST_DENSE = 3000
 """Up to this many features the rank of a general matrix is computed, densely; beyond it is bounded."""
-ROUNDING = 1e-10
+ROUNDING, NOTHING = 1e-10, 1e-14
 
 
 def ties(A: sp.csr_array, x: np.ndarray) -> np.ndarray:
-    """The rows on which Ax is zero, but for rounding."""
-    return np.abs(A @ x) <= ROUNDING * (abs(A) @ np.abs(x))
+    """The rows on which Ax is zero, but for rounding: of its own terms, or of the largest coefficient."""
+    size = abs(A)
+    least = NOTHING * np.abs(x).max(initial=0.0) * np.asarray(size.sum(axis=1)).ravel()
+    return np.abs(A @ x) <= ROUNDING * (size @ np.abs(x)) + least
 
 
 def fused(A: sp.csr_array, x: np.ndarray, tied: np.ndarray | None = None) -> np.ndarray:

@@ -24,8 +24,8 @@ BALANCE = 2.0
 """ρ is changed when one residual is this many times the other, squared."""
 LARGEST_CHANGE = 10.0
 RESTLESS, LARGEST_SHARE = 0.1, 100.0
-"""A relative primal residual as large as this, while y does not move, means that ρ is too small, as long as the penalty's
-curvature is not this many times the loss's."""
+"""A relative primal residual as large as this, while y does not move, means that ρ is too small; but the penalty's
+curvature never becomes more than so many times the loss's."""
 
 
 class Residuals(NamedTuple):
