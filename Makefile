@@ -7,13 +7,16 @@ STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help test lint docs reproduce bench bench-kernels clean
+.PHONY: help test test-all lint docs reproduce bench bench-kernels clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 test: lint ## Lint, type check and run all tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+
+test-all: lint ## The same with the slow tests: clusters, extreme problems
+	SKADMM_TESTS=all $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 lint: $(STAMP) ## Check style, format and types
 	$(BIN)/ruff check .

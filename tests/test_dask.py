@@ -32,7 +32,10 @@ WEIGHT = rng.uniform(0.5, 2.0, N)
 A = stack(chain(D), "identity")
 FREE = scipy.sparse.hstack([stack(chain(D - 1), "identity"), scipy.sparse.csr_array((2 * D - 3, 1))]).tocsr()
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # Dask's own, about ports and loops
+pytestmark = [
+    pytest.mark.slow,  # clusters take a while to start and to stop
+    pytest.mark.filterwarnings("ignore"),  # Dask's own, about ports and loops
+]
 
 
 @pytest.fixture(scope="module")

@@ -366,6 +366,7 @@ def check_problem(case):
         assert 0 <= result.gap <= 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_extreme_problems():
     check_problem()

