@@ -188,7 +188,7 @@ class Certifier:
             return Certificate(primal, -np.inf)
         dual_points = [self._feasible(gradient, multiplier)]
         if slack is not None and slack.any() and self.problem.constraint.B is None:
-            residual = gradient + self.problem.constraint.A.T @ multiplier
+            residual = gradient + self.problem.constraint.At(multiplier)
             dual_points.append(self._feasible(gradient, self.settled(multiplier, residual, slack)))
         # The dual objective grows with the scale, so one look at the samples is enough.
         scale, multiplier, residual = max(dual_points, key=lambda dual_point: dual_point[0])
@@ -207,7 +207,7 @@ class Certifier:
     def _feasible(self, gradient: np.ndarray, multiplier: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """A scale, a multiplier and its residual r for which the dual objective is finite."""
         problem = self.problem
-        residual = gradient + problem.constraint.A.T @ multiplier
+        residual = gradient + problem.constraint.At(multiplier)
         if self.kind != "omega":
             multiplier = self.corrected(multiplier, residual)
             residual = np.zeros_like(residual)

@@ -47,6 +47,15 @@ class Constraint:
         return from_sparse(self.A)
 
     @cached_property
+    def _A_transposed(self) -> Any:
+        return self.A.T
+
+    @cached_property
+    def sum_of_squares(self) -> float:
+        """Σ of the squared entries of A, the trace of AᵀA."""
+        return float(self.A.data @ self.A.data)
+
+    @cached_property
     def norm_A_squared(self) -> float:
         """An upper bound of the eigenvalues of AᵀA, tight to a part in a thousand."""
         return largest_eigenvalue(self.A)
@@ -66,6 +75,10 @@ class Constraint:
         """Are the rows of A linearly independent? True where there are none."""
         m, d = self.A.shape
         return m == 0 or (m <= d and _solver(self.A @ self.A.T) is not None)
+
+    def At(self, v: np.ndarray) -> np.ndarray:
+        """Aᵀ v."""
+        return self._A_transposed @ v
 
     def By(self, y: np.ndarray) -> np.ndarray:
         """B y."""

@@ -7,7 +7,6 @@ ADMM's y has exact zeros, its x only nearly so. Rows of A with one or two entrie
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from skadmm._compile import kernel
 from skadmm.problem import Problem
@@ -61,6 +60,22 @@ def _find_all(parent, factor, roots, factors):
         roots[j], factors[j] = _find(parent, factor, j)
 
 
+@kernel
+def _contract(H, q, x, held, labels, factors, reduced, right, start):
+    """The model in the clusters' own coordinates, and the coordinates nearest to x."""
+    size = np.zeros(right.size)
+    for i in held:
+        f = factors[i]
+        line = reduced[labels[i]]
+        for j in held:
+            line[labels[j]] += f * H[i, j] * factors[j]
+        right[labels[i]] += f * q[i]
+        start[labels[i]] += f * x[i]
+        size[labels[i]] += f * f
+    for c in range(size.size):
+        start[c] /= size[c]
+
+
 def clusters(A: Any, tied: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Which features the rows in `tied` (a mask) join: a label for each, −1 for zero, and its factor in its cluster."""
     d = A.shape[1]
@@ -95,12 +110,10 @@ def polished(problem: Problem, x: np.ndarray, y: np.ndarray, H: np.ndarray, q: n
     if k == 0:
         return np.zeros(problem.n_features)
     held = np.flatnonzero(free)
-    basis = scipy.sparse.csr_array((factors[held], (held, labels[held])), shape=(problem.n_features, k))
     slope = np.empty(y.size)
     _subgradient(problem.psi, y, slope)
-    reduced = basis.T @ (basis.T @ H).T
-    right = basis.T @ (q - constraint.A.T @ slope)
-    start = (basis.T @ x) / np.bincount(labels[held], factors[held] ** 2, minlength=k)
+    reduced, right, start = np.zeros((k, k)), np.zeros(k), np.zeros(k)
+    _contract(H, q - constraint.At(slope), x, held, labels, factors, reduced, right, start)
     # A little damping towards where x is: a direction the data do not see must not run away.
     shift = 1e-12 * float(np.einsum("ii->i", H).max())
     try:

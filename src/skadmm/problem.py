@@ -315,7 +315,7 @@ class Problem:
         feasibility against the largest of ‖Ax‖, ‖By‖ and ‖c‖ (but not below 1e-4 ‖|A||x|‖), the split against ‖Bᵀβ‖.
         """
         gradient = self.gradient(x) if gradient is None else gradient
-        pull = self.constraint.A.T @ multiplier
+        pull = self.constraint.At(multiplier)
         move = x - self.prox_omega(x - gradient - pull)
         residual = self.constraint.residual(x, y)
         push = self.constraint.Bt(multiplier)

@@ -169,16 +169,11 @@ class ContractedEngine:
 
     def tables(self) -> dict[str, np.ndarray]:
         """The point, and ρ."""
-        return {name: getattr(self.point, name) for name in self.point._fields} | {"rho": np.array([self.rho])}
+        return _state.point_tables(self.point, self.rho)
 
     def restore(self, tables: dict[str, np.ndarray]) -> None:
         """Go on from an earlier point."""
-        for name in self.point._fields:
-            array = getattr(self.point, name)
-            if name not in tables or tables[name].shape != array.shape:
-                raise ValueError(f"warm_start: the earlier run has no matching table {name!r}")
-            array[...] = tables[name]
-        self.rho = float(tables["rho"][0])
+        self.rho = _state.take_point(self.point, tables)
         self.multiplier = self.rho * self.point.dual
         self.looked = False
 

@@ -7,6 +7,7 @@ has one of its own on its worker, and ``RemoteLooks`` asks all of them and adds 
 from __future__ import annotations
 
 import collections
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from skadmm.kernels.expansion import (
     in_parts,
     loss_along,
     margins,
+    margins_of_two,
     sum_outer,
     sum_rows,
 )
@@ -78,6 +80,8 @@ class Looks:
         self.moved = np.zeros(self.size)
         """How far each margin went between its last two looks."""
         self._move = np.zeros(self.size)
+        self._from: np.ndarray | None = None
+        """Where the margins are to be taken at first, when the look goes on."""
         self._before, self._old = np.empty(0), np.empty(0)
         self._stage: tuple[int, int] | None = None
         self._hard: dict[str, np.ndarray] = {}
@@ -100,16 +104,20 @@ class Looks:
         index = self._index
         self._before = self.z[index]
         self._old = np.empty(0) if stage is None else self.held[index] * self._before - self.slope[index]
-        if x is not None:
-            self._margins(index, x, self.z)
+        self._from = x
 
     def along(self, step: np.ndarray | None, t: float) -> float:
         """Σ of the losses at the margins moved by t times those of `step`; slopes and curvatures there."""
-        index = self._index
+        index, x, self._from = self._index, self._from, None
         if step is None:
             self._move[index] = 0.0
-        else:
+        if step is not None and x is not None:
+            rows = self._samples.rows
+            self._read(lambda part: margins_of_two(rows, part, x, step, self.z, self._move), index)
+        elif step is not None:
             self._margins(index, step, self._move)
+        elif x is not None:
+            self._margins(index, x, self.z)
         return self.losses(t)
 
     def losses(self, t: float) -> float:
@@ -256,8 +264,11 @@ class Looks:
 
     def _margins(self, index: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
         rows = self._samples.rows
-        work = in_parts(lambda part: margins(rows, part, x, out), index, self._entries(index), self._few(index))
-        collections.deque(work, maxlen=0)
+        self._read(lambda part: margins(rows, part, x, out), index)
+
+    def _read(self, work: Callable[[np.ndarray], None], index: np.ndarray) -> None:
+        """All of the rows in `index`, a part at a time."""
+        collections.deque(in_parts(work, index, self._entries(index), self._few(index)), maxlen=0)
 
     def _squares(self, index: np.ndarray) -> np.ndarray:
         out = np.zeros(self.d)

@@ -1,4 +1,4 @@
-"""All numbers and arrays of an object, for a checkpoint; what is built from the problem is built again."""
+"""What outlives a run: all numbers and arrays for a checkpoint, the point for a warm start."""
 
 from typing import Any
 
@@ -56,6 +56,20 @@ def fill(array: np.ndarray, stored: Any) -> None:
     if not isinstance(stored, np.ndarray) or stored.shape != array.shape or stored.dtype != array.dtype:
         raise ValueError("an array has another shape or type")
     array[...] = stored
+
+
+def point_tables(point: Point, rho: float) -> dict[str, np.ndarray]:
+    """What a second-order method hands to a warm start: its point and ρ, for a model is quickly built anew."""
+    return point._asdict() | {"rho": np.array([rho])}
+
+
+def take_point(point: Point, tables: dict[str, np.ndarray]) -> float:
+    """Fill `point` from the tables of an earlier run; its ρ."""
+    for name, array in point._asdict().items():
+        if name not in tables or tables[name].shape != array.shape:
+            raise ValueError(f"warm_start: the earlier run has no matching table {name!r}")
+        array[...] = tables[name]
+    return float(tables["rho"][0])
 
 
 def _kept(value: Any) -> bool:

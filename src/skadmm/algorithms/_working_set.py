@@ -115,16 +115,11 @@ class WorkingSetEngine:
 
     def tables(self) -> dict[str, np.ndarray]:
         """The point, and ρ."""
-        return {name: getattr(self.point, name) for name in self.point._fields} | {"rho": np.array([self.rho])}
+        return _state.point_tables(self.point, self.rho)
 
     def restore(self, tables: dict[str, np.ndarray]) -> None:
         """Go on from an earlier point, with its support as the first set."""
-        for name in self.point._fields:
-            array = getattr(self.point, name)
-            if name not in tables or tables[name].shape != array.shape:
-                raise ValueError(f"warm_start: the earlier run has no matching table {name!r}")
-            array[...] = tables[name]
-        self.rho = float(tables["rho"][0])
+        self.rho = _state.take_point(self.point, tables)
         self.multiplier = self.rho * self.point.dual
         self.features = np.flatnonzero(self.point.x)
         self.rounds = 1
@@ -169,7 +164,7 @@ class WorkingSetEngine:
     def _pull(self) -> np.ndarray:
         """|∂f + Aᵀβ| of each feature without its own row, which is free to answer."""
         row, entry = self.nodes
-        pull = self.gradient + self.problem.constraint.A.T @ self.multiplier
+        pull = self.gradient + self.problem.constraint.At(self.multiplier)
         return np.abs(pull - entry * self.multiplier[row])
 
     def _solve_on_set(self) -> None:

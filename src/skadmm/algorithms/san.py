@@ -51,6 +51,9 @@ further full look."""
 SHORTEST = 2.0**-20
 ROUNDING = 1e-14
 """Objectives closer than this, relatively, are the same."""
+HOPEFUL = 100.0
+"""A gap is worth asking for when the objective last fell by no more than so many times √tol: steps are Newton's, so the
+next fall is about the square of this one."""
 MOST_REFUSALS = 6
 """So many steps refused in a row mean that rounding, or the inner sweeps, allow no more."""
 
@@ -84,6 +87,8 @@ class SanEngine:
         self.anchor = point.x.copy()
         self.objective = np.inf
         """At the anchor, over all samples; known from the first full look on."""
+        self.fall = 0.0
+        """By how much the objective fell in the last line search, relatively."""
         self.gradient = np.zeros(d)
         self.lower_bound = -np.inf
         self.H, self.q, self.squares = np.zeros((d, d)), np.zeros(d), np.zeros(d)
@@ -167,16 +172,11 @@ class SanEngine:
 
     def tables(self) -> dict[str, np.ndarray]:
         """The point alone: a model is quickly built anew."""
-        return {name: getattr(self.point, name) for name in self.point._fields} | {"rho": np.array([self.rho])}
+        return _state.point_tables(self.point, self.rho)
 
     def restore(self, tables: dict[str, np.ndarray]) -> None:
         """Go on from an earlier point: it needs no first pass."""
-        for name in self.point._fields:
-            array = getattr(self.point, name)
-            if name not in tables or tables[name].shape != array.shape:
-                raise ValueError(f"warm_start: the earlier run has no matching table {name!r}")
-            array[...] = tables[name]
-        self.solver.take_up(float(tables["rho"][0]))
+        self.solver.take_up(_state.take_point(self.point, tables))
         self.anchor[:] = self.point.x
         self.stage = len(self.stages)
 
@@ -201,7 +201,7 @@ class SanEngine:
     def _full_step(self) -> None:
         """All samples at one point: exact objective, gradient and gap; then the model, then the hard rows."""
         length = self._full_look()
-        if self.tol is not None:
+        if self.tol is not None and self.fall <= HOPEFUL * np.sqrt(self.tol):
             self._certify()
         self.refusals = 0 if length > 0.0 else self.refusals + 1
         self.stalled = self.refusals == MOST_REFUSALS
@@ -297,25 +297,29 @@ class SanEngine:
         candidate = self._candidate().copy()
         step = candidate - self.anchor
         self._touch(size)
+        self.fall = 0.0
         if not step.any():
             return 1.0, self.looks.along(None, 0.0)
-        penalty = self.problem.penalty(self.anchor)
+        penalty, there = self.problem.penalty(self.anchor), self.problem.penalty(candidate)
         expected = 0.0
         if gradient is None:
             start = self.looks.along(step, 0.0) / size + penalty
         else:
             start = self.objective
-            expected = float(gradient @ step) + self.problem.penalty(candidate) - penalty
+            expected = float(gradient @ step) + there - penalty
         losses: dict[float, float] = {}
+        values: dict[float, float] = {}
 
         def merit(t: float) -> float:
             first = gradient is not None and not losses
             losses[t] = self.looks.along(step, t) if first else self.looks.losses(t)
-            return losses[t] / size + self.problem.penalty(candidate if t == 1.0 else self.anchor + t * step)
+            values[t] = losses[t] / size + (there if t == 1.0 else self.problem.penalty(self.anchor + t * step))
+            return values[t]
 
         length = shorten(merit, start, expected)
         if length == 0.0:
             merit(0.0)
+        self.fall = (start - values[length]) / max(abs(start), np.finfo(float).tiny)
         self.anchor = candidate if length == 1.0 else self.anchor + length * step
         return length, losses[length]
 

@@ -65,7 +65,7 @@ def _exact(problem: Problem) -> Result:
             return result
         multiplier = rho * result.dual
         primal = result.kkt.feasibility / max(float(np.linalg.norm(result.y)), 1e-300)
-        pull = float(np.linalg.norm(problem.constraint.A.T @ multiplier))
+        pull = float(np.linalg.norm(problem.constraint.At(multiplier)))
         dual = result.kkt.stationarity / max(pull, 1e-300)
         rho *= float(np.clip(np.sqrt(max(primal, 1e-300) / max(dual, 1e-300)), 0.2, 5.0))
         start = {"x0": result.x, "y0": result.y, "dual0": multiplier / rho}

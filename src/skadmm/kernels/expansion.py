@@ -25,7 +25,7 @@ AT_ONCE = 1 << 20
 """Rows between two moments at which a run can be stopped; fewer where rows come from files."""
 SCALAR_WORK = 20.0
 """Evaluating a loss costs about as much as reading this many entries."""
-SMALL = 4_000_000
+SMALL = 1_000_000
 """Below this much work (entries read, or products formed) one part is quicker than four."""
 
 
@@ -34,6 +34,14 @@ def margins(rows, index, x, out):
     """out_i ← a_i·x for the rows in `index`."""
     for i in index:
         out[i] = row_dot(rows, i, x)
+
+
+@kernel
+def margins_of_two(rows, index, x, step, out, move):
+    """out_i ← a_i·x and move_i ← a_i·step for the rows in `index`, each row read once."""
+    for i in index:
+        out[i] = row_dot(rows, i, x)
+        move[i] = row_dot(rows, i, step)
 
 
 @kernel
