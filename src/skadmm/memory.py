@@ -9,6 +9,8 @@ from pathlib import Path
 from skadmm.algorithms._base import Algorithm, Setup
 from skadmm.algorithms._xupdate import DENSE_LIMIT
 from skadmm.algorithms.newton import few_at_once
+from skadmm.kernels.expansion import PARTS, gathered_rows
+from skadmm.kernels.rows import DenseRows
 
 FLOAT = 8
 SAN_VECTORS, SAN_MATRICES = 16, 7
@@ -27,6 +29,8 @@ def estimate(setup: Setup, algorithm: Algorithm) -> dict[str, float]:
         needs["second-order steps on a set of features"] = FLOAT * (SAN_VECTORS * n + SAN_MATRICES * min(d, 2000) ** 2)
     elif algorithm.certifies:
         needs["second-order steps"] = FLOAT * (SAN_VECTORS * float(n) + SAN_MATRICES * float(d) ** 2)
+        if isinstance(problem.rows, DenseRows):
+            needs["rows and products on several threads"] = FLOAT * (min(PARTS * gathered_rows(d), n) + PARTS * d) * d
     elif algorithm.gradient == "average":
         needs["the table of points"] = FLOAT * float(setup.n_blocks) * d
         needs["the table of slopes"] = FLOAT * float(n)

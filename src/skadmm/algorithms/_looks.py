@@ -133,9 +133,11 @@ class Looks:
         """Move the margins by `length`; the changes of Σ h a aᵀ and Σ (h z − slope) a, and Σ a² of new samples."""
         index = self._index
         self._go(index, length)
-        change = np.zeros(self.size)
-        change[index] = self.bend[index] * self.z[index] - self.slope[index] - self._old
-        H, q = self._outer(index, self.bend - self.held), self._rows(index, change)
+        scale = self._move  # of no use any more
+        scale[index] = self.bend[index] * self.z[index] - self.slope[index] - self._old
+        q = self._rows(index, scale)
+        scale[index] = self.bend[index] - self.held[index]
+        H = self._outer(index, scale)
         self.held[index] = self.bend[index]
         self.moved[index] = np.abs(self.z[index] - self._before)
         return H, q, self._squares(index) if new else np.zeros(self.d)
@@ -153,10 +155,11 @@ class Looks:
         if afresh:
             self.held[:] = 0.0
             squares = self._squares(np.arange(self.size))
-        rows = np.flatnonzero(np.abs(self.bend - self.held) > stale)
+        change = np.subtract(self.bend, self.held, out=self._move)
+        rows = np.flatnonzero(np.abs(change) > stale)
         if rows.size == 0:
             return 0.0, squares
-        H = self._outer(rows, self.bend - self.held)
+        H = self._outer(rows, change)
         self.held[rows] = self.bend[rows]
         return H, squares
 

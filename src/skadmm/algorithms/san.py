@@ -89,7 +89,7 @@ class SanEngine:
         """At the anchor, over all samples; known from the first full look on."""
         self.fall = 0.0
         """By how much the objective fell in the last line search, relatively."""
-        self.gradient = np.zeros(d)
+        self.gradient, self.steepest = np.zeros(d), 0.0
         self.lower_bound = -np.inf
         self.H, self.q, self.squares = np.zeros((d, d)), np.zeros(d), np.zeros(d)
         self.tau = FULL_DAMPING
@@ -143,6 +143,9 @@ class SanEngine:
             if self.full_looks == 0 or not (self.finished or np.array_equal(self.anchor, self._candidate())):
                 self._full_look()
             self._certify()
+            if self.seen < self.problem.n_samples:
+                self._renew()
+            self._centre()
             refined = polished(self.problem, self.anchor, self.point.y, self._mean_H(), self.q / self.seen)
         if refined is not None and not np.array_equal(refined, self.anchor):
             self._touch(self.problem.n_samples)
@@ -210,6 +213,7 @@ class SanEngine:
             self.point.x[:] = self.anchor
             self.certificate = Certificate(self.objective, self.lower_bound)
             return
+        self._renew()
         if length == 1.0:
             self.tau = max(self.tau / 3.0, LEAST_DAMPING)
         else:
@@ -235,21 +239,29 @@ class SanEngine:
             x[:] = refined
 
     def _full_look(self) -> float:
-        """Line search over all samples from the anchor to the candidate, and a model at the point it accepts."""
+        """Line search over all samples from the anchor to the candidate; objective and gradient where it ends."""
         n = self.problem.n_samples
         self.looks.begin(None, None if self.placed else self.anchor)
         length, loss = self._search(n, self.gradient if self.full_looks else None)
         self.objective = loss / n + self.problem.penalty(self.anchor)
         gradient, largest = self.looks.settle(length)
-        self.gradient, self.placed = gradient / n, True
+        self.gradient, self.steepest, self.placed = gradient / n, float(largest), True
+        self.full_looks += 1
+        return length
+
+    def _renew(self) -> None:
+        """A model of second order at the anchor, where all samples have just been looked at."""
+        n = self.problem.n_samples
         afresh = self.seen < n  # a warm start comes without a model
-        H, squares = self.looks.renew(STALE_CURVATURE * 0.1**self.full_looks * float(largest), afresh)
+        H, squares = self.looks.renew(STALE_CURVATURE * 0.1 ** (self.full_looks - 1) * self.steepest, afresh)
         if afresh:
             self.H[:], self.squares[:], self.seen = 0.0, squares, n
         self.H += H
-        self.q = self.H @ self.anchor - n * self.gradient
-        self.full_looks += 1
-        return length
+        self._centre()
+
+    def _centre(self) -> None:
+        """The model's slope at the anchor is the loss's own."""
+        self.q = self.H @ self.anchor - self.problem.n_samples * self.gradient
 
     def _look_at_hard_rows(self, tolerance: float) -> None:
         """Again and again the few samples whose margins moved most, the others by their expansions."""

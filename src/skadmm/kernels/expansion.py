@@ -18,14 +18,17 @@ from skadmm import _watch
 from skadmm._compile import attach, generic, kernel
 from skadmm.kernels.rows import CSRRows, DenseRows, row_add, row_dot
 from skadmm.kernels.samples import weight_of
+from skadmm.kernels.threads import one_thread
 from skadmm.losses._base import curvature, derivative, value
 
 PARTS = 4
 AT_ONCE = 1 << 20
 """Rows between two moments at which a run can be stopped; fewer where rows come from files."""
+GATHERED_ROWS, GATHERED_ENTRIES = 512, 1 << 17
+"""Dense rows gathered for one product: at least so many, and more of them where they are short."""
 SCALAR_WORK = 20.0
 """Evaluating a loss costs about as much as reading this many entries."""
-SMALL = 1_000_000
+SMALL = 2_000_000
 """Below this much work (entries read, or products formed) one part is quicker than four."""
 
 
@@ -106,51 +109,69 @@ attach(_add_squares, CSRRows, _csr_squares)
 attach(_add_squares, DenseRows, _dense_squares)
 
 
-@generic
-def _add_outer(rows: Any, index: Any, scale: Any, out: Any) -> None:
-    """Lower triangle of out ← out + Σ over `index` of scale_i a_i a_iᵀ."""
-
-
+@kernel
 def _csr_outer(rows, index, scale, out):
+    """Lower triangle of out ← out + Σ over `index` of scale_i a_i a_iᵀ.
+
+    Column numbers rise, so two lines of `out` at a time share what is read of the row. They are unsigned here: Numba
+    then need not look for negative ones.
+    """
+    values, columns = np.empty(out.shape[0]), np.empty(out.shape[0], np.uint32)
     for i in index:
-        for p in range(rows.indptr[i], rows.indptr[i + 1]):
-            r = rows.indices[p]
-            v = scale[i] * rows.data[p]
-            # Column numbers are sorted, so this stays in the lower triangle.
-            for q in range(rows.indptr[i], p + 1):
-                out[r, rows.indices[q]] += v * rows.data[q]
-
-
-def _dense_outer(rows, index, scale, out):
-    # Four rows at a time: one load and store of `out` for four products.
-    d = out.shape[0]
-    buffer = np.zeros((4, d))  # not empty: a row beyond the last counts 0 times, and 0 · NaN is NaN
-    weight = np.empty(4)
-    for start in range(0, index.size, 4):
-        for k in range(4):
-            if start + k < index.size:
-                i = index[start + k]
-                weight[k] = scale[i]
-                for j in range(d):
-                    buffer[k, j] = rows.values[i, j]
-            else:
-                weight[k] = 0.0
-        b0, b1, b2, b3 = buffer[0], buffer[1], buffer[2], buffer[3]
-        for r in range(d):
-            a0, a1, a2, a3 = weight[0] * b0[r], weight[1] * b1[r], weight[2] * b2[r], weight[3] * b3[r]
-            line = out[r]
-            for c in range(r + 1):
-                line[c] += a0 * b0[c] + a1 * b1[c] + a2 * b2[c] + a3 * b3[c]
-
-
-attach(_add_outer, CSRRows, _csr_outer)
-attach(_add_outer, DenseRows, _dense_outer)
+        size = rows.indptr[i + 1] - rows.indptr[i]
+        for q in range(size):
+            values[q], columns[q] = rows.data[rows.indptr[i] + q], rows.indices[rows.indptr[i] + q]
+        weight = scale[i]
+        for p in range(0, size - 1, 2):
+            upper, lower = out[columns[p]], out[columns[p + 1]]
+            v, w = weight * values[p], weight * values[p + 1]
+            for q in range(p + 1):
+                upper[columns[q]] += v * values[q]
+                lower[columns[q]] += w * values[q]
+            lower[columns[p + 1]] += w * values[p + 1]
+        if size % 2 == 1:
+            last, v = out[columns[size - 1]], weight * values[size - 1]
+            for q in range(size):
+                last[columns[q]] += v * values[q]
 
 
 @kernel
-def add_outer(rows, index, scale, out):
+def _gather_scaled(values, index, scale, out):
+    """out_k ← √|scale_i| a_i, i = index_k."""
+    for k in range(index.size):
+        i = index[k]
+        root = np.sqrt(abs(scale[i]))
+        for j in range(out.shape[1]):
+            out[k, j] = root * values[i, j]
+
+
+def gathered_rows(d: int) -> int:
+    """How many dense rows of this length are gathered at once."""
+    return max(GATHERED_ROWS, GATHERED_ENTRIES // d)
+
+
+def _dense_outer(values: np.ndarray, index: np.ndarray, scale: np.ndarray, out: np.ndarray) -> None:
+    """out ← out + Σ over `index` of scale_i a_i a_iᵀ, by BLAS: a product of a matrix with its own transpose, for the
+    rows with positive scales and for those with negative ones."""
+    d = out.shape[0]
+    few = gathered_rows(d)
+    buffer = np.empty((min(few, index.size), d))
+    negative = scale[index] < 0
+    for sign, chosen in ((1.0, index[~negative]), (-1.0, index[negative])):
+        for start in range(0, chosen.size, few):
+            some = chosen[start : start + few]
+            gathered = buffer[: some.size]
+            _gather_scaled(values, some, scale, gathered)
+            product = gathered.T @ gathered
+            out += product if sign > 0 else -product
+
+
+def add_outer(rows: Any, index: np.ndarray, scale: np.ndarray, out: np.ndarray) -> None:
     """Lower triangle of out ← out + Σ over `index` of scale_i a_i a_iᵀ."""
-    _add_outer(rows, index, scale, out)
+    if isinstance(rows, DenseRows):
+        _dense_outer(rows.values, index, scale, out)
+    else:
+        _csr_outer(rows, index, scale, out)
 
 
 @kernel
@@ -208,6 +229,7 @@ def sum_outer(rows: Any, index: np.ndarray, scale: np.ndarray, entries: float, a
         add_outer(rows, some, scale, out)
         return out
 
-    total = functools.reduce(_added, in_parts(part, index, entries, at_once))
+    with one_thread():
+        total = functools.reduce(_added, in_parts(part, index, entries, at_once))
     mirror(total)
     return total

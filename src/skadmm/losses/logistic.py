@@ -16,6 +16,9 @@ class Logistic(NamedTuple):
         return 0.25
 
 
+# All three take exp(−|bz|), so that a kernel that wants all three takes it once.
+
+
 def _value(loss, z, b):
     m = b * z
     # log1p keeps all digits on both sides; exp never overflows.
@@ -24,14 +27,12 @@ def _value(loss, z, b):
 
 def _derivative(loss, z, b):
     m = b * z
-    if m >= 0.0:
-        e = math.exp(-m)
-        return -b * e / (1.0 + e)
-    return -b / (1.0 + math.exp(m))
+    e = math.exp(-abs(m))
+    return -b * (e if m >= 0.0 else 1.0) / (1.0 + e)
 
 
 def _curvature(loss, z, b):
-    e = math.exp(-abs(z))
+    e = math.exp(-abs(b * z))
     return e / ((1.0 + e) * (1.0 + e))
 
 
