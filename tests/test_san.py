@@ -282,6 +282,7 @@ def test_a_feature_with_one_label_and_no_penalty_is_named():
     result = solve(problem, passes=5)
     assert result.status is Status.NO_MINIMISER
     assert "f5" in result.message
+    assert "one label only" in result.message
     assert "f4" not in result.message
 
 
@@ -292,6 +293,8 @@ def test_a_component_no_penalty_holds_is_named():
     found = recession.find(problem)
     assert found is not None
     assert {"3", "4"} <= set(found.names)
+    assert "move together" in str(found)
+    assert "one label" not in str(found)
 
 
 @pytest.mark.parametrize("loss", ["squared", "huber", "squared-hinge"])

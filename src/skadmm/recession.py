@@ -26,13 +26,22 @@ class Recession(NamedTuple):
     features: np.ndarray
     """The features concerned, by number."""
     names: list[str]
+    together: bool
+    """Do they move together, or each for itself?"""
     samples_touched: int
 
     def __str__(self) -> str:
         shown = ", ".join(self.names[:20]) + (", …" if len(self.names) > 20 else "")
+        if self.together:
+            why = (
+                f"no penalty sees {len(self.names)} feature(s) move together ({shown}), and that brings every sample "
+                "nearer to its label"
+            )
+        else:
+            why = f"no penalty reaches {len(self.names)} feature(s) that occur with one label only ({shown})"
         return (
-            f"there is no minimiser: no penalty reaches {len(self.names)} feature(s) that occur with one label only "
-            f"({shown}), so their coefficients grow for ever. Penalise every feature (A = [G; I]), or drop them"
+            f"there is no minimiser: {why}, so their coefficients grow for ever. Penalise every feature (A = [G; I]), "
+            "or drop them"
         )
 
 
@@ -69,7 +78,7 @@ def find(problem: Problem) -> Recession | None:
         guilty = [features for features, entries in directions if _agrees(problem, features, entries)]
         return _found(problem, guilty)
     active = problem.sample_weight > 0 if problem.sample_weight.size else np.ones(n, bool)
-    guilty = []
+    guilty, together = [], False
     agreements = np.empty((n, len(directions))) if n * len(directions) <= MOST_FOR_PROGRAM else None
     margins = np.empty(n)
     for number, (features, entries) in enumerate(directions):
@@ -82,8 +91,8 @@ def find(problem: Problem) -> Recession | None:
         if agreements is not None:
             agreements[:, number] = problem.target * margins
     if not guilty and agreements is not None and len(directions) > 1 and _together(agreements[active]):
-        guilty = [features for features, _ in directions]
-    return _found(problem, guilty)
+        guilty, together = [features for features, _ in directions], True
+    return _found(problem, guilty, together=together)
 
 
 def _agrees(problem: Problem, features: np.ndarray, entries: np.ndarray) -> bool:
@@ -95,12 +104,13 @@ def _agrees(problem: Problem, features: np.ndarray, entries: np.ndarray) -> bool
     return (least == 0.0) != (most == 0.0)
 
 
-def _found(problem: Problem, guilty: list[np.ndarray]) -> Recession | None:
+def _found(problem: Problem, guilty: list[np.ndarray], *, together: bool = False) -> Recession | None:
     if not guilty:
         return None
+    together = together or any(features.size > 1 for features in guilty)
     features = np.sort(np.concatenate(guilty))
     names = problem.feature_names or [str(feature) for feature in range(problem.n_features)]
-    return Recession(features, [names[feature] for feature in features], problem.n_samples)
+    return Recession(features, [names[feature] for feature in features], together, problem.n_samples)
 
 
 def _together(agreements: np.ndarray) -> bool:

@@ -23,6 +23,7 @@ from skadmm.kernels.expansion import (
     loss_along,
     margins,
     margins_of_two,
+    sum_expansions,
     sum_outer,
     sum_rows,
 )
@@ -133,14 +134,14 @@ class Looks:
         """Move the margins by `length`; the changes of Σ h a aᵀ and Σ (h z − slope) a, and Σ a² of new samples."""
         index = self._index
         self._go(index, length)
-        scale = self._move  # of no use any more
+        change, scale = self._move, self.moved  # of no use any more, and not yet
+        change[index] = self.bend[index] - self.held[index]
         scale[index] = self.bend[index] * self.z[index] - self.slope[index] - self._old
-        q = self._rows(index, scale)
-        scale[index] = self.bend[index] - self.held[index]
-        H = self._outer(index, scale)
+        work = self._entries(index) * self._per_row
+        sums = sum_expansions(self._samples.rows, index, change, scale, new, work, self._few(index))
         self.held[index] = self.bend[index]
         self.moved[index] = np.abs(self.z[index] - self._before)
-        return H, q, self._squares(index) if new else np.zeros(self.d)
+        return sums
 
     def settle(self, length: float) -> tuple[np.ndarray, float]:
         """Move the margins by `length`; Σ slope a, and the largest curvature."""

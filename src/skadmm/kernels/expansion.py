@@ -221,6 +221,33 @@ def sum_rows(rows: Any, index: np.ndarray, scale: np.ndarray, entries: float, at
     return functools.reduce(_added, in_parts(part, index, entries, at_once))
 
 
+def sum_expansions(
+    rows: Any, index: np.ndarray, bend: np.ndarray, scale: np.ndarray, new: bool, work: float, at_once: int = AT_ONCE
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Σ over `index` of bend_i a_i a_iᵀ, of scale_i a_i, and, where they are `new`, of a_i².
+
+    Few rows at a time, so that what is read for one sum is still near for the next.
+    """
+    d = rows.shape[1]
+    few = gathered_rows(d)
+
+    def part(some: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        outer, total, squares = np.zeros((d, d)), np.zeros(d), np.zeros(d)
+        for start in range(0, some.size, few):
+            chunk = some[start : start + few]
+            add_rows(rows, chunk, scale, total)
+            if new:
+                add_squares(rows, chunk, squares)
+            add_outer(rows, chunk, bend, outer)
+        return outer, total, squares
+
+    with one_thread():
+        parts = in_parts(part, index, work, at_once)
+        outer, total, squares = functools.reduce(lambda one, two: tuple(map(_added, one, two)), parts)
+    mirror(outer)
+    return outer, total, squares
+
+
 def sum_outer(rows: Any, index: np.ndarray, scale: np.ndarray, entries: float, at_once: int = AT_ONCE) -> np.ndarray:
     """Σ over `index` of scale_i a_i a_iᵀ, both triangles."""
 
