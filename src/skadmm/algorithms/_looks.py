@@ -27,7 +27,7 @@ from skadmm.kernels.expansion import (
     sum_outer,
     sum_rows,
 )
-from skadmm.kernels.rows import CSRRows
+from skadmm.kernels.rows import CSRRows, DenseRows
 from skadmm.kernels.samples import Samples, mean_conjugate
 
 FIRST_STAGE = 32
@@ -36,6 +36,8 @@ ROWS_PER_FEATURE = 8
 """… but at least this many per feature."""
 HARD_MOVE, HARD_SHARE = 0.5, 0.02
 """A margin that moved by more than this is hard; at most this share of the samples."""
+DENSE_PRODUCT = 0.1
+"""What a product of two entries of a dense row costs next to reading one."""
 EDGES = 256
 """Of a threshold sought among values on several workers, in one round."""
 
@@ -137,8 +139,7 @@ class Looks:
         change, scale = self._move, self.moved  # of no use any more, and not yet
         change[index] = self.bend[index] - self.held[index]
         scale[index] = self.bend[index] * self.z[index] - self.slope[index] - self._old
-        work = self._entries(index) * self._per_row
-        sums = sum_expansions(self._samples.rows, index, change, scale, new, work, self._few(index))
+        sums = sum_expansions(self._samples.rows, index, change, scale, new, self._products(index), self._few(index))
         self.held[index] = self.bend[index]
         self.moved[index] = np.abs(self.z[index] - self._before)
         return sums
@@ -286,8 +287,7 @@ class Looks:
         return sum_rows(self._samples.rows, index, scale, self._entries(index), self._few(index))
 
     def _outer(self, index: np.ndarray, scale: np.ndarray) -> np.ndarray:
-        work = self._entries(index) * self._per_row
-        return sum_outer(self._samples.rows, index, scale, work, self._few(index))
+        return sum_outer(self._samples.rows, index, scale, self._products(index), self._few(index))
 
     def _few(self, index: np.ndarray) -> int:
         """How many of these rows may be read at once: rows far apart touch as much of a file as all between them."""
@@ -297,3 +297,8 @@ class Looks:
     def _entries(self, index: np.ndarray) -> float:
         """About how many stored entries these rows have."""
         return index.size * self._per_row
+
+    def _products(self, index: np.ndarray) -> float:
+        """About what their outer products cost, in entries read; BLAS makes light of dense ones."""
+        dense = isinstance(self._samples.rows, DenseRows)
+        return self._entries(index) * self._per_row * (DENSE_PRODUCT if dense else 1.0)
