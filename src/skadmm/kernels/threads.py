@@ -22,12 +22,23 @@ def _controller() -> Any:
     return ThreadpoolController()
 
 
+def _take_control() -> None:
+    """Newer versions of threadpoolctl let only the first thread that set a limit set another, and others fail in
+    silence. Here a lock sees to it that one at a time does, whichever thread that is."""
+    import threadpoolctl
+
+    clear = getattr(getattr(threadpoolctl, "OpenBLASController", None), "clear_controlling_thread", None)
+    if clear is not None:
+        clear(force=True)
+
+
 @contextmanager
 def one_thread() -> Iterator[None]:
     """One BLAS thread. The limit holds for the whole process, so the last run to leave lifts it."""
     global _inside, _limiter  # noqa: PLW0603
     with _lock:
         if _inside == 0:
+            _take_control()
             _limiter = _controller().limit(limits=1, user_api="blas")
         _inside += 1
     try:
@@ -36,4 +47,6 @@ def one_thread() -> Iterator[None]:
         with _lock:
             _inside -= 1
             if _inside == 0:
+                _take_control()
                 _limiter.restore_original_limits()
+                _take_control()
