@@ -21,6 +21,7 @@ from _common import best_of, data_folder, graph_guided
 from skadmm import ALGORITHMS, Problem, solve
 from skadmm.kernels.samples import mean_gradient
 from skadmm.operators import chain, stack
+from skadmm.recession import find
 from skadmm.regularizers import L1
 
 TARGET = 1e-6
@@ -105,6 +106,9 @@ def one_set(name: str, repeats: int, paper: bool) -> None:
         print(f"  {'san-admm':14}{level:>7.0e}{hits[0]['passes']:>9.2f}{seconds:>10.4f}{seconds / gpe:>8.1f}")
     if paper:
         the_papers(problem, optimum, gpe)
+    bare = Problem(X, target, psi=L1(strength), A=problem.constraint.A[:edges])
+    endless = find(bare)
+    print(f"  with bare G: {'a minimiser exists' if endless is None else endless}")
 
 
 def the_papers(problem: Problem, optimum: float, gpe: float) -> None:

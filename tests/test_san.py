@@ -1,17 +1,21 @@
 """SAN-ADMM: what it reduces to, what it promises, and that it never runs away."""
 
 import itertools
+import lzma
+import os
+from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.datasets import load_svmlight_file
 
 from skadmm import Problem, Status, recession, solve
 from skadmm.algorithms import ALGORITHMS, _split
 from skadmm.algorithms._base import Setup
 from skadmm.algorithms._looks import HARD_SHARE, hard_rows, stages
 from skadmm.algorithms.san import SanEngine, shorten
-from skadmm.operators import chain, incidence, stack
+from skadmm.operators import chain, incidence, precision_graph, stack
 from skadmm.regularizers import L1, Box, ElasticNet, GroupL2, NonNegative, SquaredL2
 
 LOSSES = ["logistic", "squared", "huber", "squared-hinge"]
@@ -295,6 +299,48 @@ def test_a_component_no_penalty_holds_is_named():
     assert {"3", "4"} <= set(found.names)
     assert "move together" in str(found)
     assert "one label" not in str(found)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_many_directions_are_asked_for_at_once(sparse, monkeypatch):
+    """Each direction by itself, as the definition has it; rows come in several parts, and one sample does not count."""
+    monkeypatch.setattr(Problem, "rows_at_once", 7)
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((60, 40)) * (rng.random((60, 40)) < 0.1)
+    target = np.sign(rng.standard_normal(60))
+    weight = np.ones(60)
+    weight[5] = 0.0
+    problem = Problem(
+        scipy.sparse.csr_array(X) if sparse else X, target, sample_weight=weight, psi=L1(0.1),
+        A=incidence([[2 * k, 2 * k + 1] for k in range(8)], n_features=40),
+    )  # fmt: skip
+    directions = recession.flat_directions(problem)
+    guilty = []
+    for features, entries in directions:
+        agreement = (target * (X[:, features] @ entries))[weight > 0]
+        if agreement.any() and (agreement.min() >= 0 or agreement.max() <= 0):
+            guilty.extend(features)
+    assert len(directions) == 32
+    assert guilty
+    np.testing.assert_array_equal(recession.find(problem).features, np.sort(guilty))
+
+
+def test_a9a_with_a_bare_graph_names_its_features():
+    path = Path(os.environ.get("SKADMM_DATA", Path(__file__).parents[2] / "shared" / "data")) / "a9a.svm.xz"
+    if not path.exists():
+        pytest.skip("a9a.svm.xz is not there")
+    with lzma.open(path) as file:
+        X, target = load_svmlight_file(file, n_features=123)
+    half = np.random.default_rng(0).permutation(X.shape[0])[: X.shape[0] // 2]
+    X, target = X[half], target[half]
+    graph = incidence(precision_graph(X))
+    result = solve(Problem(X, target, psi=L1(1e-5), A=graph), passes=5)
+    alone = np.flatnonzero(np.bincount(graph.indices, minlength=123) == 0)
+    one_sided = [j for j in alone if np.unique(target[X[:, [j]].toarray().ravel() != 0]).size == 1]
+    assert len(one_sided) > 5
+    assert result.status is Status.NO_MINIMISER
+    assert f"{len(one_sided)} feature(s)" in result.message
+    assert f"({', '.join(map(str, one_sided[:20]))}" in result.message
 
 
 @pytest.mark.parametrize("loss", ["squared", "huber", "squared-hinge"])

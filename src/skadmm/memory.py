@@ -13,7 +13,7 @@ from skadmm.kernels.expansion import PARTS, gathered_rows
 from skadmm.kernels.rows import DenseRows
 
 FLOAT = 8
-SAN_VECTORS, SAN_MATRICES = 16, 7
+SAN_VECTORS, SAN_MATRICES = 13, 7
 """Vectors over the samples, and matrices over the features, that second-order steps hold at their peak."""
 SPARSE_ENTRY = 12
 """A value and a column number."""

@@ -5,13 +5,15 @@ with it: bᵢ aᵢ·u ≥ 0 for all i, not all zero. The null space of A is foun
 of A reaches, and, for rows of two entries (graphs), one direction for each connected component.
 """
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse
 import scipy.sparse.csgraph
 
 from skadmm.blocks import tasks
-from skadmm.kernels.rows import multiply
+from skadmm.kernels.rows import DenseRows
 from skadmm.polish import clusters
 from skadmm.problem import Problem
 from skadmm.regularizers import Zero
@@ -77,22 +79,35 @@ def find(problem: Problem) -> Recession | None:
     if problem.remote:
         guilty = [features for features, entries in directions if _agrees(problem, features, entries)]
         return _found(problem, guilty)
-    active = problem.sample_weight > 0 if problem.sample_weight.size else np.ones(n, bool)
-    guilty, together = [], False
-    agreements = np.empty((n, len(directions))) if n * len(directions) <= MOST_FOR_PROGRAM else None
-    margins = np.empty(n)
-    for number, (features, entries) in enumerate(directions):
-        direction = np.zeros(problem.n_features)
-        direction[features] = entries
-        multiply(problem.rows, direction, margins)
-        agreement = (problem.target * margins)[active]
-        if agreement.any() and (agreement.min() >= 0 or agreement.max() <= 0):
-            guilty.append(features)
-        if agreements is not None:
-            agreements[:, number] = problem.target * margins
-    if not guilty and agreements is not None and len(directions) > 1 and _together(agreements[active]):
-        guilty, together = [features for features, _ in directions], True
-    return _found(problem, guilty, together=together)
+    least, most = np.zeros(len(directions)), np.zeros(len(directions))
+    kept = []
+    for agreement in _agreements(problem, directions):
+        np.minimum(least, agreement.min(axis=0).toarray().ravel(), out=least)
+        np.maximum(most, agreement.max(axis=0).toarray().ravel(), out=most)
+        if n * len(directions) <= MOST_FOR_PROGRAM:
+            kept.append(agreement.toarray())
+    guilty = [directions[k][0] for k in np.flatnonzero((least == 0.0) != (most == 0.0))]
+    if not guilty and kept and len(directions) > 1 and _together(np.concatenate(kept)):
+        return _found(problem, [features for features, _ in directions], together=True)
+    return _found(problem, guilty)
+
+
+def _agreements(problem: Problem, directions: list[tuple[np.ndarray, np.ndarray]]) -> Iterator[Any]:
+    """bᵢ aᵢ·u for the samples that count, a column for each direction u; some rows at a time."""
+    features, entries = (np.concatenate(part) for part in zip(*directions, strict=True))
+    column = np.repeat(np.arange(len(directions)), [group.size for group, _ in directions])
+    basis = scipy.sparse.csr_array((entries, (features, column)), shape=(problem.n_features, len(directions)))
+    rows, n = problem.rows, problem.n_samples
+    label = problem.target * (problem.sample_weight > 0) if problem.sample_weight.size else problem.target
+    for start in range(0, n, problem.rows_at_once):
+        some = slice(start, min(start + problem.rows_at_once, n))
+        if isinstance(rows, DenseRows):
+            part = scipy.sparse.csr_array(rows.values[some] @ basis)
+        else:
+            first, last = rows.indptr[some.start], rows.indptr[some.stop]
+            piece = (rows.data[first:last], rows.indices[first:last], rows.indptr[some.start : some.stop + 1] - first)
+            part = scipy.sparse.csr_array(piece, shape=(some.stop - some.start, problem.n_features)) @ basis
+        yield scipy.sparse.csc_array(scipy.sparse.diags_array(label[some]) @ part)
 
 
 def _agrees(problem: Problem, features: np.ndarray, entries: np.ndarray) -> bool:

@@ -103,6 +103,7 @@ class Looks:
 
     def begin(self, stage: tuple[int, int] | None, x: np.ndarray | None) -> None:
         """Turn to the samples of a stage, or to all; their margins at `x`, or where they were."""
+        self.hard_end()
         self._stage = stage
         index = self._index
         self._before = self.z[index]
@@ -182,39 +183,43 @@ class Looks:
         return float(np.nextafter(self.moved[rows].min(), -np.inf)) if rows.size else np.inf
 
     def hard_begin(self, threshold: float) -> int:
-        """Turn to the samples whose margins moved by more; how many there are."""
+        """Turn to the samples whose margins moved by more, until ``hard_end``; how many there are."""
         index = np.flatnonzero(self.moved > threshold)
-        copies = {"z": self.z.copy(), "slope": self.slope.copy(), "bend": self.bend.copy(), "move": np.zeros(self.size)}
-        self._hard = {"index": index} | copies
+        self._hard = {"index": index, "z": self.z[index], "slope": self.slope[index], "bend": self.bend[index]}
         return int(index.size)
 
     def hard_along(self, step: np.ndarray) -> tuple[float, float, float, float]:
         """Along a step: Σ slope·move, Σ h move², Σ of the losses at its start, and the longest move."""
-        hard = self._hard
-        index, move = hard["index"], hard["move"]
-        self._margins(index, step, move)
-        tilt, bend = hard["slope"][index] @ move[index], self.held[index] @ move[index] ** 2
-        return float(tilt), float(bend), self.hard_losses(0.0), Largest(np.abs(move[index]).max(initial=0.0))
+        index = self._hard["index"]
+        self._margins(index, step, self._move)
+        move = self._move[index]
+        tilt, bend = self.slope[index] @ move, self.held[index] @ move**2
+        return float(tilt), float(bend), self.hard_losses(0.0), Largest(np.abs(move).max(initial=0.0))
 
     def hard_losses(self, t: float) -> float:
         """Σ of the losses at t times the step."""
-        hard = self._hard
-        return float(loss_along(self._samples, hard["index"], hard["z"], hard["move"], t))
+        return float(loss_along(self._samples, self._hard["index"], self.z, self._move, t))
 
     def hard_go(self, length: float) -> tuple[np.ndarray, np.ndarray]:
         """Take the step; the changes of Σ h a aᵀ and Σ (h z − slope) a."""
-        hard = self._hard
-        index, z, slope, bend = hard["index"], hard["z"], hard["slope"], hard["bend"]
-        old = self.held[index] * z[index] - slope[index]
-        z[index] += length * hard["move"][index]
-        expand(self._samples, index, z, slope, bend)
-        change = np.zeros(self.size)
-        change[index] = bend[index] * z[index] - slope[index] - old
+        index = self._hard["index"]
+        old = self.held[index] * self.z[index] - self.slope[index]
+        self.z[index] += length * self._move[index]
+        expand(self._samples, index, self.z, self.slope, self.bend)
+        change = self._move  # taken
+        change[index] = self.bend[index] * self.z[index] - self.slope[index] - old
         q = self._rows(index, change)
-        change[index] = bend[index] - self.held[index]
+        change[index] = self.bend[index] - self.held[index]
         H = self._outer(index, change)
-        self.held[index] = bend[index]
+        self.held[index] = self.bend[index]
         return H, q
+
+    def hard_end(self) -> None:
+        """Back to all samples, where their last common look left them; H keeps what it has learnt."""
+        if "index" in self._hard:
+            for name in ("z", "slope", "bend"):
+                getattr(self, name)[self._hard["index"]] = self._hard[name]
+            self._hard = {}
 
     # -- the certificate -----------------------------------------------------------------------------------------
 
@@ -225,6 +230,7 @@ class Looks:
     @property
     def theta(self) -> np.ndarray:
         """The slopes that certify."""
+        self.hard_end()  # an interrupt may have come before it
         return self._hard.get("theta", self.slope)
 
     def free_begin(self, free: np.ndarray) -> np.ndarray:

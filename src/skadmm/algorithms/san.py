@@ -266,13 +266,18 @@ class SanEngine:
     def _look_at_hard_rows(self, tolerance: float) -> None:
         """Again and again the few samples whose margins moved most, the others by their expansions."""
         threshold = self.looks.hard_threshold()
-        count = self.looks.hard_begin(threshold) if threshold < np.inf else 0
-        if count == 0:
+        if threshold == np.inf:
             return
+        count = self.looks.hard_begin(threshold)
+        if count > 0:
+            self._hard_steps(int(count), tolerance)
+        self.looks.hard_end()
+
+    def _hard_steps(self, count: int, tolerance: float) -> None:
         x = self.anchor.copy()
         for _ in range(HARD_LOOKS):
             step = self._candidate() - x
-            self._touch(int(count))
+            self._touch(count)
             merit, reach = self._hard_merit(x, step)
             length = shorten(merit, merit(0.0))
             x += length * step
