@@ -157,14 +157,14 @@ def test_nothing_of_size_n_travels(client, monkeypatch):
 
 def test_bounded_staleness(client):
     here, there = both(psi=L1(0.01), A=A)
-    run = {"method": "sa-iu-admm", "step": 0.05, "batch_size": 300, "rho": 0.1, "passes": 15, "record_every": 0}
+    run = {"method": "sa-iu-admm", "step": 0.2, "batch_size": 300, "rho": 0.1, "passes": 150, "record_every": 0}
     optimum = solve(here, "san-admm", tol=1e-10, passes=50).objective
     results = [solve(there, staleness=staleness, **run) for staleness in (0, 2, 2)]
     np.testing.assert_array_equal(results[1].x, results[2].x)  # late, but always as late
     assert not np.array_equal(results[0].x, results[1].x)
     start = there.objective(np.zeros(D))
     for result in results:
-        assert result.objective - optimum < 0.95 * (start - optimum)
+        assert result.objective - optimum < 0.03 * (start - optimum)
 
 
 def test_estimators_take_dask(client):

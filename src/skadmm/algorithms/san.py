@@ -129,7 +129,6 @@ class SanEngine:
         except LostMemory:
             self.looks.restart()
             self.placed, self.seen, self.stage = False, 0, len(self.stages)
-            self._touch(self.problem.n_samples)
             self._whole(self._full_step if step != self._last_look else step)
 
     def finish(self) -> None:
