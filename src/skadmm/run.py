@@ -22,7 +22,7 @@ from skadmm.result import Result, Snapshot, Status
 from skadmm.sampling import as_sampler
 
 PAPER_RHO = 0.01
-ON_DASK = ("san-admm", "sa-admm", "sa-iu-admm", "batch-admm", "batch-iu-admm")
+ON_DASK = ("san-admm", "sa-admm", "sa-iu-admm", "saga-admm", "saga-iu-admm", "batch-admm", "batch-iu-admm")
 OMEGA_MODES = ("prox", "system", "fold", "subgradient")
 
 

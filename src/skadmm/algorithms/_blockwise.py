@@ -62,9 +62,19 @@ class AveragedBlocks:
         rule, x = self._rule, self._point.x
         futures = [self._ask(k, x, None) for k in range(len(self._bounds))]
         rule.grad_bar[:] = self._home.added(futures) / self._n
-        rule.x_bar[:] = x
         rule.points[:] = x
+        self._begin(x)
         return self._n
+
+    def _begin(self, x: np.ndarray) -> None:
+        """Every block was seen at x."""
+        self._rule.x_bar[:] = x
+
+    def _use(self, k: int, x: np.ndarray, change: np.ndarray) -> None:
+        """The gradients of block k, seen again at x, have changed by so much."""
+        rule = self._rule
+        rule.grad_bar[:] += change / self._n
+        rule.x_bar[:] += rule.share[k] * (x - self._point.x)  # `move` will take the block for seen at the newest x
 
     def take(self, order: np.ndarray, until: float) -> None:
         """One step for each block in `order`."""
@@ -80,8 +90,7 @@ class AveragedBlocks:
                 old = self._seen.get(k) or (0, rule.points[k].copy())
                 self._asked.append((k, x, self._ask(k, x, old)))
             k, x, future = self._asked.popleft()
-            rule.grad_bar[:] += self._home.result(future) / self._n
-            rule.x_bar[:] += rule.share[k] * (x - point.x)  # `move` will take the block for seen at the newest x
+            self._use(k, x, self._home.result(future))
             _, start, stop = self._bounds[k]
             point.clock[1] += stop - start
             move_and_split(rule, self._split, point, self._theta, k)
@@ -95,5 +104,17 @@ class AveragedBlocks:
         return self._home.stateful(chunk, worker.refresh, (start, stop), old, self._seen[k])
 
 
-STEPS: dict[str, Any] = {"all": AllSamples, "average": AveragedBlocks}
+class CorrectedBlocks(AveragedBlocks):
+    """The same, where a step goes along the mean of the gradients last seen, corrected by the block's change."""
+
+    def _begin(self, x: np.ndarray) -> None:
+        """There is no mean of points."""
+
+    def _use(self, k: int, x: np.ndarray, change: np.ndarray) -> None:
+        rule = self._rule
+        rule.grad[:] = rule.grad_bar + rule.scale * change
+        rule.grad_bar[:] += change / self._n
+
+
+STEPS: dict[str, Any] = {"all": AllSamples, "average": AveragedBlocks, "corrected": CorrectedBlocks}
 """By what a rule says it reads."""

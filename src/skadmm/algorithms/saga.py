@@ -16,7 +16,7 @@ from skadmm.algorithms._xupdate import gradient_step, gradient_step_uzawa
 from skadmm.kernels.samples import refresh_block
 
 
-@facts(memory=("grad_bar", "slopes"))
+@facts(reads="corrected", memory=("grad_bar", "slopes", "points"))
 class GradientTable(NamedTuple):
     """The mean of the gradients last seen, and the system (ρAᵀA + shift·I)⁻¹."""
 
@@ -28,6 +28,8 @@ class GradientTable(NamedTuple):
     """(1/n) Σ ∇ℓᵢ(x_τᵢ)."""
     slopes: Any
     """wᵢ ℓ'(aᵢ·x_τᵢ) of each sample."""
+    points: Any
+    """x_τ of each block, where the slopes live elsewhere and may be lost; otherwise nothing."""
     scale: float
     """What makes a block's sum an unbiased estimate of the mean: blocks / samples."""
     work: Any
@@ -36,7 +38,7 @@ class GradientTable(NamedTuple):
     system: Any
 
 
-@facts(memory=("grad_bar", "slopes"))
+@facts(reads="corrected", memory=("grad_bar", "slopes", "points"))
 class GradientTableUzawa(NamedTuple):
     """The mean of the gradients last seen, the penalty linearised."""
 
@@ -45,6 +47,7 @@ class GradientTableUzawa(NamedTuple):
     grad: Any
     grad_bar: Any
     slopes: Any
+    points: Any
     scale: float
     work: Any
     omega: Any
@@ -91,7 +94,8 @@ def _table(setup: Setup) -> dict[str, Any]:
         "rho": setup.rho,
         "grad": np.zeros(d),
         "grad_bar": np.zeros(d),
-        "slopes": np.zeros(n),
+        "slopes": np.zeros(0 if setup.problem.remote else n),  # elsewhere, they stay with their rows
+        "points": np.zeros((setup.n_blocks if setup.problem.remote else 0, d)),
         "scale": setup.n_blocks / n,
         "work": np.zeros(d),
     }
