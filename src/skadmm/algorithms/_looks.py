@@ -188,13 +188,14 @@ class Looks:
         self._hard = {"index": index, "z": self.z[index], "slope": self.slope[index], "bend": self.bend[index]}
         return int(index.size)
 
-    def hard_along(self, step: np.ndarray) -> tuple[float, float, float, float]:
-        """Along a step: Σ slope·move, Σ h move², Σ of the losses at its start, and the longest move."""
+    def hard_along(self, step: np.ndarray) -> tuple[float, float, float, float, float]:
+        """Along a step: Σ slope·move, Σ h move², Σ of the losses at its start and at its end, and the longest move."""
         index = self._hard["index"]
         self._margins(index, step, self._move)
         move = self._move[index]
         tilt, bend = self.slope[index] @ move, self.held[index] @ move**2
-        return float(tilt), float(bend), self.hard_losses(0.0), Largest(np.abs(move).max(initial=0.0))
+        reach = Largest(np.abs(move).max(initial=0.0))
+        return float(tilt), float(bend), self.hard_losses(0.0), self.hard_losses(1.0), reach
 
     def hard_losses(self, t: float) -> float:
         """Σ of the losses at t times the step."""

@@ -35,14 +35,15 @@ def end_looks(samples: Samples, memory: dict[str, Any], run: str) -> float:
 
 
 def ask_looks(
-    samples: Samples, memory: dict[str, Any], run: str, number: int, name: str, arguments: tuple[Any, ...]
+    samples: Samples, memory: dict[str, Any], run: str, number: int, questions: list[tuple[str, tuple[Any, ...]]]
 ) -> Any:
-    """The next question to this block's looks."""
+    """The next questions to this block's looks; the answer to the last of them."""
     last, looks = memory.get(run, (None, None))
     if last != number - 1:
         return (Missing(),)
     memory[run] = (-1, None)  # should this be cut short, what is left is of no use
-    answer = getattr(looks, name)(*arguments)
+    for name, arguments in questions:
+        answer = getattr(looks, name)(*arguments)
     memory[run] = (number, looks)
     return (0.0 if answer is None else answer,)
 
@@ -54,6 +55,8 @@ class RemoteLooks:
         self._home = home
         self._run = f"looks-{uuid.uuid4().hex}"
         self._number = -1
+        self._waiting: list[tuple[str, tuple[Any, ...]]] = []
+        """Questions without an answer, which go along with the next one: a round costs more than what it carries."""
 
     def restart(self) -> None:
         """Fresh looks on every worker."""
@@ -84,8 +87,9 @@ class RemoteLooks:
         if self._number < 0:
             self.restart()
         self._number += 1
+        questions, self._waiting = [*self._waiting, (name, arguments)], []
         try:
-            (answer,) = self._all(lambda k: (ask_looks, self._run, self._number, name, arguments))
+            (answer,) = self._all(lambda k: (ask_looks, self._run, self._number, questions))
         except WorkerGone:
             raise LostMemory from None
         if isinstance(answer, Missing):
@@ -96,6 +100,13 @@ class RemoteLooks:
         if name.startswith("_") or not hasattr(Looks, name):
             raise AttributeError(name)
         return lambda *arguments: self._ask(name, *arguments)
+
+    def begin(self, stage: tuple[int, int] | None, x: np.ndarray | None) -> None:
+        """Turn to some samples, with the next question."""
+        self._waiting = [("begin", (stage, x))]
+
+    def hard_end(self) -> None:
+        """The next ``begin`` sees to it."""
 
     def hard_threshold(self) -> float:
         """What the margins of hard rows moved by more than: a search over numbers, a few rounds of counting."""

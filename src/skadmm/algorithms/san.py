@@ -290,11 +290,12 @@ class SanEngine:
     def _hard_merit(self, x: np.ndarray, step: np.ndarray) -> tuple[Callable[[float], float], float]:
         """Along a step: the whole model, with the hard rows' quadratics exchanged for their true losses."""
         rise, bow = float(step @ (self.H @ x - self.q)), float(step @ (self.H @ step))
-        tilt, bend, start, reach = self.looks.hard_along(step)
+        tilt, bend, start, end, reach = self.looks.hard_along(step)
+        known = {0.0: start, 1.0: end}
 
         def merit(t: float) -> float:
             others = (rise - tilt) * t + 0.5 * (bow - bend) * t * t
-            true = self.looks.hard_losses(t) - start
+            true = (known[t] if t in known else self.looks.hard_losses(t)) - start
             return (others + true) / self.seen + self.problem.penalty(x + t * step)
 
         return merit, float(reach)
