@@ -80,7 +80,9 @@ def assert_same_iterates(first, second):
     assert first[0].gap == pytest.approx(second[0].gap, rel=1e-6, abs=1e-12, nan_ok=True)
 
 
-@pytest.mark.parametrize("method", ["sa-admm", "sa-iu-admm", "saga-admm", "saga-iu-admm", "batch-admm", "batch-iu-admm"])
+@pytest.mark.parametrize(
+    "method", ["sa-admm", "sa-iu-admm", "saga-admm", "saga-iu-admm", "batch-admm", "batch-iu-admm"]
+)
 def test_first_order_iterates_are_those_in_memory(method, client):
     here, there = both(psi=L1(0.01), A=A)
     options = {"step": 0.02, "batch_size": 100, "rho": 0.1, "passes": 3}

@@ -14,9 +14,12 @@ from skadmm import (
     GeneralizedLassoClassifier,
     GeneralizedLassoRegressor,
     GroupLassoRegressor,
+    Problem,
     TrendFilter,
+    solve,
 )
-from skadmm.operators import trend
+from skadmm.operators import chain, trend
+from skadmm.regularizers import L1
 
 rng = np.random.default_rng(0)
 N, D = 120, 10
@@ -144,6 +147,21 @@ def test_lasso_is_celers_and_skglms():
         peer = pytest.importorskip(name)
         theirs = peer.Lasso(alpha=0.05, tol=1e-10).fit(X, Y)
         np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-5)
+
+
+def test_a_chain_is_copts():
+    copt = pytest.importorskip("copt")
+    problem = Problem(X, Y, loss="squared", psi=L1(0.05), A=chain(X.shape[1]))
+
+    def loss(w):
+        residual = X @ w - Y
+        return 0.5 * residual @ residual / N, X.T @ residual / N
+
+    fused = copt.penalty.FusedLasso(0.05)
+    theirs = copt.minimize_proximal_gradient(
+        loss, np.zeros(X.shape[1]), prox=fused.prox, jac=True, tol=1e-12, max_iter=20_000
+    )
+    assert solve(problem, tol=1e-10).objective == pytest.approx(problem.objective(theirs.x), rel=1e-7)
 
 
 # -- itself in another dress ---------------------------------------------------------------------------------

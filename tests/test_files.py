@@ -47,7 +47,9 @@ def small_reads(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
-@pytest.mark.parametrize("method", ["sa-admm", "sa-iu-admm", "saga-admm", "opg-admm", "batch-admm", "batch-iu-admm", "san-admm"])
+@pytest.mark.parametrize(
+    "method", ["sa-admm", "sa-iu-admm", "saga-admm", "opg-admm", "batch-admm", "batch-iu-admm", "san-admm"]
+)
 def test_iterates_are_those_in_memory(method, kind, tmp_path, small_reads):
     here = Problem(KINDS[kind](X), TARGET, psi=L1(0.01), A=A, sample_weight=WEIGHT)
     there = Problem(folder_of(tmp_path / "f", kind), psi=L1(0.01), A=A)
