@@ -157,7 +157,7 @@ def test_a_chain_is_copts():
         residual = X @ w - Y
         return 0.5 * residual @ residual / N, X.T @ residual / N
 
-    fused = copt.penalty.FusedLasso(0.05)
+    fused = pytest.importorskip("copt.penalty").FusedLasso(0.05)
     theirs = copt.minimize_proximal_gradient(
         loss, np.zeros(X.shape[1]), prox=fused.prox, jac=True, tol=1e-12, max_iter=20_000
     )
