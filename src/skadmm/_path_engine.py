@@ -94,6 +94,7 @@ class PathEngine:
         """A look, and the model's minimiser; finished when that promises next to nothing."""
         engine, problem = self.engine, self.problem
         length = engine._full_look()
+        engine._renew()
         engine.refusals = 0 if length > 0.0 else engine.refusals + 1
         engine.stalled = engine.refusals == MOST_REFUSALS
         engine.tau = max(engine.tau / 3.0, LEAST_DAMPING) if length == 1.0 else max(8.0 * engine.tau, RAISED_DAMPING)
@@ -117,6 +118,7 @@ class PathEngine:
         engine.certificate = None
         engine.finished, engine.stalled, engine.refusals, engine.full_looks = False, False, 0, 1
         engine.point.dual[:] *= alpha / before  # inside its new bounds
+        engine._renew()
         self._minimise_model()
 
     def _minimise_model(self) -> bool:
