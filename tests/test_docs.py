@@ -22,6 +22,7 @@ WITHOUT_CODE = {
     "design.md",
     "reproduction.md",  # commands, run by test_experiments.py
     "reproduction/README.md",
+    "reproduction/summary.md",  # made by skadmm reproduce
 }
 
 
