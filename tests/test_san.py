@@ -13,7 +13,7 @@ from sklearn.datasets import load_svmlight_file
 from skadmm import Problem, Status, recession, solve
 from skadmm.algorithms import ALGORITHMS, _split
 from skadmm.algorithms._base import Setup
-from skadmm.algorithms._looks import HARD_SHARE, hard_rows, stages
+from skadmm.algorithms._looks import HARD_SHARE, SATURATED, Looks, hard_rows, stages
 from skadmm.algorithms.san import SanEngine, shorten
 from skadmm.operators import chain, incidence, precision_graph, stack
 from skadmm.regularizers import L1, Box, ElasticNet, GroupL2, NonNegative, SquaredL2
@@ -229,6 +229,27 @@ def test_no_run_is_worse_than_where_it_started():
         x0 = np.random.default_rng(seed).standard_normal(8)
         result = solve(problem, "san-admm", passes=1, x0=x0)
         assert result.objective <= problem.objective(x0)
+
+
+def test_saturated_samples_have_the_majorisers_curvature():
+    X = np.linspace(-30.0, 30.0, 41)[:, None]
+    target = np.where(np.arange(41) % 2 == 0, 1.0, -1.0)
+    weight = np.linspace(0.5, 1.5, 41)
+    problem = Problem(X, target, sample_weight=weight)
+    looks = Looks(problem.samples(), 41)
+    looks.begin(None, np.ones(1))
+    looks.along(None, 0.0)
+    z, scale = X[:, 0], problem.sample_weight
+    far = target * z < -SATURATED
+    assert 5 < far.sum() < 36
+    bend = looks.bend / scale
+    np.testing.assert_allclose(bend[~far], 1.0 / (2.0 + 2.0 * np.cosh(z[~far])), rtol=1e-12)
+    # ℓ(z) + ℓ'(z)(s − z) + ½h(s − z)² touches the loss at z and lies above it everywhere.
+    s = np.linspace(-40.0, 40.0, 801)
+    for i in np.flatnonzero(far):
+        loss, slope = np.logaddexp(0.0, -target[i] * z[i]), looks.slope[i] / scale[i]
+        parabola = loss + slope * (s - z[i]) + 0.5 * bend[i] * (s - z[i]) ** 2
+        assert np.all(parabola >= np.logaddexp(0.0, -target[i] * s) - 1e-9)
 
 
 # -- it never runs away ----------------------------------------------------------------------------------------
