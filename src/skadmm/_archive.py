@@ -105,16 +105,7 @@ def read(path: Path, kind: Kind) -> tuple[dict[str, Any], list[np.ndarray]]:
             entries = {name: archive.read(name) for name in names}
     except kind.error:
         raise
-    except (
-        zipfile.BadZipFile,
-        EOFError,
-        OSError,
-        RuntimeError,
-        ValueError,
-        OverflowError,
-        KeyError,
-        struct.error,
-    ) as error:
+    except DAMAGE as error:
         raise damaged(f"{path}: not a skadmm {kind.noun}, or damaged or cut short ({error})") from error
     text = entries.pop("manifest.json")
     if hashlib.sha256(text).hexdigest().encode() != entries.pop("manifest.sha256"):

@@ -76,9 +76,7 @@ class SanEngine:
         self.stalled = False
         self.refusals = 0
         n, d = problem.n_samples, problem.n_features
-        self.looks: Any = (
-            RemoteLooks(problem.home) if problem.remote else Looks(problem.samples(), n, 0, problem.rows_at_once)
-        )
+        self.looks = looks_of(problem)
         plan = [] if setup.warm else stage_rules(n, d)
         self.stages = plan[:1] * (FIRST_LOOKS - 1) + plan
         self.stage, self.full_looks, self.seen = 0, 0, 0
