@@ -29,7 +29,6 @@ from skadmm.kernels.expansion import (
 )
 from skadmm.kernels.rows import CSRRows, DenseRows
 from skadmm.kernels.samples import Samples, mean_conjugate
-from skadmm.losses import Logistic
 
 FIRST_STAGE = 32
 """The first stage holds one in so many samples …"""
@@ -37,8 +36,6 @@ ROWS_PER_FEATURE = 8
 """… but at least this many per feature."""
 HARD_MOVE, HARD_SHARE = 0.5, 0.02
 """A margin that moved by more than this is hard; at most this share of the samples."""
-SATURATED = 8.0
-"""Beyond this margin on the wrong side a sample's curvature is the majoriser's."""
 DENSE_PRODUCT = 0.1
 """What a product of two entries of a dense row costs next to reading one."""
 EDGES = 256
@@ -131,24 +128,10 @@ class Looks:
         """The same at another t."""
 
         def part(some: np.ndarray) -> float:
-            total = expand_along(self._samples, some, self.z, self._move, t, self.slope, self.bend)
-            self._brace(some, t)
-            return total
+            return float(expand_along(self._samples, some, self.z, self._move, t, self.slope, self.bend))
 
         index = self._index
         return float(sum(in_parts(part, index, SCALAR_WORK * index.size)))
-
-    def _brace(self, index: np.ndarray, t: float) -> None:
-        """Samples far on the wrong side of the logistic loss have a slope and next to no curvature, so a model would
-        send them as far to the other side. Theirs is the curvature of the parabola that majorises the loss."""
-        if not isinstance(self._samples.loss, Logistic):
-            return
-        z = self.z[index] + t * self._move[index]
-        far = np.flatnonzero(z * self._samples.target[index] < -SATURATED)
-        if far.size:
-            rows, z = index[far], np.abs(z[far])
-            weight = self._samples.weight[rows] if self._samples.weight.size else 1.0
-            self.bend[rows] = weight * np.tanh(0.5 * z) / (2.0 * z)
 
     def join(self, length: float, new: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Move the margins by `length`; the changes of Σ h a aᵀ and Σ (h z − slope) a, and Σ a² of new samples."""

@@ -1,8 +1,9 @@
 """Second-order expansions of the loss in the margins: what SAN-ADMM reads from the rows.
 
-Sample i is expanded at the margin zᵢ: slope wᵢℓ'(zᵢ), curvature wᵢℓ''(zᵢ). Every kernel works on an array of row
-numbers, so a stage, a set of hard rows and the whole data are the same thing. Sums over many rows are cut into a fixed
-number of parts, run on as many threads as there are and added in order: the result does not depend on the threads.
+Sample i is expanded at the margin zᵢ: slope wᵢℓ'(zᵢ), curvature wᵢℓ''(zᵢ), or more where the loss says so. Every kernel
+works on an array of row numbers, so a stage, a set of hard rows and the whole data are the same thing. Sums over many
+rows are cut into a fixed number of parts, run on as many threads as there are and added in order: the result does not
+depend on the threads.
 """
 
 import functools
@@ -19,7 +20,7 @@ from skadmm._compile import attach, generic, kernel
 from skadmm.kernels.rows import CSRRows, DenseRows, row_add, row_dot
 from skadmm.kernels.samples import weight_of
 from skadmm.kernels.threads import one_thread
-from skadmm.losses._base import curvature, derivative, value
+from skadmm.losses._base import derivative, model_curvature, value
 
 PARTS = 4
 AT_ONCE = 1 << 20
@@ -58,13 +59,13 @@ def loss_along(samples, index, z, move, t):
 
 @kernel
 def expand_along(samples, index, z, move, t, slope, bend):
-    """Slope and curvature of every row of `index` at z_i + t·move_i; returns Σ w_i ℓ."""
+    """Slope and curvature (of a model) of every row of `index` at z_i + t·move_i; returns Σ w_i ℓ."""
     total = 0.0
     for i in index:
         w = weight_of(samples, i)
         margin = z[i] + t * move[i]
         slope[i] = w * derivative(samples.loss, margin, samples.target[i])
-        bend[i] = w * curvature(samples.loss, margin, samples.target[i])
+        bend[i] = w * model_curvature(samples.loss, margin, samples.target[i])
         total += w * value(samples.loss, margin, samples.target[i])
     return total
 

@@ -1,4 +1,4 @@
-"""What a loss is: four scalar functions of a margin z = a·x and a target b, and two facts about them.
+"""What a loss is: four scalar functions of a margin z = a·x and a target b, and a few facts about them.
 
 A loss is a ``NamedTuple`` of its parameters with the facts ``name``, ``labels`` (True when the target is a class, coded
 −1/+1) and, where its infimum may lie at infinity, ``attained=False``; a property ``curvature_bound`` (an upper bound of
@@ -41,6 +41,11 @@ def curvature(loss: Loss, z: float, b: float) -> float:
 
 
 @generic
+def model_curvature(loss: Loss, z: float, b: float) -> float:
+    """What a second-order model takes for ℓ''(z, b): more than the truth where the truth would send it too far."""
+
+
+@generic
 def conjugate(loss: Loss, theta: float, b: float) -> float:
     """ℓ*(θ, b) = sup over z of θz − ℓ(z, b); infinite outside its domain."""
 
@@ -52,8 +57,10 @@ def define(
     derivative: Callable[..., Any],
     curvature: Callable[..., Any],
     conjugate: Callable[..., Any],
+    model_curvature: Callable[..., Any] | None = None,
 ) -> None:
-    """Make `cls` a loss: attach its four functions, compiled."""
+    """Make `cls` a loss: attach its four functions, compiled; a model takes the curvature itself if nothing is said."""
     functions = {"value": value, "derivative": derivative, "curvature": curvature, "conjugate": conjugate}
+    functions["model_curvature"] = model_curvature or curvature
     for name, implementation in functions.items():
         attach(globals()[name], cls, implementation)

@@ -6,6 +6,9 @@ from typing import NamedTuple
 from skadmm._compile import facts
 from skadmm.losses._base import define
 
+SATURATED = 8.0
+"""Beyond this margin on the wrong side a model takes the majoriser's curvature."""
+
 
 @facts(name="logistic", labels=True, attained=False)
 class Logistic(NamedTuple):
@@ -16,7 +19,7 @@ class Logistic(NamedTuple):
         return 0.25
 
 
-# All three take exp(−|bz|), so that a kernel that wants all three takes it once.
+# They all take exp(−|bz|), so that a kernel that wants several takes it once.
 
 
 def _value(loss, z, b):
@@ -36,6 +39,16 @@ def _curvature(loss, z, b):
     return e / ((1.0 + e) * (1.0 + e))
 
 
+def _model_curvature(loss, z, b):
+    # Far on the wrong side there is a slope and next to no curvature, so a model would send the sample as far to the
+    # other side; the parabola that touches the loss at z and at −z and lies above it does not.
+    m = b * z
+    e = math.exp(-abs(m))
+    if m < -SATURATED:
+        return (1.0 - e) / ((1.0 + e) * -2.0 * m)
+    return e / ((1.0 + e) * (1.0 + e))
+
+
 def _conjugate(loss, theta, b):
     # With p = −bθ in [0, 1]: p log p + (1 − p) log(1 − p).
     p = -b * theta
@@ -49,4 +62,11 @@ def _conjugate(loss, theta, b):
     return total
 
 
-define(Logistic, value=_value, derivative=_derivative, curvature=_curvature, conjugate=_conjugate)
+define(
+    Logistic,
+    value=_value,
+    derivative=_derivative,
+    curvature=_curvature,
+    conjugate=_conjugate,
+    model_curvature=_model_curvature,
+)
