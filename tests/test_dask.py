@@ -21,7 +21,7 @@ distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 
-KILLS = int(os.environ.get("SKADMM_WORKER_KILLS", "0"))
+KILLS = int(os.environ.get("SKADMM_WORKER_KILLS", "2"))
 N, D, BLOCK = 1200, 5, 300
 
 rng = np.random.default_rng(7)
@@ -32,15 +32,15 @@ WEIGHT = rng.uniform(0.5, 2.0, N)
 A = stack(chain(D), "identity")
 FREE = scipy.sparse.hstack([stack(chain(D - 1), "identity"), scipy.sparse.csr_array((2 * D - 3, 1))]).tocsr()
 
-pytestmark = [
-    pytest.mark.slow,  # clusters take a while to start and to stop
-    pytest.mark.filterwarnings("ignore"),  # Dask's own, about ports and loops
-]
+pytestmark = pytest.mark.filterwarnings("ignore")  # Dask's own, about ports and loops
+slow = pytest.mark.slow  # a cluster takes its time, so a few of these stand for the others
 
 
 @pytest.fixture(scope="module")
 def client():
     with (
+        # A worker that is away when this time is up since it was last lost is given up for good.
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"}),
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, protocol="tcp") as cluster,
         distributed.Client(cluster) as client,
     ):
@@ -81,7 +81,12 @@ def assert_same_iterates(first, second):
 
 
 @pytest.mark.parametrize(
-    "method", ["sa-admm", "sa-iu-admm", "saga-admm", "saga-iu-admm", "batch-admm", "batch-iu-admm"]
+    "method",
+    ["sa-iu-admm"]
+    + [
+        pytest.param(name, marks=slow)
+        for name in ("sa-admm", "saga-admm", "saga-iu-admm", "batch-admm", "batch-iu-admm")
+    ],
 )
 def test_first_order_iterates_are_those_in_memory(method, client):
     here, there = both(psi=L1(0.01), A=A)
@@ -91,8 +96,11 @@ def test_first_order_iterates_are_those_in_memory(method, client):
 
 @pytest.mark.parametrize(
     "model",
-    [{"psi": L1(1e-3), "A": A}, {"psi": L1(1e-3), "A": FREE}, {"omega": SquaredL2(0.1)}],
-    ids=["l1", "free", "ridge"],
+    [
+        pytest.param({"psi": L1(1e-3), "A": A}, id="l1"),
+        pytest.param({"psi": L1(1e-3), "A": FREE}, id="free", marks=slow),
+        pytest.param({"omega": SquaredL2(0.1)}, id="ridge", marks=slow),
+    ],
 )
 def test_second_order_iterates_are_those_in_memory(model, client):
     here, there = both(**model)
@@ -101,6 +109,7 @@ def test_second_order_iterates_are_those_in_memory(model, client):
     assert_same_iterates(first, second)
 
 
+@slow
 def test_constants_and_subsets_are_those_in_memory(client):
     here, there = both(psi=L1(0.01), A=A)
     assert there.n_samples, there.n_features == here.rows.shape
@@ -114,6 +123,7 @@ def test_constants_and_subsets_are_those_in_memory(client):
     assert solve(there, **run).settings["step"] == pytest.approx(solve(here, **run).settings["step"])
 
 
+@slow
 def test_every_kind_of_collection(client):
     import pandas as pd
 
@@ -135,6 +145,7 @@ def test_every_kind_of_collection(client):
             assert problem.feature_names == list("abcde")
 
 
+@slow
 def test_nothing_of_size_n_travels(client, monkeypatch):
     """The largest answer that the driver gathers has the size of a d × d matrix."""
     from skadmm.blocks.dask import DaskHome
@@ -157,6 +168,7 @@ def test_nothing_of_size_n_travels(client, monkeypatch):
     assert 0 < max(largest) <= max(D * D + 2 * D, 256)  # the counts behind the threshold of hard rows
 
 
+@slow
 def test_bounded_staleness(client):
     here, there = both(psi=L1(0.01), A=A)
     run = {"method": "sa-iu-admm", "step": 0.2, "batch_size": 300, "rho": 0.1, "passes": 150, "record_every": 0}
@@ -169,6 +181,7 @@ def test_bounded_staleness(client):
         assert result.objective - optimum < 0.03 * (start - optimum)
 
 
+@slow
 def test_estimators_take_dask(client):
     for model, target in ((FusedLassoClassifier, CLASSES), (FusedLassoRegressor, NUMBERS)):
         there = model(alpha=0.01, tol=1e-8).fit(blocked(X), blocked(target))
@@ -193,7 +206,7 @@ def test_wrong_tables_are_refused(client):
         solve(Problem(blocked(X), blocked(CLASSES)), staleness=-1)
 
 
-@pytest.mark.skipif(KILLS == 0, reason="SKADMM_WORKER_KILLS says how often to kill")
+@slow
 @pytest.mark.parametrize("method", ["san-admm", "sa-iu-admm"])
 def test_a_killed_worker_costs_little_and_changes_nothing(method, client):
     """SIGKILL of a random worker at a random moment; its blocks come again from their source."""
@@ -221,6 +234,7 @@ def test_a_killed_worker_costs_little_and_changes_nothing(method, client):
             assert result.passes == undisturbed.passes
 
 
+@slow
 def test_a_scheduler_and_workers_started_by_their_own_commands(tmp_path):
     program = "from dask.__main__ import main; main()"
     where = str(tmp_path / "scheduler.json")

@@ -82,6 +82,8 @@ class Looks:
         """The curvature of each sample that is part of H."""
         self.moved = np.zeros(self.size)
         """How far each margin went between its last two looks."""
+        self.known = False
+        """Has a look been completed, so that a margin can be said to have moved?"""
         self._move = np.zeros(self.size)
         self._from: np.ndarray | None = None
         """Where the margins are to be taken at first, when the look goes on."""
@@ -122,6 +124,8 @@ class Looks:
             self._margins(index, step, self._move)
         elif x is not None:
             self._margins(index, x, self.z)
+        if x is not None and not self.known:
+            self._before = self.z[index]
         return self.losses(t)
 
     def losses(self, t: float) -> float:
@@ -143,6 +147,7 @@ class Looks:
         sums = sum_expansions(self._samples.rows, index, change, scale, new, self._products(index), self._few(index))
         self.held[index] = self.bend[index]
         self.moved[index] = np.abs(self.z[index] - self._before)
+        self.known = True
         return sums
 
     def settle(self, length: float) -> tuple[np.ndarray, float]:
@@ -150,6 +155,7 @@ class Looks:
         index = self._index
         self._go(index, length)
         np.abs(self.z - self._before, out=self.moved)
+        self.known = True
         return self._rows(index, self.slope), Largest(self.bend.max())
 
     def renew(self, stale: float, afresh: bool) -> tuple[Any, Any]:

@@ -88,7 +88,8 @@ class SanEngine:
         self.fall = 0.0
         """By how much the objective fell in the last line search, relatively."""
         self.gradient, self.steepest = np.zeros(d), 0.0
-        self.lower_bound = -np.inf
+        self.lower_bound, self.certified = -np.inf, False
+        """The best so far; is it that of the anchor and the multiplier now?"""
         self.H, self.q, self.squares = np.zeros((d, d)), np.zeros(d), np.zeros(d)
         self.tau = FULL_DAMPING
         self.full_sweeps, self.looks_at_hard_rows = FULL_SWEEPS, True
@@ -121,13 +122,18 @@ class SanEngine:
                 self.point.y_sum[:] += self.point.y
 
     def _whole(self, step: Callable[[], Any]) -> None:
-        """A step; where a worker has lost its memory meanwhile, all samples are placed anew and it is a full one."""
+        """A step; where a worker has lost its memory meanwhile, the first pass begins anew from where it has come to,
+        and after it all samples are placed anew and the model built afresh."""
         try:
             step()
         except LostMemory:
             self.looks.restart()
-            self.placed, self.seen, self.stage = False, 0, len(self.stages)
-            self._whole(self._full_step if step != self._last_look else step)
+            self.placed, self.seen = False, 0
+            if step == self._growing_step:
+                self.stage = 0
+                for part in (self.H, self.q, self.squares):
+                    part[:] = 0.0
+            self._whole(step)
 
     def finish(self) -> None:
         """Accept or refuse the last candidate, make the answer exactly fused and sparse, and certify it."""
@@ -315,6 +321,7 @@ class SanEngine:
         self.fall = 0.0
         if not step.any():
             return 1.0, self.looks.along(None, 0.0)
+        self.certified = False
         penalty, there = self.problem.penalty(self.anchor), self.problem.penalty(candidate)
         expected = 0.0
         if gradient is None:
@@ -341,6 +348,7 @@ class SanEngine:
     def _minimise(self, tau: float, limit: int, tolerance: float, centre: np.ndarray | None = None) -> None:
         metric = self.problem.loss.curvature_bound * self.squares / self.seen
         metric[metric == 0.0] = 1.0
+        self.certified = False
         y_sum = self.point.y_sum.copy()  # counts steps, not sweeps
         centre = self.anchor if centre is None else centre
         self.solver.minimise(self._mean_H(), self.q / self.seen, centre, tau * metric, limit, tolerance)
@@ -353,6 +361,8 @@ class SanEngine:
 
     def _certify(self) -> None:
         """The best lower bound so far, from the slopes at the anchor and the newest multiplier."""
+        if self.certified:
+            return
         gradient = self.gradient
         if self.certifier.free.size:
             straight = self.certifier.orthogonal(self.looks)
@@ -363,7 +373,7 @@ class SanEngine:
         bounds = self.certifier.certify(
             self.objective, self.looks, gradient, self.solver.multiplier(), self.point.y == 0
         )
-        self.lower_bound = max(self.lower_bound, bounds.dual)
+        self.lower_bound, self.certified = max(self.lower_bound, bounds.dual), True
 
     def _touch(self, samples: int) -> None:
         self.point.clock[1] += samples

@@ -6,6 +6,7 @@ on the workers. A block that is lost with its worker is computed again from its 
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import uuid
 from collections.abc import Callable
@@ -182,21 +183,23 @@ class DaskHome:
         return all(place in here for places in self._places.values() for place in places)
 
     def _gather(self, futures: list[Any], firm: bool = False) -> list[Any]:
-        from distributed import wait
-
+        """The answers. They may be lost once more on their way here, so all of the way is watched."""
+        client = self.client
+        coming = asyncio.run_coroutine_threadsafe(client.gather(futures, asynchronous=True), client.loop.asyncio_loop)
         try:
             while True:
                 _watch.pulse()
                 try:
-                    wait(futures, timeout=PATIENCE)
-                    break
+                    return coming.result(timeout=PATIENCE)
                 except TimeoutError:
+                    if coming.done():
+                        raise
                     if firm and not self._alive():
                         raise WorkerGone from None
         except BaseException:
-            self.client.cancel(futures)
+            coming.cancel()
+            client.cancel(futures)
             raise
-        return self.client.gather(futures)
 
     def result(self, future: Any) -> Any:
         """One answer."""
