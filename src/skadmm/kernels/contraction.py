@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from skadmm._compile import attach, generic, kernel
-from skadmm.kernels.expansion import in_parts
+from skadmm._compile import kernel
+from skadmm.kernels.expansion import gathered_rows, in_parts
 from skadmm.kernels.rows import CSRRows, DenseRows
+from skadmm.kernels.threads import one_thread
 
 
 class Columns(NamedTuple):
@@ -69,12 +70,21 @@ def _close_up(starts, ends, data, units):
     starts[ends.size] = filled
 
 
+@kernel
+def _merge(values, held, label, factor, out):
+    """The same for dense rows."""
+    for i in range(out.shape[0]):
+        for j in held:
+            out[i, label[j]] += values[i, j] * factor[j]
+
+
 def contracted(columns: Any, label: np.ndarray, factor: np.ndarray, size: int) -> Any:
     """The rows of X P: feature j belongs to unit ``label[j]`` (−1: to none) and is ``factor[j]`` times its unit."""
     held = np.flatnonzero(label >= 0)
     if isinstance(columns, DenseRows):
-        join = scipy.sparse.csr_array((factor[held], (np.arange(held.size), label[held])), shape=(held.size, size))
-        return DenseRows(np.ascontiguousarray(columns.values[:, held] @ join))
+        merged = np.zeros((columns.values.shape[0], size))
+        _merge(columns.values, held, label, factor, merged)
+        return DenseRows(merged)
     order = held[np.argsort(label[held], kind="stable")]
     starts = np.zeros(columns.height + 1, np.int64)
     _count(columns, order, starts)
@@ -84,12 +94,9 @@ def contracted(columns: Any, label: np.ndarray, factor: np.ndarray, size: int) -
     return CSRRows(data[: starts[-1]], units[: starts[-1]], starts, size)
 
 
-@generic
-def _add_cross(rows: Any, index: Any, scale: Any, line: Any, out: Any) -> None:
-    """out[line_c] ← out[line_c] + Σ over `index` of scale_i a_ic a_i, for the columns c with line_c ≥ 0."""
-
-
+@kernel
 def _csr_cross(rows, index, scale, line, out):
+    """out[line_c] ← out[line_c] + Σ over `index` of scale_i a_ic a_i, for the columns c with line_c ≥ 0."""
     for i in index:
         for p in range(rows.indptr[i], rows.indptr[i + 1]):
             at = line[rows.indices[p]]
@@ -100,23 +107,16 @@ def _csr_cross(rows, index, scale, line, out):
                 out[at, rows.indices[q]] += v * rows.data[q]
 
 
-def _dense_cross(rows, index, scale, line, out):
-    for i in index:
-        row = rows.values[i]
-        for r in range(row.size):
-            if line[r] >= 0:
-                v = scale[i] * row[r]
-                for c in range(row.size):
-                    out[line[r], c] += v * row[c]
-
-
-attach(_add_cross, CSRRows, _csr_cross)
-attach(_add_cross, DenseRows, _dense_cross)
-
-
-@kernel
-def _cross(rows, index, scale, line, out):
-    _add_cross(rows, index, scale, line, out)
+def _dense_cross(
+    values: np.ndarray, index: np.ndarray, scale: np.ndarray, columns: np.ndarray, out: np.ndarray
+) -> None:
+    """out ← out + Σ over `index` of scale_i a_i[columns] a_iᵀ, by BLAS."""
+    few = gathered_rows(values.shape[1])
+    for start in range(0, index.size, few):
+        some = index[start : start + few]
+        together = some[-1] - some[0] == some.size - 1
+        gathered = values[some[0] : some[-1] + 1] if together else values[some]
+        out += (scale[some, None] * gathered[:, columns]).T @ gathered
 
 
 def sum_cross(rows: Any, columns: np.ndarray, index: np.ndarray, scale: np.ndarray, entries: float) -> np.ndarray:
@@ -126,7 +126,11 @@ def sum_cross(rows: Any, columns: np.ndarray, index: np.ndarray, scale: np.ndarr
 
     def part(some: np.ndarray) -> np.ndarray:
         out = np.zeros((columns.size, rows.shape[1]))
-        _cross(rows, some, scale, line, out)
+        if isinstance(rows, DenseRows):
+            _dense_cross(rows.values, some, scale, columns, out)
+        else:
+            _csr_cross(rows, some, scale, line, out)
         return out
 
-    return functools.reduce(np.add, in_parts(part, index, entries))
+    with one_thread():
+        return functools.reduce(np.add, in_parts(part, index, entries))
