@@ -122,3 +122,24 @@ def test_errors_are_one_line_and_write_nothing(arguments, code, message, csv, ca
     assert "Traceback" not in error
     assert (tmp_path / "taken").read_text() == "something else"
     assert not (tmp_path / "m").exists()
+
+
+def test_columns_that_are_no_features(csv, table, capsys):
+    X, y = table
+    X.assign(id="p0", label=y).to_csv("text.csv", index=False)
+    assert run(["fit", "text.csv", "-o", "m.skadmm", "--alpha", "0.01"]) == 1
+    assert "column 'id' holds 'p0', which is no number: encode it, or --drop id" in capsys.readouterr().err
+    assert run(["fit", "text.csv", "-o", "m.skadmm", "--alpha", "0.01", "--drop", "id,b"]) == 0
+    assert list(skadmm.load("m.skadmm").feature_names_in_) == list("acdef")
+    capsys.readouterr()
+    assert run(["fit", "text.csv", "-o", "m2.skadmm", "--drop", "di"]) == 2
+    assert "no column 'di'" in capsys.readouterr().err
+    assert run(["fit", "text.csv", "-o", "m2.skadmm", "--target", "lable"]) == 2
+    assert "Did you mean 'label'?" in capsys.readouterr().err
+
+
+def test_numbers_for_a_classifier(csv, table, capsys):
+    X, _ = table
+    X.to_csv("numbers.csv", index=False)
+    assert run(["fit", "numbers.csv", "-o", "m.skadmm", "--alpha", "0.01"]) == 2
+    assert "try --model fused-regressor" in capsys.readouterr().err

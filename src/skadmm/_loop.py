@@ -150,7 +150,8 @@ class Run:
         if ending is None and over_time:
             ending = Status.TIME_LIMIT, self._out_of_time
         if ending is None and over_passes:
-            ending = Status.PASS_LIMIT, f"the limit of {self.limits.passes:g} passes was reached"
+            made = f"the limit of {self.limits.passes:g} passes was reached"
+            ending = Status.PASS_LIMIT, made if self.limits.tol is not None else f"{made}; no tol was given to stop at"
         return ending
 
     def _take_back(self) -> None:
@@ -222,27 +223,14 @@ class Run:
 
     def _record(self, bar: Progress) -> tuple[Status, str] | None:
         """Evaluate where the run stands. Off the clock, except what the stopping test uses."""
-        point, problem, tol = self.engine.point, self.problem, self.limits.tol
+        point, tol = self.engine.point, self.limits.tol
         began = _clock.now()
         x = self._in_x(point.x)
         standing = self._evaluate(x, point.y, point.dual)
         if tol is not None and not self.algorithm.certifies:
             self.seconds += _clock.now() - began
             self.checking += standing.touched
-        x_average, y_average = self._averages()
-        y_of_average = problem.y_of_x(x_average)
-        record = {
-            "passes": self.passes,
-            "seconds": self.seconds,
-            "objective": standing.objective,
-            "objective_average": standing.objective
-            if np.array_equal(x_average, x) and np.array_equal(y_average, point.y)
-            else problem.objective(x_average, y_average if y_of_average is None else y_of_average),
-            "feasibility": standing.kkt.feasibility,
-            "kkt": standing.kkt.relative,
-            "gap": standing.gap,
-            "test_loss": np.nan if self.test_problem is None else self.test_problem.loss_value(x),
-        }
+        record = self._row(x, standing)
         if not self.records:
             self.first_objective = standing.objective
         if np.isnan(standing.objective) or standing.loss > BLOW_UP * max(1.0, abs(self.first_objective)):
@@ -256,6 +244,26 @@ class Run:
             return None
         measure, reached = ("kkt", standing.kkt.relative) if np.isnan(standing.gap) else ("gap", standing.gap)
         return self._solved(measure, reached) if reached <= tol else None
+
+    def _row(self, x: np.ndarray, standing: Standing) -> dict[str, float]:
+        """A row of the trace."""
+        point, problem = self.engine.point, self.problem
+        x_average, y_average = self._averages()
+        if np.array_equal(x_average, x) and np.array_equal(y_average, point.y):
+            average = standing.objective
+        else:
+            y_of_average = problem.y_of_x(x_average)
+            average = problem.objective(x_average, y_average if y_of_average is None else y_of_average)
+        return {
+            "passes": self.passes,
+            "seconds": self.seconds,
+            "objective": standing.objective,
+            "objective_average": average,
+            "feasibility": standing.kkt.feasibility,
+            "kkt": standing.kkt.relative,
+            "gap": standing.gap,
+            "test_loss": np.nan if self.test_problem is None else self.test_problem.loss_value(x),
+        }
 
     def _solved(self, measure: str, reached: float) -> tuple[Status, str]:
         self.stopped_on = measure
@@ -370,4 +378,7 @@ class Run:
         self.engine.finish()
         self.seconds += _clock.now() - began
         if np.isfinite(self.engine.point.x).all():
-            self.good = self._copy_point()
+            before, self.good = self.good["x"], self._copy_point()
+            if self.records and not np.array_equal(before, self.good["x"]):
+                good = self.good
+                self.records.append(self._row(good["x"], self._evaluate(good["x"], good["y"], good["dual"])))

@@ -1,10 +1,22 @@
 """Registries: a name, one spelling everywhere, and a helpful message when it is unknown."""
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A sentence with the known name nearest to an unknown one, or nothing."""
+    near = difflib.get_close_matches(str(name), list(known), n=1, cutoff=0.5)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def no_column(name: str, columns: Sequence[str], shown: int = 8) -> str:
+    """What to say when a table has no such column."""
+    more = f", … ({len(columns)} in all)" if len(columns) > shown else ""
+    return f"there is no column {name!r}; it has {', '.join(columns[:shown])}{more}.{nearest(name, columns)}"
 
 
 class Registry(Generic[T]):
@@ -24,9 +36,7 @@ class Registry(Generic[T]):
         if name in self._entries:
             return self._entries[name]
         known = ", ".join(repr(entry) for entry in self._entries)
-        near = difflib.get_close_matches(str(name), self._entries, n=1, cutoff=0.5)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"{self.kind}={name!r} is not known; it takes one of {known}.{hint}")
+        raise ValueError(f"{self.kind}={name!r} is not known; it takes one of {known}.{nearest(name, self._entries)}")
 
     def __contains__(self, name: object) -> bool:
         return name in self._entries

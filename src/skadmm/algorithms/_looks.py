@@ -128,6 +128,10 @@ class Looks:
             self._before = self.z[index]
         return self.losses(t)
 
+    def ends(self, step: np.ndarray) -> tuple[float, float]:
+        """The same at t = 0 and at t = 1, in one question; slopes and curvatures are those at 1."""
+        return self.along(step, 0.0), self.losses(1.0)
+
     def losses(self, t: float) -> float:
         """The same at another t."""
 

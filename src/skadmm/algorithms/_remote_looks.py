@@ -6,6 +6,7 @@ answered the one before it says so, and the engine builds its model anew from th
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 from skadmm.algorithms._looks import EDGES, HARD_MOVE, HARD_SHARE, Looks
 from skadmm.blocks.dask import WorkerGone
 from skadmm.blocks.tasks import Missing
+from skadmm.blocks.worker import run_stateful
 from skadmm.kernels.samples import Samples
 
 
@@ -65,22 +67,21 @@ class RemoteLooks:
         while True:
             self._home.locate()
             try:
-                self._all(lambda k: (start_looks, self._run, self._home.n, int(first[k])))
+                self._all(start_looks, [(self._run, self._home.n, int(one)) for one in first])
                 break
             except WorkerGone:
                 continue
         self._number = 0
 
-    def _all(self, question: Callable[[int], tuple[Any, ...]]) -> Any:
+    def _all(self, task: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> Any:
         """A question to every block, of the worker that holds it; the sum of the answers."""
-        home = self._home
-        return home.added([home.stateful(k, *question(k), firm=True) for k in range(home.sizes.size)], firm=True)
+        return self._home.together(run_stateful, [(task, given) for given in arguments], firm=True)
 
     def close(self) -> None:
         """The run has ended: the workers may forget it."""
-        home = self._home
         if self._number >= 0:
-            home.added([home.stateful(k, end_looks, self._run) for k in range(home.sizes.size)])
+            with contextlib.suppress(WorkerGone):  # and its memory with it
+                self._all(end_looks, [(self._run,)] * self._home.sizes.size)
         self._number = -1
 
     def _ask(self, name: str, *arguments: Any) -> Any:
@@ -89,7 +90,7 @@ class RemoteLooks:
         self._number += 1
         questions, self._waiting = [*self._waiting, (name, arguments)], []
         try:
-            (answer,) = self._all(lambda k: (ask_looks, self._run, self._number, questions))
+            (answer,) = self._all(ask_looks, [(self._run, self._number, questions)] * self._home.sizes.size)
         except WorkerGone:
             raise LostMemory from None
         if isinstance(answer, Missing):

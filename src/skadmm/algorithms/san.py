@@ -323,18 +323,20 @@ class SanEngine:
             return 1.0, self.looks.along(None, 0.0)
         self.certified = False
         penalty, there = self.problem.penalty(self.anchor), self.problem.penalty(candidate)
-        expected = 0.0
+        losses: dict[float, float] = {}
+        values: dict[float, float] = {}
         if gradient is None:
-            start = self.looks.along(step, 0.0) / size + penalty
+            expected = 0.0
+            before, losses[1.0] = self.looks.ends(step)
+            start = before / size + penalty
         else:
             start = self.objective
             expected = float(gradient @ step) + there - penalty
-        losses: dict[float, float] = {}
-        values: dict[float, float] = {}
+            losses[1.0] = self.looks.along(step, 1.0)
 
         def merit(t: float) -> float:
-            first = gradient is not None and not losses
-            losses[t] = self.looks.along(step, t) if first else self.looks.losses(t)
+            if t not in losses:
+                losses[t] = self.looks.losses(t)
             values[t] = losses[t] / size + (there if t == 1.0 else self.problem.penalty(self.anchor + t * step))
             return values[t]
 

@@ -129,6 +129,7 @@ class DaskHome:
         ]
         self._numbers = itertools.count(1)
         self._places: dict[int, list[str]] = {}
+        self._threads: dict[str, int] = {}
         self.locate()
 
     def _spread(self, parts: list[Any]) -> list[Any]:
@@ -145,29 +146,47 @@ class DaskHome:
 
     # -- asking ------------------------------------------------------------------------------------------------
 
-    def submit(self, k: int, function: Callable[..., Any], *arguments: Any, **where: Any) -> Any:
-        """Ask one block; the future of its answer. In Dask's dashboard it is called by the task's name."""
-        named = next((a for a in arguments if callable(a)), function)
+    def submit(self, k: int | np.ndarray, function: Callable[..., Any], *arguments: Any, **where: Any) -> Any:
+        """Ask one block, or several; the future of the answer. In Dask's dashboard it goes by the task's name."""
+        told = arguments[1][0] if isinstance(k, np.ndarray) else arguments
+        named = next((one for one in told if callable(one)), function)
         key = f"skadmm-{getattr(named, '__name__', 'task')}-{self.id[:8]}-{next(self._numbers)}"
-        return self.client.submit(function, self.samples[k], *arguments, key=key, pure=False, **where)
+        asked = [self.samples[one] for one in k] if isinstance(k, np.ndarray) else self.samples[k]
+        return self.client.submit(function, asked, *arguments, key=key, pure=False, **where)
 
     def number(self) -> int:
         """A number that this home has never given before."""
         return next(self._numbers)
 
-    def stateful(self, k: int, task: Callable[..., Any], *arguments: Any, firm: bool = False) -> Any:
-        """Ask one block that may look into its memory; the future of its answer.
-
-        The worker that holds the block is asked; `firm` says that no other one will do.
-        """
-        here = {"workers": self._places[k], "allow_other_workers": not firm} if self._places.get(k) else {}
+    def stateful(self, k: int, task: Callable[..., Any], *arguments: Any) -> Any:
+        """Ask one block that may look into its memory, of the worker that holds it if it can; the future of its
+        answer."""
+        here = {"workers": self._places[k], "allow_other_workers": True} if self._places.get(k) else {}
         return self.submit(k, worker.run_stateful, task, arguments, **here)
+
+    def together(self, function: Callable[..., Any], arguments: list[tuple[Any, ...]], firm: bool = False) -> Any:
+        """Ask all blocks and add up; `arguments` has an entry for each.
+
+        The worker that holds a block is asked for it; `firm` says that no other one will do. Blocks side by side on
+        one worker are asked in one task for each of its threads: what a round costs is the number of its tasks.
+        """
+        futures = []
+        place_of = [tuple(self._places.get(k, ())) for k in range(self.sizes.size)]
+        for place, run in itertools.groupby(range(self.sizes.size), place_of.__getitem__):
+            blocks = np.array(list(run))
+            threads = self._threads.get(place[0], 1) if place else blocks.size
+            here = {"workers": list(place), "allow_other_workers": not firm} if place else {}
+            for some in np.array_split(blocks, min(threads, blocks.size)):
+                given = [arguments[k] for k in some]
+                futures.append(self.submit(some, worker.run_together, function, given, **here))
+        return self.added(futures, firm)
 
     def locate(self) -> None:
         """Where each block is now: the same worker is asked for it every time, while it lives."""
         from distributed import wait
 
         wait(self.samples)
+        self._threads = self.client.nthreads()
         held = self.client.who_has(self.samples)
         self._places = {k: sorted(held.get(future.key, ()))[:1] for k, future in enumerate(self.samples)}
 
@@ -211,24 +230,20 @@ class DaskHome:
 
     def mean(self, task: Callable[..., Any], *arguments: Any) -> Any:
         """A task's mean over all samples."""
-        return self.added(
-            [self.submit(k, worker.run_task, size / self.n, task, arguments) for k, size in enumerate(self.sizes)]
-        )
+        return self.together(worker.run_task, [(size / self.n, task, arguments) for size in self.sizes])
 
     def look(self, x: np.ndarray) -> Look:
         """All samples at `x`. The slopes stay on the workers; what stands for them is the point and its number."""
         point = (self.number(), x.copy())
-        loss, gradient = self.added(
-            [self.stateful(k, worker.look, size / self.n, point) for k, size in enumerate(self.sizes)]
+        loss, gradient = self.together(
+            worker.run_stateful, [(worker.look, (size / self.n, point)) for size in self.sizes]
         )
         return Look(float(loss), np.array(gradient), point, None)
 
     def mean_conjugate(self, slopes: Any, scale: float) -> float:
         """(1/n) Σ w_i ℓ*(scale θ_i / w_i, b_i); θ the slopes of a look."""
-        shares = self.sizes / self.n
-        return float(
-            self.added([self.stateful(k, worker.conjugate, share, slopes, scale) for k, share in enumerate(shares)])
-        )
+        asked = [(worker.conjugate, (size / self.n, slopes, scale)) for size in self.sizes]
+        return float(self.together(worker.run_stateful, asked))
 
     # -- blocks of a method --------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from skadmm._names import no_column
 from skadmm.blocks.convert import Block, with_ones
 from skadmm.blocks.files import BlocksError
 
@@ -222,7 +223,7 @@ def target_column(path: Path, names: list[str], target: str | None) -> str:
     if len(set(names)) != len(names) or len(names) < 2:
         raise BlocksError(f"{path}: it takes two or more columns, each with a name of its own")
     if target is not None and target not in names:
-        raise BlocksError(f"{path}: there is no column {target!r}; it has {', '.join(names[:8])}")
+        raise BlocksError(f"{path}: {no_column(target, names)}")
     return names[-1] if target is None else target
 
 

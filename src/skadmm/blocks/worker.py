@@ -6,6 +6,7 @@ finds its memory gone, or of another moment, computes it again from the point th
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -104,6 +105,12 @@ def run_task(held: Held, share: float, task: Callable[..., Any], arguments: tupl
 def run_stateful(held: Held, task: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     """A task that also sees the block's memory."""
     return task(held.samples, held.memory, *arguments)
+
+
+def run_together(several: list[Held], function: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> Any:
+    """``run_task`` or ``run_stateful`` on several blocks, one after the other; the sum of the answers."""
+    answers = (function(held, *given) for held, given in zip(several, arguments, strict=True))
+    return functools.reduce(lambda total, answer: tasks.added([total, answer]), answers)
 
 
 def part_of(samples: Samples, start: int, stop: int) -> Samples:

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from sklearn.utils.multiclass import type_of_target
 
 from skadmm.cli._errors import CommandError
-from skadmm.cli.tables import Table, read_table
+from skadmm.cli.tables import numbers_only, read_table
 
 MODELS = {
     "fused-classifier": "FusedLassoClassifier",
@@ -35,6 +36,7 @@ def fit(
     out: Path = typer.Option(..., "--out", "-o", help="Where the model goes."),  # noqa: B008
     model: str = typer.Option("fused-classifier", help=f"One of {', '.join(MODELS)}."),
     target: str | None = typer.Option(None, help="The column (or npz array) of labels. [default: the last; npz: y]"),
+    drop: str = typer.Option("", help="Columns to leave out, separated by commas."),
     alpha: float | None = typer.Option(None, help="The strength. [default: chosen by cross-validation]"),
     l1_ratio: float | None = typer.Option(None, "--l1-ratio", help="The share of the plain l1 norm."),
     graph: str = typer.Option("chain", help="chain, precision, a grid such as 8x8, or a CSV file of edges."),
@@ -61,7 +63,13 @@ def fit(
         raise CommandError(f"{out} exists already: --force replaces it", 2)
     if not out.parent.is_dir():
         raise CommandError(f"{out.parent}: there is no such folder")
-    table = read_table(data, target, labelled=True)
+    table = numbers_only(read_table(data, target, labelled=True), data, [name for name in drop.split(",") if name])
+    if model.endswith("classifier") and type_of_target(table.target).startswith("continuous"):
+        raise CommandError(
+            f"the target holds numbers that are no classes, and --model {model} takes two or more classes: "
+            f"try --model {model.replace('classifier', 'regressor')}",
+            2,
+        )
     estimator = _estimator(model, alpha, {"folds": folds, "alphas": alphas, "selection": selection, "jobs": jobs})
     options: dict[str, Any] = {
         "ridge": ridge, "standardize": standardize, "fit_intercept": intercept, "tol": tol, "max_passes": max_passes,
@@ -81,7 +89,7 @@ def fit(
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        estimator.fit(_features(table), table.target)
+        estimator.fit(table.X, table.target)
     seconds = time.perf_counter() - began
     estimator.save(out)
     notes = [" ".join(str(note.message).split()) for note in caught]
@@ -133,10 +141,6 @@ def _estimator(model: str, alpha: float | None, search: dict[str, Any]) -> Any:
     return ESTIMATORS[MODELS[model] + "CV"](
         alphas=search["alphas"], cv=search["folds"], selection=search["selection"], n_jobs=search["jobs"]
     )
-
-
-def _features(table: Table) -> Any:
-    return table.X
 
 
 def _graph(text: str) -> Any:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from skadmm._names import no_column
 from skadmm.cli._errors import CommandError
 
 COMPRESSED = (".gz", ".bz2", ".xz")
@@ -74,13 +75,30 @@ def _from_frame(frame: Any, path: Path, target: str | None, labelled: bool) -> T
         target = str(frame.columns[-1])
     if target is not None and target not in frame.columns:
         if labelled:
-            raise CommandError(
-                f"{path}: there is no column {target!r}; it has {', '.join(map(str, frame.columns[:8]))}", 2
-            )
-        return Table(frame, None)
-    if target is None:
-        return Table(frame, None)
-    return Table(frame.drop(columns=[target]), frame[target].to_numpy())
+            raise CommandError(f"{path}: {no_column(target, list(map(str, frame.columns)))}", 2)
+        target = None
+    labels = None if target is None else frame[target].to_numpy()
+    return Table(frame if target is None else frame.drop(columns=[target]), labels)
+
+
+def numbers_only(table: Table, path: Path, drop: list[str]) -> Table:
+    """The table without some columns, once all that is left holds numbers."""
+    X = table.X
+    if not hasattr(X, "columns"):
+        if drop:
+            raise CommandError(f"--drop {','.join(drop)}: the columns of {path} have no names", 2)
+        return table
+    for name in drop:
+        if name not in X.columns:
+            raise CommandError(f"--drop: {no_column(name, list(map(str, X.columns)))}", 2)
+    X = X.drop(columns=drop)
+    text = X.select_dtypes(exclude=["number", "bool"])
+    if text.shape[1]:
+        name, example = text.columns[0], text.iloc[0, 0]
+        raise CommandError(
+            f"{path}: column {str(name)!r} holds {example!r}, which is no number: encode it, or --drop {name}"
+        )
+    return Table(X, table.target)
 
 
 def _from_npz(path: Path, target: str, labelled: bool) -> Table:

@@ -7,10 +7,11 @@ depend on the threads.
 """
 
 import functools
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -151,26 +152,51 @@ def gathered_rows(d: int) -> int:
     return max(GATHERED_ROWS, GATHERED_ENTRIES // d)
 
 
-def _dense_outer(values: np.ndarray, index: np.ndarray, scale: np.ndarray, out: np.ndarray) -> None:
+class Room(NamedTuple):
+    """Where dense rows are gathered and multiplied, again and again."""
+
+    gathered: np.ndarray
+    product: np.ndarray
+
+
+KEPT_ROOM = 1 << 18
+"""Room for no more entries than this is kept by each thread for its next sum."""
+_kept = threading.local()
+
+
+def room_for(rows: Any, most: int) -> Room:
+    """For sums over up to so many rows. To allocate it anew each time would cost as much as the work where freed memory
+    goes back to the system at once, as it does on Dask's workers."""
+    if not isinstance(rows, DenseRows):
+        return Room(np.empty((0, 0)), np.empty((0, 0)))
+    d = rows.shape[1]
+    few = gathered_rows(d)
+    if few * d + d * d > KEPT_ROOM:
+        return Room(np.empty((min(few, max(most, 1)), d)), np.empty((d, d)))
+    room: Room | None = getattr(_kept, "room", None)
+    if room is None or room.product.shape[0] != d:
+        room = _kept.room = Room(np.empty((few, d)), np.empty((d, d)))
+    return room
+
+
+def _dense_outer(values: np.ndarray, index: np.ndarray, scale: np.ndarray, out: np.ndarray, room: Room) -> None:
     """out ← out + Σ over `index` of scale_i a_i a_iᵀ, by BLAS: a product of a matrix with its own transpose, for the
     rows with positive scales and for those with negative ones."""
-    d = out.shape[0]
-    few = gathered_rows(d)
-    buffer = np.empty((min(few, index.size), d))
+    few = room.gathered.shape[0]
     negative = scale[index] < 0
-    for sign, chosen in ((1.0, index[~negative]), (-1.0, index[negative])):
+    for add, chosen in ((np.add, index[~negative]), (np.subtract, index[negative])):
         for start in range(0, chosen.size, few):
             some = chosen[start : start + few]
-            gathered = buffer[: some.size]
+            gathered = room.gathered[: some.size]
             _gather_scaled(values, some, scale, gathered)
-            product = gathered.T @ gathered
-            out += product if sign > 0 else -product
+            np.matmul(gathered.T, gathered, out=room.product)
+            add(out, room.product, out=out)
 
 
-def add_outer(rows: Any, index: np.ndarray, scale: np.ndarray, out: np.ndarray) -> None:
+def add_outer(rows: Any, index: np.ndarray, scale: np.ndarray, out: np.ndarray, room: Room) -> None:
     """Lower triangle of out ← out + Σ over `index` of scale_i a_i a_iᵀ."""
     if isinstance(rows, DenseRows):
-        _dense_outer(rows.values, index, scale, out)
+        _dense_outer(rows.values, index, scale, out, room)
     else:
         _csr_outer(rows, index, scale, out)
 
@@ -234,12 +260,13 @@ def sum_expansions(
 
     def part(some: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         outer, total, squares = np.zeros((d, d)), np.zeros(d), np.zeros(d)
+        room = room_for(rows, some.size)
         for start in range(0, some.size, few):
             chunk = some[start : start + few]
             add_rows(rows, chunk, scale, total)
             if new:
                 add_squares(rows, chunk, squares)
-            add_outer(rows, chunk, bend, outer)
+            add_outer(rows, chunk, bend, outer, room)
         return outer, total, squares
 
     with one_thread():
@@ -254,7 +281,7 @@ def sum_outer(rows: Any, index: np.ndarray, scale: np.ndarray, entries: float, a
 
     def part(some: np.ndarray) -> np.ndarray:
         out = np.zeros((rows.shape[1], rows.shape[1]))
-        add_outer(rows, some, scale, out)
+        add_outer(rows, some, scale, out, room_for(rows, some.size))
         return out
 
     with one_thread():
