@@ -3,6 +3,7 @@
     python benchmarks/san.py                 all data sets found, the paper's methods beside it, both growth tables
     python benchmarks/san.py --data a9a      one data set
     python benchmarks/san.py --no-growth     without the growth tables
+    python benchmarks/san.py --seed 1        other halves of the data
 
 For each data set: half the rows, A = [G; I] with the precision graph of that half. The reference optimum is the
 method's own, run to a certified relative gap of 1e-10, and confirmed with CVXPY and Clarabel where d is small. One GPE
@@ -79,10 +80,10 @@ def clarabel(problem: Problem, X: Any, strength: float) -> float | None:
     return float(cp.Problem(cp.Minimize(loss + penalty)).solve(solver=cp.CLARABEL))
 
 
-def one_set(name: str, repeats: int, paper: bool) -> None:
+def one_set(name: str, repeats: int, paper: bool, seed: int) -> None:
     """The rows of one data set."""
     strength, standardise, promise = SETS[name]
-    X, target = half_of(name, standardise)
+    X, target = half_of(name, standardise, seed)
     began = time.perf_counter()
     problem = graph_guided(X, target, strength)
     edges = problem.n_constraints - problem.n_features
@@ -165,6 +166,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default=",".join(SETS), help="data sets, separated by commas")
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=0, help="which half of the rows")
     parser.add_argument("--no-paper", action="store_true", help="without the paper's methods")
     parser.add_argument("--no-growth", action="store_true", help="without the growth tables")
     options = parser.parse_args()
@@ -172,7 +174,7 @@ def main() -> None:
         if not (data_folder() / f"{name}.svm.xz").exists():
             print(f"\n{name}: {name}.svm.xz is not there (set SKADMM_DATA)")
             continue
-        one_set(name, options.repeats, not options.no_paper)
+        one_set(name, options.repeats, not options.no_paper, options.seed)
     if not options.no_growth:
         growth([(10**4, 50), (10**5, 50), (10**6, 50), (10**7, 50)], "n")
         growth([(10**5, 50), (10**5, 200), (10**5, 800), (10**5, 2000)], "d")
