@@ -81,6 +81,14 @@ def _from_frame(frame: Any, path: Path, target: str | None, labelled: bool) -> T
     return Table(frame if target is None else frame.drop(columns=[target]), labels)
 
 
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 def numbers_only(table: Table, path: Path, drop: list[str]) -> Table:
     """The table without some columns, once all that is left holds numbers."""
     X = table.X
@@ -92,12 +100,12 @@ def numbers_only(table: Table, path: Path, drop: list[str]) -> Table:
         if name not in X.columns:
             raise CommandError(f"--drop: {no_column(name, list(map(str, X.columns)))}", 2)
     X = X.drop(columns=drop)
-    text = X.select_dtypes(exclude=["number", "bool"])
-    if text.shape[1]:
-        name, example = text.columns[0], text.iloc[0, 0]
-        raise CommandError(
-            f"{path}: column {str(name)!r} holds {example!r}, which is no number: encode it, or --drop {name}"
-        )
+    for name, column in X.select_dtypes(exclude=["number", "bool"]).items():
+        for value in column:
+            if not _is_number(value):
+                raise CommandError(
+                    f"{path}: column {str(name)!r} holds {value!r}, which is no number: encode it, or --drop {name}"
+                )
     return Table(X, table.target)
 
 
