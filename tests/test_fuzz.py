@@ -215,6 +215,49 @@ def test_svmlight(tmp_path):
     told("svmlight", counts)
 
 
+# -- what fuzzing has found ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["seconds", "checking", "next_record", "step_passes"])
+def test_a_checkpoint_whose_counters_are_no_numbers(name, tmp_path):
+    problem = Problem(X, NUMBERS, "squared", psi=L1(0.01))
+    run = {"step": 0.1, "passes": 2, "batch_size": 10, "checkpoint": tmp_path / "c", "checkpoint_every": 1e9}
+    solve(problem, "sa-iu-admm", **run)
+    with zipfile.ZipFile(tmp_path / "c") as archive:
+        entries = {entry: archive.read(entry) for entry in archive.namelist()}
+    manifest = json.loads(entries["manifest.json"])
+
+    def exchange(node):
+        for key, value in node.items() if isinstance(node, dict) else enumerate(node):
+            if key == name:
+                node[key] = {"kind": "float", "value": "nan"}
+            elif isinstance(value, (dict, list)):
+                exchange(value)
+
+    exchange(manifest)
+    entries["manifest.json"] = json.dumps(manifest).encode()
+    entries["manifest.sha256"] = hashlib.sha256(entries["manifest.json"]).hexdigest().encode()
+    with zipfile.ZipFile(tmp_path / "c", "w") as archive:
+        for entry, content in entries.items():
+            archive.writestr(entry, content)
+    with pytest.raises(CheckpointError, match="counter"):
+        solve(problem, "sa-iu-admm", **run)
+
+
+def test_an_svmlight_index_beyond_any_number(tmp_path):
+    (tmp_path / "a.svm").write_text("1 99999999999999999999:1\n")
+    with pytest.raises(ValueError, match="not svmlight text"):
+        read_svmlight(tmp_path / "a.svm")
+
+
+def test_features_that_neither_the_samples_nor_the_penalty_see():
+    """Squares of the entries are nothing, and A sees one direction of two: the system of the x-update is singular."""
+    problem = Problem(np.array([[1.3e-151, -1.3e-151]]), np.array([6e-151]), "squared", psi=L1(0.0), A=chain(2))
+    result = solve(problem, "batch-admm", passes=30, tol=1e-6, step="theory")
+    assert np.isfinite(result.x).all()
+    assert not np.isnan(result.objective)
+
+
 # -- nothing in a file is executed -------------------------------------------------------------------------------
 
 

@@ -188,7 +188,11 @@ def fixed(constraint: Constraint, rho: float, shift: float, tolerance: float = 1
         return ScaledIdentity(rho)
     if d <= DENSE_LIMIT:
         matrix = rho * (constraint.A.T @ constraint.A).toarray() + shift * np.eye(d)
-        return DenseInverse(np.ascontiguousarray(scipy.linalg.inv(matrix)))
+        try:
+            inverse = scipy.linalg.inv(matrix)
+        except scipy.linalg.LinAlgError:  # a shift of next to nothing: where A does not look either, x stays
+            inverse = scipy.linalg.pinvh(matrix)
+        return DenseInverse(np.ascontiguousarray(inverse))
     return _factorised(constraint, rho, shift) or _iterative(constraint, rho, tolerance)
 
 
@@ -209,12 +213,15 @@ def _iterative(constraint: Constraint, rho: float, tolerance: float) -> Conjugat
 
 
 def _factorised(constraint: Constraint, rho: float, shift: float) -> SparseFactor | None:
-    """L D Lᵀ from SuperLU in its symmetric mode; None when it fills in too much."""
+    """L D Lᵀ from SuperLU in its symmetric mode; None when it fills in too much, or the matrix is singular."""
     d = constraint.A.shape[1]
     matrix = scipy.sparse.csc_array(rho * (constraint.A.T @ constraint.A) + shift * scipy.sparse.eye_array(d))
-    factor = scipy.sparse.linalg.splu(
-        matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
-    )
+    try:
+        factor = scipy.sparse.linalg.splu(
+            matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
+        )
+    except RuntimeError:
+        return None
     if factor.L.nnz > FILL_LIMIT * matrix.nnz or not np.array_equal(factor.perm_r, factor.perm_c):
         return None
     lower = scipy.sparse.csc_array(scipy.sparse.tril(factor.L, -1, format="csc"))

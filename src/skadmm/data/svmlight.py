@@ -41,7 +41,7 @@ def parse(content: bytes, n_features: int | None, origin: str) -> tuple[scipy.sp
 
     try:
         X, target = load_svmlight_file(io.BytesIO(content), n_features=n_features, zero_based="auto")
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise ValueError(f"{origin}: not svmlight text, or wider than {n_features} features ({error})") from error
     return scipy.sparse.csr_array(X), target
 
