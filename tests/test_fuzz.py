@@ -228,9 +228,9 @@ def test_a_checkpoint_whose_counters_are_no_numbers(name, tmp_path):
     manifest = json.loads(entries["manifest.json"])
 
     def exchange(node):
-        for key, value in node.items() if isinstance(node, dict) else enumerate(node):
-            if key == name:
-                node[key] = {"kind": "float", "value": "nan"}
+        for value in node.values() if isinstance(node, dict) else node:
+            if isinstance(value, list) and value[:1] == [name]:
+                value[1] = {"kind": "float", "value": "nan"}
             elif isinstance(value, (dict, list)):
                 exchange(value)
 
