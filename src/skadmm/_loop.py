@@ -216,7 +216,8 @@ class Run:
             check_like(getattr(self, name), state[name], name)
             setattr(self, name, state[name])
         counts = (self.seconds, self.checking, self.first_touched, self.next_record)
-        if not (all(count >= 0 for count in counts) and 0 < self.step_passes < np.inf):
+        sound = all(count >= 0 for count in counts) and self.first_touched <= self.engine.point.clock[1]
+        if not (sound and 0 < self.step_passes < np.inf):
             raise ValueError("a clock or a counter is not what it should be")
         rows = [list(row.values()) for row in self.records if row.keys() == set(TRACE_COLUMNS)]
         if len(rows) != len(self.records) or not all(isinstance(value, float) for row in rows for value in row):
