@@ -70,6 +70,9 @@ def hard_rows(moved: np.ndarray) -> np.ndarray:
 class Looks:
     """The samples of one home; `first` is the number of its first sample among all `n`."""
 
+    FIXED = ("size", "d", "_n", "_first", "_at_once", "_per_row")
+    """What the samples say, and no checkpoint."""
+
     def __init__(self, samples: Samples, n: int, first: int = 0, at_once: int = 1 << 20) -> None:
         self._samples, self._at_once = samples, at_once
         self._n, self._first = n, first

@@ -10,8 +10,9 @@ PLAIN = (bool, int, float, str, np.bool_, np.integer, np.floating, type(None))
 
 
 def capture(thing: Any) -> dict[str, Any]:
-    """Its attributes that are numbers, arrays, tuples of them, or a point."""
-    return {name: value for name, value in vars(thing).items() if _kept(value)}
+    """Its attributes that are numbers, arrays, tuples of them, or a point, and not among its ``FIXED`` ones."""
+    fixed = getattr(thing, "FIXED", ())
+    return {name: value for name, value in vars(thing).items() if name not in fixed and _kept(value)}
 
 
 def restore(thing: Any, kept: dict[str, Any]) -> None:

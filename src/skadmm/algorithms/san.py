@@ -62,6 +62,7 @@ class SanEngine:
     """SAN-ADMM in motion. ``point.x`` is the newest candidate, ``anchor`` the last point a line search accepted."""
 
     steps_per_pass = 1
+    FIXED = ("tol", "ridge", "folded", "stages")
 
     def __init__(self, setup: Setup, point: Point) -> None:
         problem = self.problem = setup.problem
