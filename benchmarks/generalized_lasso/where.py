@@ -1,0 +1,95 @@
+"""Where the time of `skadmm-auto` goes on some of the data: each part's own, without the parts it calls.
+
+    python benchmarks/generalized_lasso/where.py [a9a covtype lasso …]
+
+One thread, as in the benchmark; the quickest of several runs to a relative gap of 1e-6.
+"""
+
+import os
+
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ[name] = "1"  # read when the libraries are loaded
+
+import collections  # noqa: E402
+import functools  # noqa: E402
+import sys  # noqa: E402
+import time  # noqa: E402
+from typing import Any  # noqa: E402
+
+from benchmark_utils.data import real, simulated  # noqa: E402
+from benchmark_utils.reference import as_problem  # noqa: E402
+
+from skadmm import _loop, recession, solve  # noqa: E402
+from skadmm.algorithms import _contracted, newton, san  # noqa: E402
+
+CASES = {
+    "a9a": lambda: real("a9a", standardise=False, strength=1e-5, penalty="graph"),
+    "covtype": lambda: real("covtype", standardise=True, strength=1e-5, penalty="graph"),
+    "lasso": lambda: simulated(5000, 500, loss="squared", structure="identity", share=0.05),
+    "lasso-logistic": lambda: simulated(5000, 500, loss="logistic", structure="identity", share=0.05),
+    "20ng-ltc-l1": lambda: real("20ng-ltc", standardise=False, strength=1e-4, penalty="l1"),
+}
+PARTS = {
+    "first pass, its looks": (san.SanEngine, "_growing_step"),
+    "looks at all samples": (san.SanEngine, "_full_look"),
+    "H brought up to date": (san.SanEngine, "_renew"),
+    "models minimised": (san.SanEngine, "_minimise"),
+    "hard rows": (san.SanEngine, "_look_at_hard_rows"),
+    "polish": (san.SanEngine, "_polish"),
+    "certificates": (san.SanEngine, "_certify"),
+    "the end": (san.SanEngine, "finish"),
+    "units opened": (_contracted.ContractedEngine, "_opened"),
+    "columns merged": (_contracted, "contracted"),
+    "H of units": (_contracted.ContractedEngine, "_curvature"),
+    "units minimised": (_contracted.ContractedModel, "minimise"),
+    "looks and flow": (_contracted.ContractedEngine, "_look"),
+    "certificate": (_contracted.ContractedEngine, "_certify"),
+    "line search": (_contracted.ContractedEngine, "_search"),
+    "engine chosen and begun": (newton, "prefers_units"),
+    "units begun": (_contracted.ContractedEngine, "__init__"),
+    "recorded (off the clock)": (_loop.Run, "_row"),
+    "evaluated (off the clock)": (_loop.Run, "_evaluate"),
+    "minimiser looked for": (recession, "find"),
+}
+spent: collections.Counter = collections.Counter()
+inside = [0.0]
+
+
+def timed(part: str, function: Any) -> Any:
+    """The function, with its own seconds counted."""
+
+    @functools.wraps(function)
+    def run(*arguments: Any, **options: Any) -> Any:
+        began = time.perf_counter()
+        inside.append(0.0)
+        try:
+            return function(*arguments, **options)
+        finally:
+            took = time.perf_counter() - began
+            spent[part] += took - inside.pop()
+            inside[-1] += took
+
+    return run
+
+
+def main() -> None:
+    for part, (owner, attribute) in PARTS.items():
+        setattr(owner, attribute, timed(part, getattr(owner, attribute)))
+    for name in sys.argv[1:] or CASES:
+        data = CASES[name]()
+        problem = as_problem(*(data[key] for key in ("X", "target", "loss", "A", "strength")))
+        runs = []
+        for _ in range(6):
+            spent.clear()
+            began = time.perf_counter()
+            result = solve(problem, tol=1e-6, passes=2000, record_every=0)
+            runs.append((time.perf_counter() - began, dict(spent)))
+        seconds, parts = min(runs, key=lambda run: run[0])
+        print(f"{name}: {1e3 * seconds:.0f} ms, {result.passes:.2f} passes")
+        for part, took in sorted(parts.items(), key=lambda item: -item[1]):
+            print(f"  {part:<28}{1e3 * took:>8.1f} ms{took / seconds:>7.0%}")
+        print(f"  {'around them':<28}{1e3 * (seconds - sum(parts.values())):>8.1f} ms")
+
+
+if __name__ == "__main__":
+    main()
