@@ -258,6 +258,16 @@ def test_features_that_neither_the_samples_nor_the_penalty_see():
     assert not np.isnan(result.objective)
 
 
+@pytest.mark.parametrize("method", ["batch-admm", "batch-iu-admm"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_entries_whose_squares_overflow(method):
+    problem = Problem(np.array([[1.26e157, -1.32e7]]), np.array([1e-151]), "squared")
+    with np.errstate(all="ignore"):
+        result = solve(problem, method, passes=30, tol=1e-6, step="theory")
+    assert np.isfinite(result.x).all()
+    assert not np.isnan(result.objective)
+
+
 # -- nothing in a file is executed -------------------------------------------------------------------------------
 
 

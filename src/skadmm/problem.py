@@ -236,7 +236,10 @@ class Problem:
         operator = scipy.sparse.linalg.LinearOperator((d, d), matvec=product, dtype=float)
         if not np.any(product(start)):
             return 0.0
-        top = scipy.sparse.linalg.eigsh(operator, k=1, v0=start, tol=1e-3, return_eigenvectors=False)[0]
+        try:
+            top = scipy.sparse.linalg.eigsh(operator, k=1, v0=start, tol=1e-3, return_eigenvectors=False)[0]
+        except scipy.sparse.linalg.ArpackError:  # numbers beyond what squares can hold: the trace is a bound too
+            return self.L_mean
         return self.loss.curvature_bound * float(top) * 1.01
 
     def L_A(self, rho: float) -> float:
