@@ -22,6 +22,9 @@ from skadmm.operators import chain, stack  # noqa: E402
 from skadmm.regularizers import L1  # noqa: E402
 
 
+LATE = 7
+
+
 def rows_of(seed: int, rows: int, width: int) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal((rows, width)) / np.sqrt(width)
 
@@ -36,9 +39,11 @@ def nothing(held: Any) -> float:
     return 0.0
 
 
-def timed(problem: Problem, method: str, passes: float, batch: int) -> tuple[float, float, np.ndarray]:
+def timed(
+    problem: Problem, method: str, passes: float, batch: int, staleness: int = 0
+) -> tuple[float, float, np.ndarray]:
     options = {"tol": 1e-8} if method == "san-admm" else {"step": 1.0, "batch_size": batch}
-    run = {"passes": passes, "record_every": 0, **options}
+    run = {"passes": passes, "record_every": 0, "staleness": staleness, **options}
     solve(problem, method, **(run | {"passes": 2}))  # compiled
     result = min((solve(problem, method, **run) for _ in range(3)), key=lambda result: result.seconds)
     return result.seconds, result.passes, result.x
@@ -99,6 +104,9 @@ def main() -> None:
                     f"in memory ({memory:.2f} s), speed-up {alone[method] / seconds:.2f}; "
                     f"{sum(moved) / max(1, len(rounds)):,.0f} bytes a round; x off by {np.abs(x - x_here).max():.1e}"
                 )
+                if method.startswith("sa-"):
+                    late = timed(problem, method, options.passes, options.rows, staleness=LATE)[0]
+                    print(f"  staleness={LATE}: {late:.2f} s, {late / memory:.2f} × in memory")
 
 
 if __name__ == "__main__":

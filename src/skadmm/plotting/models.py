@@ -121,7 +121,7 @@ def cv_curve(model: Any, *, ax: Any = None) -> Any:
     ax.set_xscale("log")
     ax.invert_xaxis()
     ax.set_xlabel("alpha (weaker to the right)")
-    ax.legend(frameon=False, fontsize="small")
+    ax.legend(fontsize="small", facecolor="white", edgecolor="none", framealpha=1.0)
     return _tidy(ax)
 
 
