@@ -21,7 +21,6 @@ from skadmm import Problem, solve  # noqa: E402
 from skadmm.operators import chain, stack  # noqa: E402
 from skadmm.regularizers import L1  # noqa: E402
 
-
 LATE = 7
 
 
