@@ -1,4 +1,4 @@
-"""A first compile is announced, to a person and only then."""
+"""A first compile is announced, to a person and only then; what it makes computes what later processes will."""
 
 import os
 import pty
@@ -49,3 +49,24 @@ def test_a_terminal_is_told_the_first_time_only(run):
 
 def test_a_file_is_not(run):
     assert run(terminal=False).strip() == ""
+
+
+ADVANCED = """
+import re
+import numpy as np
+import skadmm
+from skadmm.algorithms import _base
+
+rows = np.arange(12.0).reshape(4, 3)
+skadmm.solve(skadmm.Problem(rows, [1, -1, 1, -1], psi="l1"), "sa-iu-admm", step=0.1, passes=2)
+(signature,) = _base._advance.signatures
+code = _base._advance.inspect_llvm(signature)
+print(*re.findall(r"define linkonce_odr [^@]*@(\\w*skadmm\\w*)", code), "end")
+"""
+
+
+def test_a_kernel_holds_all_it_calls():
+    """Functions out of line would be taken from whichever kernel a process loaded first: other roundings, other bits."""
+    environment = os.environ | {"SKADMM_KERNEL_CACHE": "0"}
+    process = subprocess.run([sys.executable, "-c", ADVANCED], env=environment, capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "end"

@@ -27,6 +27,11 @@ T = TypeVar("T")
 # Reassociation lets sums vectorise; infinities and NaN keep their meaning (they are how divergence shows).
 FASTMATH = frozenset({"reassoc", "contract", "arcp", "nsz"})
 
+# What a kernel calls becomes part of it. A function left out of line has a copy in every kernel that calls it, each
+# optimised on its own, and of equal names a process takes the one it loaded first: with sums that may be reassociated,
+# the process that compiles and those that find the kernels on disk would then differ in the last digit.
+INLINE = {"forceinline": True}
+
 
 def generic(function: Callable[..., Any]) -> Any:
     """A function whose meaning depends on the class of its first argument; see :func:`attach`."""
@@ -166,7 +171,7 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Compile `function`, cached on disk. Set ``SKADMM_KERNEL_CACHE=0`` to compile afresh each time."""
     if function is None:
         return functools.partial(kernel, **options)
-    settings: dict[str, Any] = {"fastmath": set(FASTMATH), "nogil": True} | options
+    settings: dict[str, Any] = {"fastmath": set(FASTMATH), "nogil": True, **INLINE} | options
     dispatcher: Any = numba.njit(**settings)(function)
     if os.environ.get("SKADMM_KERNEL_CACHE", "1") != "0":
         # Where no folder is writable there is nothing to keep; the kernel still works.
