@@ -147,12 +147,12 @@ def test_every_kind_of_collection(client):
 
 @slow
 def test_nothing_of_size_n_travels(client, monkeypatch):
-    """The largest answer that the driver gathers has the size of a d × d matrix."""
+    """The largest answer that comes to the driver has the size of a d × d matrix."""
     from skadmm.blocks.dask import DaskHome
 
     _, there = both(psi=L1(0.01), A=A)
     largest = []
-    usual = DaskHome._gather
+    usual = DaskHome._wait
 
     def weight(answer):
         return sum(map(weight, answer)) if isinstance(answer, tuple) else np.size(answer)
@@ -162,7 +162,7 @@ def test_nothing_of_size_n_travels(client, monkeypatch):
         largest.append(max(map(weight, answers)))
         return answers
 
-    monkeypatch.setattr(DaskHome, "_gather", weighed)
+    monkeypatch.setattr(DaskHome, "_wait", weighed)
     for method in ("san-admm", "sa-iu-admm", "batch-admm"):
         solve(there, method, step=0.02, passes=4, tol=1e-6)
     assert 0 < max(largest) <= max(D * D + 2 * D, 256)  # the counts behind the threshold of hard rows

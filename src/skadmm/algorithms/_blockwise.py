@@ -12,7 +12,7 @@ import numpy as np
 
 from skadmm.algorithms._base import Setup, couple_at_start, move_and_split
 from skadmm.algorithms._split import Point
-from skadmm.blocks import tasks
+from skadmm.blocks import tasks, worker
 
 
 class AllSamples:
@@ -59,9 +59,13 @@ class AveragedBlocks:
     def fill(self) -> int:
         """Every block at the starting point."""
         couple_at_start(self._split, self._point, self._theta)
-        rule, x = self._rule, self._point.x
-        futures = [self._ask(k, x, None) for k in range(len(self._bounds))]
-        rule.grad_bar[:] = self._home.added(futures) / self._n
+        rule, x, home = self._rule, self._point.x, self._home
+        self._seen = {k: (home.number(), x.copy()) for k in range(len(self._bounds))}
+        pieces: list[list[Any]] = [[] for _ in home.sizes]
+        for k, (chunk, start, stop) in enumerate(self._bounds):
+            pieces[chunk].append(((start, stop), self._seen[k][0]))
+        asked = [(worker.first_refresh, (some, x)) for some in pieces]
+        rule.grad_bar[:] = home.together("first_refresh", worker.run_stateful, asked) / self._n
         rule.points[:] = x
         self._begin(x)
         return self._n
@@ -96,9 +100,7 @@ class AveragedBlocks:
             move_and_split(rule, self._split, point, self._theta, k)
             rule.points[k] = x
 
-    def _ask(self, k: int, x: np.ndarray, old: tuple[int, np.ndarray] | None) -> Any:
-        from skadmm.blocks import worker
-
+    def _ask(self, k: int, x: np.ndarray, old: tuple[int, np.ndarray]) -> Any:
         chunk, start, stop = self._bounds[k]
         self._seen[k] = (self._home.number(), x.copy())
         return self._home.stateful(chunk, worker.refresh, (start, stop), old, self._seen[k])

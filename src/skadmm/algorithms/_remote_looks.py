@@ -67,21 +67,21 @@ class RemoteLooks:
         while True:
             self._home.locate()
             try:
-                self._all(start_looks, [(self._run, self._home.n, int(one)) for one in first])
+                self._all("start_looks", start_looks, [(self._run, self._home.n, int(one)) for one in first])
                 break
             except WorkerGone:
                 continue
         self._number = 0
 
-    def _all(self, task: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> Any:
+    def _all(self, kind: str, task: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> Any:
         """A question to every block, of the worker that holds it; the sum of the answers."""
-        return self._home.together(run_stateful, [(task, given) for given in arguments], firm=True)
+        return self._home.together(kind, run_stateful, [(task, given) for given in arguments], firm=True)
 
     def close(self) -> None:
         """The run has ended: the workers may forget it."""
         if self._number >= 0:
             with contextlib.suppress(WorkerGone):  # and its memory with it
-                self._all(end_looks, [(self._run,)] * self._home.sizes.size)
+                self._all("end_looks", end_looks, [(self._run,)] * self._home.sizes.size)
         self._number = -1
 
     def _ask(self, name: str, *arguments: Any) -> Any:
@@ -90,7 +90,7 @@ class RemoteLooks:
         self._number += 1
         questions, self._waiting = [*self._waiting, (name, arguments)], []
         try:
-            (answer,) = self._all(ask_looks, [(self._run, self._number, questions)] * self._home.sizes.size)
+            (answer,) = self._all(name, ask_looks, [(self._run, self._number, questions)] * self._home.sizes.size)
         except WorkerGone:
             raise LostMemory from None
         if isinstance(answer, Missing):

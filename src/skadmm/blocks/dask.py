@@ -7,16 +7,19 @@ on the workers. A block that is lost with its worker is computed again from its 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
+import time
 import uuid
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from skadmm import _watch
 from skadmm.blocks import tasks, worker
 from skadmm.blocks._kinds import is_dask
+from skadmm.blocks.lines import LineCut, Lines, Question
 from skadmm.blocks.local import Look
 
 FAN_IN = 8
@@ -79,6 +82,17 @@ class WorkerGone(Exception):  # noqa: N818
     """A worker that only could answer is no longer there."""
 
 
+class Asked(NamedTuple):
+    """A question under way."""
+
+    question: Question
+    line: Any
+    """Its answer to come by line, or None."""
+    future: Any
+    """Its task, or None."""
+    begun: float
+
+
 class DaskHome:
     """Samples on workers.
 
@@ -98,6 +112,10 @@ class DaskHome:
         self.client = _client()
         self.id = uuid.uuid4().hex
         self.loss = loss
+        self._numbers = itertools.count(1)
+        self._places: dict[int, str | None] = {}
+        self._threads: dict[str | None, int] = {}
+        self._lines = Lines(self.client)
         rows = _blocks(X, "X")
         if target is None:
             raise ValueError("target=None: it takes a vector with an entry for each row of X")
@@ -127,9 +145,6 @@ class DaskHome:
             self.client.submit(worker.make_samples, part, loss, self.classes, self.n / total, pure=False)
             for part in futures[: len(parts)]
         ]
-        self._numbers = itertools.count(1)
-        self._places: dict[int, list[str]] = {}
-        self._threads: dict[str, int] = {}
         self.locate()
 
     def _spread(self, parts: list[Any]) -> list[Any]:
@@ -146,40 +161,88 @@ class DaskHome:
 
     # -- asking ------------------------------------------------------------------------------------------------
 
-    def submit(self, k: int | np.ndarray, function: Callable[..., Any], *arguments: Any, **where: Any) -> Any:
-        """Ask one block, or several; the future of the answer. In Dask's dashboard it goes by the task's name."""
-        told = arguments[1][0] if isinstance(k, np.ndarray) else arguments
-        named = next((one for one in told if callable(one)), function)
-        key = f"skadmm-{getattr(named, '__name__', 'task')}-{self.id[:8]}-{next(self._numbers)}"
-        asked = [self.samples[one] for one in k] if isinstance(k, np.ndarray) else self.samples[k]
-        return self.client.submit(function, asked, *arguments, key=key, pure=False, **where)
+    def _submit(self, name: str, function: Callable[..., Any], *arguments: Any, **where: Any) -> Any:
+        """A task, which goes by its name in Dask's dashboard."""
+        key = f"skadmm-{name}-{self.id[:8]}-{next(self._numbers)}"
+        return self.client.submit(function, *arguments, key=key, pure=False, **where)
+
+    def _at(self, place: str | None) -> dict[str, Any]:
+        """Where a task runs: with its blocks, so that Dask makes no copies of them, whose memory would be empty."""
+        return {} if place is None else {"workers": [place], "allow_other_workers": False}
+
+    def _by_task(self, question: Question) -> Any:
+        """The future of an answer."""
+        kind, place, blocks, function, arguments = question
+        held, threads = [self.samples[k] for k in blocks], self._threads.get(place, 1)
+        return self._submit(kind, worker.run_together, held, function, arguments, threads, **self._at(place))
+
+    def _by_line(self, questions: list[Question]) -> Any:
+        """A future of the answers."""
+        keys = [[self.samples[k].key for k in question.blocks] for question in questions]
+        threads = [self._threads.get(question.place, 1) for question in questions]
+        return self._lines.ask(list(zip(questions, keys, threads, strict=True)))
+
+    def _until_there(self, ask: Callable[[], Any]) -> Any:
+        """An answer, asked for again while workers are lost that should give it."""
+        while True:
+            try:
+                return ask()
+            except WorkerGone:
+                self.locate()
 
     def number(self) -> int:
         """A number that this home has never given before."""
         return next(self._numbers)
 
-    def stateful(self, k: int, task: Callable[..., Any], *arguments: Any) -> Any:
-        """Ask one block that may look into its memory, of the worker that holds it if it can; the future of its
-        answer."""
-        here = {"workers": self._places[k], "allow_other_workers": True} if self._places.get(k) else {}
-        return self.submit(k, worker.run_stateful, task, arguments, **here)
+    def stateful(self, k: int, task: Callable[..., Any], *arguments: Any) -> Asked:
+        """Ask one block that may look into its memory; its answer is for ``result``."""
+        question = Question(task.__name__, self._places.get(k), [k], worker.run_stateful, [(task, arguments)])
+        line = self._by_line([question]) if self._lines.serve([question]) else None
+        return Asked(question, line, None if line else self._by_task(question), time.perf_counter())
 
-    def together(self, function: Callable[..., Any], arguments: list[tuple[Any, ...]], firm: bool = False) -> Any:
+    def result(self, asked: Asked) -> Any:
+        """One answer."""
+        question, line, future, begun = asked
+        try:
+            (answer,) = self._gather([future]) if line is None else self._wait(line)
+        except (LineCut, WorkerGone):
+            (k,) = question.blocks
+            (answer,) = self._until_there(
+                lambda: self._gather([self._by_task(question._replace(place=self._places.get(k)))])
+            )
+        self._lines.took(question, time.perf_counter() - begun)
+        return answer
+
+    def together(
+        self, kind: str, function: Callable[..., Any], arguments: list[tuple[Any, ...]], firm: bool = False
+    ) -> Any:
         """Ask all blocks and add up; `arguments` has an entry for each.
 
-        The worker that holds a block is asked for it; `firm` says that no other one will do. Blocks side by side on
-        one worker are asked in one task for each of its threads: what a round costs is the number of its tasks.
+        Blocks side by side on one worker are asked together: what a round costs is the number of its messages. Should
+        a worker be lost, its blocks are asked again where they are then; `firm` says that this will not do.
         """
-        futures = []
-        place_of = [tuple(self._places.get(k, ())) for k in range(self.sizes.size)]
-        for place, run in itertools.groupby(range(self.sizes.size), place_of.__getitem__):
-            blocks = np.array(list(run))
-            threads = self._threads.get(place[0], 1) if place else blocks.size
-            here = {"workers": list(place), "allow_other_workers": not firm} if place else {}
-            for some in np.array_split(blocks, min(threads, blocks.size)):
-                given = [arguments[k] for k in some]
-                futures.append(self.submit(some, worker.run_together, function, given, **here))
-        return self.added(futures, firm)
+
+        def ask() -> Any:
+            questions = []
+            for key, run in itertools.groupby(range(self.sizes.size), lambda k: self._places.get(k) or k):
+                blocks, place = list(run), key if isinstance(key, str) else None
+                questions.append(Question(kind, place, blocks, function, [arguments[k] for k in blocks]))
+            begun = time.perf_counter()
+            total = self._total(questions)
+            self._lines.took(questions[0], time.perf_counter() - begun)
+            return total
+
+        return ask() if firm else self._until_there(ask)
+
+    def _total(self, questions: list[Question]) -> Any:
+        if len(questions) <= FAN_IN and self._lines.serve(questions):
+            with contextlib.suppress(LineCut):
+                return tasks.added(self._wait(self._by_line(questions)))
+        futures = [self._by_task(question) for question in questions]
+        while len(futures) > 1:
+            groups = [futures[first : first + FAN_IN] for first in range(0, len(futures), FAN_IN)]
+            futures = [self._submit("added", tasks.added, group) for group in groups]
+        return self._gather(futures)[0]
 
     def locate(self) -> None:
         """Where each block is now: the same worker is asked for it every time, while it lives."""
@@ -188,23 +251,24 @@ class DaskHome:
         wait(self.samples)
         self._threads = self.client.nthreads()
         held = self.client.who_has(self.samples)
-        self._places = {k: sorted(held.get(future.key, ()))[:1] for k, future in enumerate(self.samples)}
-
-    def added(self, futures: list[Any], firm: bool = False) -> Any:
-        """The sum of the answers; the adding is the workers', in a fixed order."""
-        while len(futures) > 1:
-            groups = [futures[first : first + FAN_IN] for first in range(0, len(futures), FAN_IN)]
-            futures = [self.client.submit(tasks.added, group, pure=False) for group in groups]
-        return self._gather(futures, firm)[0]
+        self._places = {k: min(held.get(future.key, ()), default=None) for k, future in enumerate(self.samples)}
 
     def _alive(self) -> bool:
         here = self.client.nthreads()
-        return all(place in here for places in self._places.values() for place in places)
+        return all(place is None or place in here for place in self._places.values())
 
-    def _gather(self, futures: list[Any], firm: bool = False) -> list[Any]:
-        """The answers. They may be lost once more on their way here, so all of the way is watched."""
+    def _gather(self, futures: list[Any]) -> list[Any]:
+        """The answers of tasks. They may be lost once more on their way here, so all of the way is watched."""
         client = self.client
         coming = asyncio.run_coroutine_threadsafe(client.gather(futures, asynchronous=True), client.loop.asyncio_loop)
+        try:
+            return self._wait(coming)
+        except BaseException:
+            client.cancel(futures)
+            raise
+
+    def _wait(self, coming: Any) -> list[Any]:
+        """What is to come, with a look now and then at the clock and at the workers."""
         try:
             while True:
                 _watch.pulse()
@@ -213,37 +277,43 @@ class DaskHome:
                 except TimeoutError:
                     if coming.done():
                         raise
-                    if firm and not self._alive():
+                    if not self._alive():
                         raise WorkerGone from None
         except BaseException:
             coming.cancel()
-            client.cancel(futures)
             raise
 
-    def result(self, future: Any) -> Any:
-        """One answer."""
-        return self._gather([future])[0]
+    def _each(self, name: str, function: Callable[..., Any], given: dict[int, tuple[Any, ...]]) -> list[Any]:
+        """The answers of some blocks, one for each, to what each of them is given."""
+
+        def ask() -> list[Any]:
+            return self._gather([
+                self._submit(name, function, self.samples[k], *arguments, **self._at(self._places.get(k)))
+                for k, arguments in given.items()
+            ])  # fmt: skip
+
+        return self._until_there(ask)
 
     def each(self, task: Callable[..., Any], *arguments: Any) -> list[Any]:
         """A task's answers, one for each block."""
-        return self._gather([self.submit(k, worker.run_task, 1.0, task, arguments) for k in range(self.sizes.size)])
+        return self._each(task.__name__, worker.run_task, dict.fromkeys(range(self.sizes.size), (1.0, task, arguments)))
 
     def mean(self, task: Callable[..., Any], *arguments: Any) -> Any:
         """A task's mean over all samples."""
-        return self.together(worker.run_task, [(size / self.n, task, arguments) for size in self.sizes])
+        asked = [(size / self.n, task, arguments) for size in self.sizes]
+        return self.together(task.__name__, worker.run_task, asked)
 
     def look(self, x: np.ndarray) -> Look:
         """All samples at `x`. The slopes stay on the workers; what stands for them is the point and its number."""
         point = (self.number(), x.copy())
-        loss, gradient = self.together(
-            worker.run_stateful, [(worker.look, (size / self.n, point)) for size in self.sizes]
-        )
+        asked = [(worker.look, (size / self.n, point)) for size in self.sizes]
+        loss, gradient = self.together("look", worker.run_stateful, asked)
         return Look(float(loss), np.array(gradient), point, None)
 
     def mean_conjugate(self, slopes: Any, scale: float) -> float:
         """(1/n) Σ w_i ℓ*(scale θ_i / w_i, b_i); θ the slopes of a look."""
         asked = [(worker.conjugate, (size / self.n, slopes, scale)) for size in self.sizes]
-        return float(self.together(worker.run_stateful, asked))
+        return float(self.together("conjugate", worker.run_stateful, asked))
 
     # -- blocks of a method --------------------------------------------------------------------------------------
 
@@ -261,15 +331,15 @@ class DaskHome:
 
         edges = np.cumsum((0, *self.sizes))
         home = np.searchsorted(edges, indices, side="right") - 1
-        futures = [self.submit(int(k), worker.take, np.asarray(indices)[home == k] - edges[k]) for k in np.unique(home)]
-        parts = self._gather(futures)
+        given = {int(k): (np.asarray(indices)[home == k] - edges[k],) for k in np.unique(home)}
+        parts = self._each("take", worker.take, given)
         weight = np.concatenate([part.weight for part in parts]) if self.weighted else None
         return worker.Part(stack_rows([part.rows for part in parts]), np.concatenate([p.target for p in parts]), weight)
 
     @property
     def fingerprint(self) -> tuple[str, ...]:
         """The checksum of every block."""
-        return tuple(self._gather([self.submit(k, worker.digest) for k in range(self.sizes.size)]))
+        return tuple(self._each("digest", worker.digest, dict.fromkeys(range(self.sizes.size), ())))
 
 
 def _two_classes(found: list[np.ndarray], loss: Any, classes: Any) -> np.ndarray:

@@ -6,9 +6,11 @@ finds its memory gone, or of another moment, computes it again from the point th
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import hashlib
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -107,10 +109,38 @@ def run_stateful(held: Held, task: Callable[..., Any], arguments: tuple[Any, ...
     return task(held.samples, held.memory, *arguments)
 
 
-def run_together(several: list[Held], function: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> Any:
-    """``run_task`` or ``run_stateful`` on several blocks, one after the other; the sum of the answers."""
-    answers = (function(held, *given) for held, given in zip(several, arguments, strict=True))
+def run_together(
+    several: list[Held], function: Callable[..., Any], arguments: list[tuple[Any, ...]], threads: int = 1
+) -> Any:
+    """``run_task`` or ``run_stateful`` on several blocks; the sum of the answers, in the same order for any threads."""
+
+    def one(held: Held, given: tuple[Any, ...]) -> Any:
+        return function(held, *given)
+
+    each = map if min(threads, len(several)) == 1 else _pool("blocks", threads).map
+    answers = each(one, several, arguments)
     return functools.reduce(lambda total, answer: tasks.added([total, answer]), answers)
+
+
+@functools.cache
+def _pool(purpose: str, threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix=f"skadmm-{purpose}")
+
+
+class NotHere:
+    """The answer of a worker that does not hold what it is asked for."""
+
+
+async def answer(
+    keys: list[str], function: Callable[..., Any], arguments: list[tuple[Any, ...]], threads: int, dask_worker: Any
+) -> Any:
+    """What the task ``run_together`` on the blocks of these keys would give: called by :mod:`skadmm.blocks.lines`."""
+    try:
+        several = [dask_worker.data[key] for key in keys]
+    except KeyError:
+        return NotHere()
+    run = functools.partial(run_together, several, function, arguments, threads)
+    return await asyncio.get_running_loop().run_in_executor(_pool("lines", threads), run)
 
 
 def part_of(samples: Samples, start: int, stop: int) -> Samples:
@@ -141,6 +171,13 @@ def refresh(
     refresh_block(some, 0, new[1], slopes, 1.0, change)
     memory[f"slopes{bounds}"] = (new[0], slopes)
     return change
+
+
+def first_refresh(
+    samples: Samples, memory: dict[str, Any], pieces: list[tuple[tuple[int, int], int]], x: np.ndarray
+) -> np.ndarray:
+    """Σ of the gradients of all pieces of a block at the first point, under a number for each piece."""
+    return np.sum([refresh(samples, memory, bounds, None, (number, x)) for bounds, number in pieces], axis=0)
 
 
 def look(samples: Samples, memory: dict[str, Any], share: float, x: tuple[int, np.ndarray]) -> Any:

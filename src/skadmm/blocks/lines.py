@@ -1,0 +1,76 @@
+"""Direct lines to the workers of a cluster, for questions that are answered sooner than a task is handed out.
+
+Dask takes about 10 ms to bring a task to a worker and its answer back; its ``Client.run``, which goes past the
+scheduling of tasks, takes 2. A line keeps nothing: the blocks stay Dask's. When a block has moved the line is cut, and
+the question is asked again as a task.
+
+Questions that take longer are asked as tasks, so that they show in Dask's dashboard. Either way the same function runs
+on the same blocks and the answers are added up in the same order, so which way a question goes changes no bit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, NamedTuple
+
+from skadmm.blocks import worker
+
+SHORT = 0.15
+"""Seconds; questions of a kind that last took longer are asked as tasks."""
+
+
+class Question(NamedTuple):
+    """What is asked of some blocks side by side on one worker; the answer is a sum."""
+
+    kind: str
+    """A name, by which it goes in Dask's dashboard; questions of one kind take about the same time."""
+    place: str | None
+    """The worker that holds them, if known."""
+    blocks: list[int]
+    function: Callable[..., Any]
+    """``worker.run_task`` or ``worker.run_stateful``."""
+    arguments: list[tuple[Any, ...]]
+    """For each block."""
+
+
+class LineCut(Exception):  # noqa: N818
+    """A worker did not answer, or did not have the blocks."""
+
+
+class Lines:
+    """Asks workers directly."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._took: dict[str, float] = {}
+
+    def serve(self, questions: list[Question]) -> bool:
+        """Should these questions go by line?"""
+        known = all(question.place is not None for question in questions)
+        return known and self._took.get(questions[0].kind, SHORT) < SHORT
+
+    def took(self, question: Question, seconds: float) -> None:
+        """Remember how long questions of a kind take."""
+        self._took[question.kind] = seconds
+
+    def ask(self, asked: list[tuple[Question, list[str], int]]) -> Future[list[Any]]:
+        """Ask every question, of blocks by these keys, on so many threads; a future of all the answers, which raises
+        LineCut or the question's own error."""
+        return asyncio.run_coroutine_threadsafe(self._ask(asked), self._client.loop.asyncio_loop)
+
+    async def _ask(self, asked: list[tuple[Question, list[str], int]]) -> list[Any]:
+        coming = [
+            self._client.run(worker.answer, keys, question.function, question.arguments, threads,
+                             workers=[question.place], asynchronous=True)
+            for question, keys, threads in asked
+        ]  # fmt: skip
+        try:
+            told = await asyncio.gather(*coming)
+        except OSError as error:
+            raise LineCut from error
+        answers = [next(iter(one.values()), worker.NotHere()) for one in told]
+        if any(isinstance(one, worker.NotHere) for one in answers):
+            raise LineCut
+        return answers
