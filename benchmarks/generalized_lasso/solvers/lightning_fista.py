@@ -19,7 +19,7 @@ class Solver(BaseSolver):
         if structure_of(A) == "general":
             return True, "it needs the proximal step of ‖Ax‖₁, known for a chain and the identity only"
         if loss != "squared":
-            return True, "its FISTA has no logistic loss of two classes"
+            return True, "the logistic loss of its FISTA is the multinomial one only"
         return False, None
 
     def set_objective(self, X, target, loss, A, strength):
