@@ -4,8 +4,8 @@
     python benchmarks/generalized_lasso/page.py                         write it from the results in outputs/
     python benchmarks/generalized_lasso/page.py --run --only pinned     in their own environment: lightning, prox_tv
 
-Every number is a ratio of times of one run: the unit of GPE is measured in the process that timed the solver. Solvers
-are ranked and compared by GPE, which for two of one run is the same as by seconds.
+Every GPE is a ratio of times of one run: its unit is measured in the process that timed the solver. Solvers are ranked
+and compared by GPE, which for two of one run is the same as by seconds.
 """
 
 import argparse
@@ -243,20 +243,12 @@ def versions() -> str:
     return ", ".join(known)
 
 
-def pinned() -> str:
-    """What is said of the solvers that have an environment of their own."""
+def pinned() -> dict[str, Any] | None:
+    """Versions and time limit of the run in an environment of its own; None where there was none."""
     about = OUTPUTS / f"{PINNED}.json"
     if not (about.exists() and (OUTPUTS / f"{PINNED}.parquet").exists()):
-        return (
-            "lightning and prox_tv were not run: they need older packages, in an environment of their own, as\n"
-            "`benchmarks/generalized_lasso/README.md` says.\n"
-        )
-    told = json.loads(about.read_text(encoding="utf-8"))
-    return (
-        f"The `lightning` and `prox-tv` rows are of a run of their own, {told['timeout']:g} s a data set, with older\n"
-        f"packages: {told['packages']}, Python {told['python']}. Their GPE are in the unit of that run: compare them\n"
-        "with the others by GPE, as the ratios do, rather than by seconds.\n"
-    )
+        return None
+    return json.loads(about.read_text(encoding="utf-8"))
 
 
 def one_gradient(runs: pd.DataFrame) -> str:
@@ -270,13 +262,13 @@ def page(timeout: float) -> str:
     """The text of the page."""
     frame = curves([*GROUPS, PINNED])
     table = reached(frame)
-    note = OUTPUTS / "note.txt"
+    note, apart = OUTPUTS / "note.txt", pinned()
     parts = [
         INTRODUCTION.format(timeout=timeout),
-        pinned(),
+        APART.format(**apart) if apart else NOT_RUN,
         note.read_text(encoding="utf-8") if note.exists() else "",
         "## Our best against the best other\n",
-        "A ratio above 1 means that ours was quicker. `condat-vu`, `fista-smoothed` and `lbfgs-smoothed` are plain\n"
+        "A ratio is one of GPE; above 1 ours was quicker. `condat-vu`, `fista-smoothed` and `lbfgs-smoothed` are plain\n"
         "baselines written for this benchmark; they count as others.\n",
         *summary(table),
         SHORT,
@@ -310,6 +302,8 @@ def page(timeout: float) -> str:
             parts.append(f"| `{solver}` | " + " | ".join(cells) + " |")
     machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
     parts.append(f"\n## Versions\n\n{versions()}; {machine}; one thread for every solver.")
+    if apart:
+        parts.append(f"\nFor lightning and prox_tv: {apart['packages']}; Python {apart['python']}.")
     return "\n".join(parts) + "\n"
 
 
@@ -350,6 +344,15 @@ loss `scikit-learn` is the coordinate descent of `Lasso`, whatever the solver's 
     pip install 'skadmm[bench]'                                    # and the peers to compare with
     benchopt run benchmarks/generalized_lasso -d a9a --timeout 60  # one data set, benchopt's own pages
     python benchmarks/generalized_lasso/page.py --run              # all of it, and this page
+"""
+
+APART = """The `lightning` and `prox-tv` rows are of a run of their own, {timeout:g} s a data set, in an environment with
+older packages. Their GPE are in the unit of that run: compare them with the others by GPE, as the ratios do, rather
+than by seconds. `prox-tv-fista` is a FISTA of this benchmark around the proximal step of prox_tv.
+"""
+
+NOT_RUN = """lightning and prox_tv were not run: they need older packages, in an environment of their own, which
+`benchmarks/generalized_lasso/README.md` describes.
 """
 
 
