@@ -268,8 +268,8 @@ def page(timeout: float) -> str:
         APART.format(**apart) if apart else NOT_RUN,
         note.read_text(encoding="utf-8") if note.exists() else "",
         "## Our best against the best other\n",
-        "A ratio is one of GPE; above 1 ours was quicker. `condat-vu`, `fista-smoothed` and `lbfgs-smoothed` are plain\n"
-        "baselines written for this benchmark; they count as others.\n",
+        "A ratio is one of GPE; above 1 ours was quicker. `condat-vu`, `fista-smoothed` and `lbfgs-smoothed` are\n"
+        "plain baselines written for this benchmark; they count as others.\n",
         *summary(table),
         SHORT,
         "## Every solver\n",
@@ -346,9 +346,9 @@ loss `scikit-learn` is the coordinate descent of `Lasso`, whatever the solver's 
     python benchmarks/generalized_lasso/page.py --run              # all of it, and this page
 """
 
-APART = """The `lightning` and `prox-tv` rows are of a run of their own, {timeout:g} s a data set, in an environment with
-older packages. Their GPE are in the unit of that run: compare them with the others by GPE, as the ratios do, rather
-than by seconds. `prox-tv-fista` is a FISTA of this benchmark around the proximal step of prox_tv.
+APART = """The `lightning` and `prox-tv` rows are of a run of their own, {timeout:g} s a data set, in an environment
+with older packages. Their GPE are in the unit of that run: compare them with the others by GPE, as the ratios do,
+rather than by seconds. `prox-tv-fista` is a FISTA of this benchmark around the proximal step of prox_tv.
 """
 
 NOT_RUN = """lightning and prox_tv were not run: they need older packages, in an environment of their own, which
