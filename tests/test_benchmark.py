@@ -171,6 +171,21 @@ def test_the_page_tells_ratios(page, tmp_path, monkeypatch):
     assert page.title("a9a[penalty=l1,strength=1e-05]") == "a9a (penalty=l1)"
 
 
+def test_a_run_in_another_environment_has_its_own_unit(page, tmp_path, monkeypatch):
+    monkeypatch.setattr(page, "OUTPUTS", tmp_path)
+    results().to_parquet(tmp_path / "special.parquet")
+    assert page.pinned() is None
+    apart = results(objective_gradient_seconds=0.04)
+    apart[apart["solver_name"] == "peer"].assign(solver_name="apart").to_parquet(tmp_path / "special-pinned.parquet")
+    (tmp_path / "special-pinned.json").write_text('{"python": "3", "packages": "some 1.0", "timeout": 12.0}')
+    frame = page.curves(["special", page.PINNED])
+    table = page.reached(frame).set_index("solver")
+    assert table.loc["apart", "gpe 1e-06"] == pytest.approx(table.loc["peer", "gpe 1e-06"] / 4)
+    assert page.summary(table.reset_index())[3].endswith("| `apart` | 5 | 125 | 2.5× |")
+    assert page.one_gradient(frame) == "10 ms, 40 ms (lightning and prox_tv)"
+    assert "12 s a data set" in page.APART.format(**page.pinned())
+
+
 def test_a_value_below_the_certified_bound_is_refused(page, tmp_path, monkeypatch):
     monkeypatch.setattr(page, "OUTPUTS", tmp_path)
     with pytest.raises(SystemExit, match="no results of graph"):

@@ -2,8 +2,10 @@
 
     python benchmarks/generalized_lasso/page.py --run [--timeout 60]    run everything, then write the page
     python benchmarks/generalized_lasso/page.py                         write it from the results in outputs/
+    python benchmarks/generalized_lasso/page.py --run --only pinned     in their own environment: lightning, prox_tv
 
-Every number is a ratio of times of one run: the unit of GPE is measured in the process that timed the solver.
+Every GPE is a ratio of times of one run: its unit is measured in the process that timed the solver. Solvers are ranked
+and compared by GPE, which for two of one run is the same as by seconds.
 """
 
 import argparse
@@ -34,7 +36,10 @@ GROWTH = {
 }
 GROWING = ("skadmm-auto", "condat-vu[balance=1.0]", "lbfgs-smoothed[width=1e-05]")
 PACKAGES = ("skadmm", "benchopt", "numpy", "scipy", "numba", "scikit-learn", "cvxpy", "clarabel", "scs", "ecos", "copt",
-            "regreg", "pyproximal", "skglm", "celer", "cyanure", "spams-bin")  # fmt: skip
+            "regreg", "pyproximal", "skglm", "celer", "cyanure", "spams-bin", "sklearn-contrib-lightning",
+            "prox_tv")  # fmt: skip
+PINNED = "special-pinned"
+PINNED_SOLVERS = ("lightning-saga", "lightning-cd", "lightning-fista", "prox-tv-fista")
 OURS = {
     "skadmm-auto": "#CC79A7",
     "skadmm-sa-iu-admm": "#56B4E9",
@@ -50,26 +55,33 @@ def run(timeout: float, only: list[str]) -> None:
     environment = os.environ | dict.fromkeys(THREADS, "1")
     common = ["--no-plot", "--no-html", "--no-display", "--no-cache", "-r", "1", "-n", "100", "--timeout", str(timeout)]
     jobs = GROUPS | {f"growth-{axis}": [data] for axis, data in GROWTH.items()}
+    if "pinned" in only:
+        only, jobs = [PINNED], {PINNED: GROUPS["special"]}
     for name, data in jobs.items():
         if only and name not in only:
             continue
-        solvers = [part for solver in GROWING for part in ("-s", solver)] if name.startswith("growth") else []
+        chosen = PINNED_SOLVERS if name == PINNED else GROWING if name.startswith("growth") else ()
+        solvers = [part for solver in chosen for part in ("-s", solver)]
         sets = [part for one in data for part in ("-d", one)]
         command = [sys.executable, "-m", "benchopt", "run", str(HERE), *sets, *solvers, *common, "--output", name]
         subprocess.run(command, check=True, env=environment)
+    if PINNED in only:
+        about = {"python": platform.python_version(), "packages": versions(), "timeout": timeout}
+        (OUTPUTS / f"{PINNED}.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
     if not only or "memory" in only:
         subprocess.run([sys.executable, str(HERE / "memory.py")], check=True, env=environment)
 
 
 def curves(names: list[str]) -> pd.DataFrame:
-    """The results of some groups as one table."""
-    found = [pd.read_parquet(OUTPUTS / f"{name}.parquet") for name in names if (OUTPUTS / f"{name}.parquet").exists()]
+    """The results of some groups as one table, each in its own unit."""
+    there = [name for name in names if (OUTPUTS / f"{name}.parquet").exists()]
+    found = [pd.read_parquet(OUTPUTS / f"{name}.parquet").assign(run=name) for name in there]
     if not found:
         raise SystemExit(f"no results of {', '.join(names)} in {OUTPUTS}: run with --run first")
     frame = pd.concat(found, ignore_index=True)
     frame = frame.rename(columns={"objective_suboptimality": "suboptimality", "objective_gap": "gap"})
-    unit = frame.groupby("dataset_name")["objective_gradient_seconds"].transform("min")  # the quietest moment's
-    frame["gpe"] = frame["time"] / unit
+    units = frame.groupby(["run", "dataset_name"])["objective_gradient_seconds"]
+    frame["gpe"] = frame["time"] / units.transform("min")  # the quietest moment's
     low = frame["gap"].min()
     if low < -1e-9:
         worst = frame.loc[frame["gap"].idxmin()]
@@ -108,7 +120,7 @@ def summary(table: pd.DataFrame) -> list[str]:
     lines = ["| data | to | ours | s | GPE | best other | s | GPE | ratio |", "|---|---|---|---|---|---|---|---|---|"]
     for data, rows in table.groupby("data", sort=False):
         for level in LEVELS:
-            column = f"seconds {level:.0e}"
+            seconds, column = f"seconds {level:.0e}", f"gpe {level:.0e}"
             cells, times = [], []
             for mine in (True, False):
                 some = rows[[is_ours(name) == mine for name in rows["solver"]]].dropna(subset=[column])
@@ -117,7 +129,7 @@ def summary(table: pd.DataFrame) -> list[str]:
                     times.append(np.nan)
                     continue
                 best = some.loc[some[column].idxmin()]
-                cells += [f"`{best['solver']}`", shown(best[column]), shown(best[f"gpe {level:.0e}"])]
+                cells += [f"`{best['solver']}`", shown(best[seconds]), shown(best[column])]
                 times.append(best[column])
             ratio = times[1] / times[0]
             said = f"{shown(ratio)}×"
@@ -129,7 +141,7 @@ def summary(table: pd.DataFrame) -> list[str]:
 
 def full_table(rows: pd.DataFrame) -> list[str]:
     """Every solver on one data set, the quickest to the tight level first."""
-    rows = rows.sort_values([f"seconds {LEVELS[1]:.0e}", f"seconds {LEVELS[0]:.0e}", "best"])
+    rows = rows.sort_values([f"gpe {LEVELS[1]:.0e}", f"gpe {LEVELS[0]:.0e}", "best"])
     lines = ["| solver | s to 1e-3 | GPE | s to 1e-6 | GPE | best seen |", "|---|---|---|---|---|---|"]
     for _, row in rows.iterrows():
         cells = [shown(row[f"{unit} {level:.0e}"]) for level in LEVELS for unit in ("seconds", "gpe")]
@@ -231,18 +243,33 @@ def versions() -> str:
     return ", ".join(known)
 
 
+def pinned() -> dict[str, Any] | None:
+    """Versions and time limit of the run in an environment of its own; None where there was none."""
+    about = OUTPUTS / f"{PINNED}.json"
+    if not (about.exists() and (OUTPUTS / f"{PINNED}.parquet").exists()):
+        return None
+    return json.loads(about.read_text(encoding="utf-8"))
+
+
+def one_gradient(runs: pd.DataFrame) -> str:
+    """The unit of GPE on one data set, in each run that it was in."""
+    units = runs.groupby("run", sort=False)["objective_gradient_seconds"].min()
+    where = {name: " (lightning and prox_tv)" if name == PINNED else "" for name in units.index}
+    return ", ".join(f"{1e3 * unit:.3g} ms{where[name]}" for name, unit in units.items())
+
+
 def page(timeout: float) -> str:
     """The text of the page."""
-    frame = curves(list(GROUPS))
+    frame = curves([*GROUPS, PINNED])
     table = reached(frame)
-    unit = frame.groupby("dataset_name", sort=False)["objective_gradient_seconds"].min()
-    note = OUTPUTS / "note.txt"
+    note, apart = OUTPUTS / "note.txt", pinned()
     parts = [
         INTRODUCTION.format(timeout=timeout),
+        APART.format(**apart) if apart else NOT_RUN,
         note.read_text(encoding="utf-8") if note.exists() else "",
         "## Our best against the best other\n",
-        "A ratio above 1 means that ours was quicker. `condat-vu`, `fista-smoothed` and `lbfgs-smoothed` are plain\n"
-        "baselines written for this benchmark; they count as others.\n",
+        "A ratio is one of GPE; above 1 ours was quicker. `condat-vu`, `fista-smoothed` and `lbfgs-smoothed` are\n"
+        "plain baselines written for this benchmark; they count as others.\n",
         *summary(table),
         SHORT,
         "## Every solver\n",
@@ -252,7 +279,7 @@ def page(timeout: float) -> str:
         draw(runs, data)
         parts += [
             f"### {title(data)}\n",
-            f"One gradient: {1e3 * unit[data]:.3g} ms; {certified(runs)}.\n",
+            f"One gradient: {one_gradient(runs)}; {certified(runs)}.\n",
             *full_table(rows),
             f"\n![Suboptimality against seconds on {title(data)}](images/{file_name(data)})\n",
         ]
@@ -275,6 +302,8 @@ def page(timeout: float) -> str:
             parts.append(f"| `{solver}` | " + " | ".join(cells) + " |")
     machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
     parts.append(f"\n## Versions\n\n{versions()}; {machine}; one thread for every solver.")
+    if apart:
+        parts.append(f"\nFor lightning and prox_tv: {apart['packages']}; Python {apart['python']}.")
     return "\n".join(parts) + "\n"
 
 
@@ -317,15 +346,29 @@ loss `scikit-learn` is the coordinate descent of `Lasso`, whatever the solver's 
     python benchmarks/generalized_lasso/page.py --run              # all of it, and this page
 """
 
+APART = """The `lightning` and `prox-tv` rows are of a run of their own, {timeout:g} s a data set, in an environment
+with older packages. Their GPE are in the unit of that run: compare them with the others by GPE, as the ratios do,
+rather than by seconds. `prox-tv-fista` is a FISTA of this benchmark around the proximal step of prox_tv.
+"""
+
+NOT_RUN = """lightning and prox_tv were not run: they need older packages, in an environment of their own, which
+`benchmarks/generalized_lasso/README.md` describes.
+"""
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--run", action="store_true", help="run the benchmark first")
-    parser.add_argument("--only", nargs="*", default=[], help=f"with --run: some of {', '.join(GROUPS)}, growth-n, …")
+    parser.add_argument(
+        "--only", nargs="*", default=[], help=f"with --run: some of {', '.join(GROUPS)}, growth-n, …, or pinned alone"
+    )
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds for a solver on a data set")
     options = parser.parse_args()
     if options.run:
         run(options.timeout, options.only)
+    if "pinned" in options.only:  # an environment without the others' packages: the page is written elsewhere
+        print(OUTPUTS / f"{PINNED}.parquet")
+        return
     PAGE.write_text(page(options.timeout), encoding="utf-8")
     print(PAGE)
 
