@@ -11,15 +11,14 @@ import os
 import pickle
 from typing import Any
 
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ[name] = "1"  # of this process and of the workers; read when the libraries are loaded
+import numba
+import numpy as np
+import threadpoolctl
 
-import numpy as np  # noqa: E402
-
-from _common import best_of  # noqa: E402
-from skadmm import Problem, solve  # noqa: E402
-from skadmm.operators import chain, stack  # noqa: E402
-from skadmm.regularizers import L1  # noqa: E402
+from _common import best_of
+from skadmm import Problem, solve
+from skadmm.operators import chain, stack
+from skadmm.regularizers import L1
 
 LATE = 7
 
@@ -52,8 +51,13 @@ def main() -> None:
     import dask
     from distributed import Client, LocalCluster
 
+    from skadmm.blocks import lines
     from skadmm.blocks.dask import DaskHome
+    from skadmm.blocks.lines import Lines
 
+    numba.config.NUMBA_NUM_THREADS = 1
+    threadpoolctl.threadpool_limits(1)
+    os.environ["NUMBA_NUM_THREADS"] = "1"  # of the workers; Dask sees to their BLAS
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=50_000, help="in a block")
     parser.add_argument("--width", type=int, default=100)
@@ -68,17 +72,29 @@ def main() -> None:
     print(f"{options.blocks} blocks of {options.rows:,} × {options.width}")
 
     moved: list[int] = []
-    usual_submit, usual_gather = DaskHome.submit, DaskHome._gather
+    rounds: list[int] = []
+    usual = {(Lines, "ask"): Lines.ask, (DaskHome, "_submit"): DaskHome._submit, (DaskHome, "_wait"): DaskHome._wait}
 
-    def submit(self, k, function, *arguments, **where):
-        moved.append(len(pickle.dumps(arguments)))
-        return usual_submit(self, k, function, *arguments, **where)
+    def ask(self, asked):
+        moved.append(sum(len(pickle.dumps(question.arguments)) for question, _, _ in asked))
+        return usual[Lines, "ask"](self, asked)
 
-    def gather(self, *arguments):
-        answers = usual_gather(self, *arguments)
+    def submit(self, name, function, *arguments, **where):
+        sent = [one for one in arguments if not isinstance(one, list) or not hasattr(one[0], "key")]  # not the blocks
+        moved.append(len(pickle.dumps(sent)))
+        return usual[DaskHome, "_submit"](self, name, function, *arguments, **where)
+
+    def wait(self, coming):
+        answers = usual[DaskHome, "_wait"](self, coming)
         moved.append(len(pickle.dumps(answers)))
         rounds.append(1)
         return answers
+
+    weighed = dict(zip(usual, (ask, submit, wait), strict=True))
+
+    def use(functions):
+        for (owner, name), function in functions.items():
+            setattr(owner, name, function)
 
     alone: dict[str, float] = {}
     for workers in (1, 2):
@@ -86,17 +102,20 @@ def main() -> None:
         with cluster, Client(cluster):
             X = [dask.delayed(rows_of)(k, options.rows, options.width) for k in range(options.blocks)]
             problem = Problem(X, [dask.delayed(target_of)(block) for block in X], **model)
-            empty = best_of(lambda: problem.home.together(nothing, [()] * options.blocks), 10)  # noqa: B023
-            print(f"an empty round with {workers} worker(s): {empty * 1e3:.1f} ms")
+            for way, short in (("as tasks", 0.0), ("by line", lines.SHORT)):
+                lines.SHORT, kept = short, lines.SHORT
+                empty = best_of(lambda: problem.home.together("nothing", nothing, [()] * options.blocks), 10)  # noqa: B023
+                lines.SHORT = kept
+                print(f"an empty round with {workers} worker(s), {way}: {empty * 1e3:.1f} ms")
             for method in options.methods:
                 seconds, passes, x = timed(problem, method, options.passes, options.rows)
                 alone.setdefault(method, seconds)
-                rounds: list[int] = []
                 moved.clear()
-                DaskHome.submit, DaskHome._gather = submit, gather
+                rounds.clear()
+                use(weighed)
                 extra = {} if method == "san-admm" else {"step": 1.0, "batch_size": options.rows}
                 solve(problem, method, passes=2, record_every=0, **extra)
-                DaskHome.submit, DaskHome._gather = usual_submit, usual_gather
+                use(usual)
                 memory, _, x_here = here[method]
                 print(
                     f"{method:<14} {workers} worker(s): {seconds:.2f} s, {passes:.2f} passes, {seconds / memory:.2f} × "

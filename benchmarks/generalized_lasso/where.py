@@ -5,26 +5,24 @@
 One thread, as in the benchmark; the quickest of several runs to a relative gap of 1e-6.
 """
 
-import os
+import collections
+import functools
+import sys
+import time
+from typing import Any
 
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ[name] = "1"  # read when the libraries are loaded
+import numba
+import threadpoolctl
+from benchmark_utils.data import real, simulated
+from benchmark_utils.reference import as_problem
 
-import collections  # noqa: E402
-import functools  # noqa: E402
-import sys  # noqa: E402
-import time  # noqa: E402
-from typing import Any  # noqa: E402
-
-from benchmark_utils.data import real, simulated  # noqa: E402
-from benchmark_utils.reference import as_problem  # noqa: E402
-
-from skadmm import _loop, recession, solve  # noqa: E402
-from skadmm.algorithms import _contracted, newton, san  # noqa: E402
+from skadmm import _loop, recession, solve
+from skadmm.algorithms import _contracted, newton, san
 
 CASES = {
     "a9a": lambda: real("a9a", standardise=False, strength=1e-5, penalty="graph"),
     "covtype": lambda: real("covtype", standardise=True, strength=1e-5, penalty="graph"),
+    "chain": lambda: simulated(5000, 500, loss="squared", structure="chain", share=0.05),
     "lasso": lambda: simulated(5000, 500, loss="squared", structure="identity", share=0.05),
     "lasso-logistic": lambda: simulated(5000, 500, loss="logistic", structure="identity", share=0.05),
     "20ng-ltc-l1": lambda: real("20ng-ltc", standardise=False, strength=1e-4, penalty="l1"),
@@ -73,6 +71,8 @@ def timed(part: str, function: Any) -> Any:
 
 
 def main() -> None:
+    numba.config.NUMBA_NUM_THREADS = 1
+    threadpoolctl.threadpool_limits(1)
     for part, (owner, attribute) in PARTS.items():
         setattr(owner, attribute, timed(part, getattr(owner, attribute)))
     for name in sys.argv[1:] or CASES:

@@ -70,7 +70,7 @@ def hard_rows(moved: np.ndarray) -> np.ndarray:
 class Looks:
     """The samples of one home; `first` is the number of its first sample among all `n`."""
 
-    FIXED = ("size", "d", "_n", "_first", "_at_once", "_per_row")
+    FIXED = ("size", "d", "_n", "_first", "_at_once", "_per_row", "_all", "_chosen")
     """What the samples say, and no checkpoint."""
 
     def __init__(self, samples: Samples, n: int, first: int = 0, at_once: int = 1 << 20) -> None:
@@ -90,19 +90,30 @@ class Looks:
         self._move = np.zeros(self.size)
         self._from: np.ndarray | None = None
         """Where the margins are to be taken at first, when the look goes on."""
-        self._before, self._old = np.empty(0), np.empty(0)
+        self._before, self._old = np.empty(self.size), np.empty(0)
+        """Margins before the look; and in a stage, what its samples had added to Σ (h z − slope) a."""
         self._stage: tuple[int, int] | None = None
+        self._all = np.arange(self.size)
+        self._chosen: tuple[Any, np.ndarray] = None, self._all
         self._hard: dict[str, np.ndarray] = {}
         self._columns = np.empty((self.size, 0))
         """Of the features that no penalty reaches, once they are asked for."""
 
     @property
-    def _index(self) -> np.ndarray:
-        """The rows looked at now."""
+    def _at(self) -> slice:
+        """The rows looked at now. What is done to them is done in place: new arrays would cost more than the sums where
+        freed memory goes back to the system at once, as it does on Dask's workers."""
         if self._stage is None:
-            return np.arange(self.size)
+            return slice(None)
         start, stride = self._stage
-        return np.arange((start - self._first) % stride, self.size, stride)
+        return slice((start - self._first) % stride, None, stride)
+
+    @property
+    def _index(self) -> np.ndarray:
+        """Their numbers."""
+        if self._chosen[0] != self._stage:
+            self._chosen = self._stage, self._all[self._at].copy()
+        return self._chosen[1]
 
     # -- a look ------------------------------------------------------------------------------------------------
 
@@ -110,16 +121,21 @@ class Looks:
         """Turn to the samples of a stage, or to all; their margins at `x`, or where they were."""
         self.hard_end()
         self._stage = stage
-        index = self._index
-        self._before = self.z[index]
-        self._old = np.empty(0) if stage is None else self.held[index] * self._before - self.slope[index]
+        at = self._at
+        self._before[at] = self.z[at]
+        if stage is None:
+            self._old = np.empty(0)
+        else:
+            self._old = self._old if self._old.size == self.size else np.empty(self.size)
+            old = np.multiply(self.held[at], self.z[at], out=self._old[at])
+            old -= self.slope[at]
         self._from = x
 
     def along(self, step: np.ndarray | None, t: float) -> float:
         """Σ of the losses at the margins moved by t times those of `step`; slopes and curvatures there."""
         index, x, self._from = self._index, self._from, None
         if step is None:
-            self._move[index] = 0.0
+            self._move[self._at] = 0.0
         if step is not None and x is not None:
             rows = self._samples.rows
             self._read(lambda part: margins_of_two(rows, part, x, step, self.z, self._move), index)
@@ -128,7 +144,7 @@ class Looks:
         elif x is not None:
             self._margins(index, x, self.z)
         if x is not None and not self.known:
-            self._before = self.z[index]
+            self._before[self._at] = self.z[self._at]
         return self.losses(t)
 
     def ends(self, step: np.ndarray) -> tuple[float, float]:
@@ -146,31 +162,30 @@ class Looks:
 
     def join(self, length: float, new: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Move the margins by `length`; the changes of Σ h a aᵀ and Σ (h z − slope) a, and Σ a² of new samples."""
-        index = self._index
-        self._go(index, length)
+        at, index = self._at, self._index
+        self._go(length)
         change, scale = self._move, self.moved  # of no use any more, and not yet
-        change[index] = self.bend[index] - self.held[index]
-        scale[index] = self.bend[index] * self.z[index] - self.slope[index] - self._old
+        np.subtract(self.bend[at], self.held[at], out=change[at])
+        added = np.multiply(self.bend[at], self.z[at], out=scale[at])
+        added -= self.slope[at]
+        added -= self._old[at]
         sums = sum_expansions(self._samples.rows, index, change, scale, new, self._products(index), self._few(index))
-        self.held[index] = self.bend[index]
-        self.moved[index] = np.abs(self.z[index] - self._before)
-        self.known = True
+        self.held[at] = self.bend[at]
+        self._measure()
         return sums
 
     def settle(self, length: float) -> tuple[np.ndarray, float]:
         """Move the margins by `length`; Σ slope a, and the largest curvature."""
-        index = self._index
-        self._go(index, length)
-        np.abs(self.z - self._before, out=self.moved)
-        self.known = True
-        return self._rows(index, self.slope), Largest(self.bend.max())
+        self._go(length)
+        self._measure()
+        return self._rows(self._index, self.slope), Largest(self.bend.max())
 
     def renew(self, stale: float, afresh: bool) -> tuple[Any, Any]:
         """The change of Σ h a aᵀ over samples whose curvature changed by more than `stale`; afresh, also Σ a²."""
         squares: Any = 0.0
         if afresh:
             self.held[:] = 0.0
-            squares = self._squares(np.arange(self.size))
+            squares = self._squares(self._all)
         change = np.subtract(self.bend, self.held, out=self._move)
         rows = np.flatnonzero(np.abs(change) > stale)
         if rows.size == 0:
@@ -254,7 +269,7 @@ class Looks:
             for k, feature in enumerate(free):
                 unit = np.zeros(self.d)
                 unit[feature] = 1.0
-                self._margins(np.arange(self.size), unit, self._columns[:, k])
+                self._margins(self._all, unit, self._columns[:, k])
         columns = self._columns
         self._hard = {"columns": columns, "z": self.z.copy(), "bend": np.empty(self.size), "theta": self.slope.copy()}
         return np.abs(columns).T @ np.abs(self.slope)
@@ -263,7 +278,7 @@ class Looks:
         """Σ θ a_j, and Σ h a_j a_kᵀ, of those columns."""
         free = self._hard
         columns = free["columns"]
-        expand(self._samples, np.arange(self.size), free["z"], free["theta"], free["bend"])
+        expand(self._samples, self._all, free["z"], free["theta"], free["bend"])
         return columns.T @ free["theta"], columns.T @ (free["bend"][:, None] * columns)
 
     def free_reach(self, step: np.ndarray) -> float:
@@ -276,16 +291,25 @@ class Looks:
 
     def free_end(self, found: bool) -> np.ndarray:
         """Σ θ a at the slopes found; without them, those of the last look stand."""
-        gradient = self._rows(np.arange(self.size), self._hard["theta"]) if found else np.zeros(self.d)
+        gradient = self._rows(self._all, self._hard["theta"]) if found else np.zeros(self.d)
         self._hard = {"theta": self._hard["theta"]} if found else {}
         return gradient
 
     # -- reading rows --------------------------------------------------------------------------------------------
 
-    def _go(self, index: np.ndarray, length: float) -> None:
+    def _go(self, length: float) -> None:
+        """Move the margins."""
         self._hard = {}
         if length != 0.0:
-            self.z[index] += length * self._move[index]
+            move = self._move[self._at]
+            move *= length
+            self.z[self._at] += move
+
+    def _measure(self) -> None:
+        """How far the margins went."""
+        moved = np.subtract(self.z[self._at], self._before[self._at], out=self.moved[self._at])
+        np.abs(moved, out=moved)
+        self.known = True
 
     def _margins(self, index: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
         rows = self._samples.rows

@@ -38,7 +38,7 @@ def check_like(here: Any, value: Any, name: str) -> None:
     if isinstance(here, np.ndarray):
         sound = isinstance(value, np.ndarray) and value.dtype == here.dtype and value.ndim == here.ndim
         if sound and here.shape and here.size:
-            sound = value.shape[0] == here.shape[0] or name in ("features", "_before", "_old")
+            sound = value.shape[0] == here.shape[0] or name in ("features", "_old")
     elif isinstance(here, number):
         sound = isinstance(value, number)
     elif isinstance(here, dict):

@@ -9,8 +9,7 @@ import numpy as np
 
 from skadmm import _watch
 from skadmm.blocks import tasks
-from skadmm.kernels.expansion import expand
-from skadmm.kernels.rows import CSRRows, DenseRows, multiply, multiply_transposed
+from skadmm.kernels.rows import CSRRows, DenseRows
 from skadmm.kernels.samples import Samples, mean_conjugate
 
 
@@ -74,12 +73,9 @@ class LocalHome:
         gradient = np.zeros(self.d)
         loss = 0.0
         for place, samples in self.chunks():
-            size = place.stop - place.start
-            part, scratch = np.empty(self.d), np.empty(size)
-            multiply(samples.rows, x, margins[place])
-            loss += float(expand(samples, np.arange(size), margins[place], slopes[place], scratch)) / self.n
-            multiply_transposed(samples.rows, slopes[place] / self.n, part)
-            gradient += part
+            part, slope, slopes[place], margins[place] = tasks.look(samples, x, self.n)
+            loss += part
+            gradient += slope
         return Look(loss, gradient, slopes, margins)
 
     def mean_conjugate(self, slopes: Any, scale: float) -> float:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from skadmm.kernels import samples as kernels
+from skadmm.kernels.expansion import expand
 from skadmm.kernels.rows import multiply, multiply_transposed, norms_squared
 from skadmm.kernels.samples import Samples
 
@@ -38,6 +39,16 @@ def loss_and_gradient(samples: Samples, x: np.ndarray) -> tuple[float, np.ndarra
     """Both, in one sweep over the rows."""
     out = np.empty(x.size)
     return float(kernels.mean_loss_and_gradient(samples, x, out)), out
+
+
+def look(samples: Samples, x: np.ndarray, n: int) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
+    """Σ ℓ_i(x) / n and its gradient, of these of n samples; and the slope and the margin of each."""
+    size = samples.target.size
+    margins, slopes, curvatures, out = np.empty(size), np.empty(size), np.empty(size), np.empty(x.size)
+    multiply(samples.rows, x, margins)
+    total = float(expand(samples, np.arange(size), margins, slopes, curvatures))
+    multiply_transposed(samples.rows, np.divide(slopes, n, out=curvatures), out)
+    return total / n, out, slopes, margins
 
 
 def gram_product(samples: Samples, v: np.ndarray) -> np.ndarray:

@@ -22,6 +22,7 @@ from skadmm.blocks.local import slice_rows
 from skadmm.blocks.memory import as_rows
 from skadmm.kernels.rows import CSRRows
 from skadmm.kernels.samples import Samples, mean_conjugate, refresh_block, slopes_at
+from skadmm.kernels.threads import one_thread
 
 
 class Held:
@@ -118,8 +119,8 @@ def run_together(
         return function(held, *given)
 
     each = map if min(threads, len(several)) == 1 else _pool("blocks", threads).map
-    answers = each(one, several, arguments)
-    return functools.reduce(lambda total, answer: tasks.added([total, answer]), answers)
+    with one_thread():
+        return functools.reduce(lambda total, answer: tasks.added([total, answer]), each(one, several, arguments))
 
 
 @functools.cache
@@ -180,10 +181,11 @@ def first_refresh(
     return np.sum([refresh(samples, memory, bounds, None, (number, x)) for bounds, number in pieces], axis=0)
 
 
-def look(samples: Samples, memory: dict[str, Any], share: float, x: tuple[int, np.ndarray]) -> Any:
-    """The mean loss and its gradient; the slopes stay in the memory."""
-    memory["look"] = (x[0], _slopes(samples, x[1]))
-    return tasks.scaled(tasks.loss_and_gradient(samples, x[1]), share)
+def look(samples: Samples, memory: dict[str, Any], n: int, x: tuple[int, np.ndarray]) -> tuple[float, np.ndarray]:
+    """The block's part of the mean loss over n samples, and of its gradient; the slopes stay in the memory."""
+    loss, gradient, slopes, _ = tasks.look(samples, x[1], n)
+    memory["look"] = (x[0], slopes)
+    return loss, gradient
 
 
 def conjugate(samples: Samples, memory: dict[str, Any], share: float, x: tuple[int, np.ndarray], scale: float) -> float:

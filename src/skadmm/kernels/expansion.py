@@ -215,10 +215,10 @@ def _added(total: np.ndarray, part: np.ndarray) -> np.ndarray:
 
 
 @cache
-def _pool() -> ThreadPoolExecutor:
-    """As many threads as Numba may use: NUMBA_NUM_THREADS, or the processors this process is allowed."""
-    allowed: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
-    return ThreadPoolExecutor(max_workers=min(PARTS, allowed), thread_name_prefix="skadmm")
+def _several() -> Callable[..., Iterator[Any]]:
+    """``map`` on as many threads as Numba may use: NUMBA_NUM_THREADS, or the processors this process is allowed."""
+    allowed: int = min(PARTS, numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
+    return map if allowed == 1 else ThreadPoolExecutor(allowed, thread_name_prefix="skadmm").map
 
 
 def in_parts(
@@ -234,7 +234,7 @@ def in_parts(
         if entries * (some.size / max(index.size, 1)) < SMALL:
             yield work(some)
         else:
-            yield from _pool().map(work, np.array_split(some, PARTS))
+            yield from _several()(work, np.array_split(some, PARTS))
 
 
 def sum_rows(rows: Any, index: np.ndarray, scale: np.ndarray, entries: float, at_once: int = AT_ONCE) -> np.ndarray:
