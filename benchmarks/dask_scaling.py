@@ -37,14 +37,17 @@ def nothing(held: Any) -> float:
     return 0.0
 
 
-def timed(
-    problem: Problem, method: str, passes: float, batch: int, staleness: int = 0
-) -> tuple[float, float, np.ndarray]:
-    options = {"tol": 1e-8} if method == "san-admm" else {"step": 1.0, "batch_size": batch}
-    run = {"passes": passes, "record_every": 0, "staleness": staleness, **options}
-    solve(problem, method, **(run | {"passes": 2}))  # compiled
-    result = min((solve(problem, method, **run) for _ in range(3)), key=lambda result: result.seconds)
-    return result.seconds, result.passes, result.x
+def settings(method: str, rows: int, passes: float = 2, staleness: int = 0) -> dict[str, Any]:
+    chosen = {"tol": 1e-8} if method == "san-admm" else {"step": 1.0, "batch_size": rows}
+    return {"method": method, "passes": passes, "record_every": 0, "staleness": staleness, **chosen}
+
+
+def quickest(*runs: tuple[Problem, dict[str, Any]], repeats: int) -> list[Any]:
+    """The quickest result of each run, taken in turns."""
+    for problem, options in runs:
+        solve(problem, **(options | {"passes": 2}))  # compiled
+    results = [[solve(problem, **options) for problem, options in runs] for _ in range(repeats)]
+    return [min(column, key=lambda result: result.seconds) for column in zip(*results, strict=True)]
 
 
 def main() -> None:
@@ -63,12 +66,13 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=100)
     parser.add_argument("--blocks", type=int, default=32)
     parser.add_argument("--passes", type=float, default=8)
+    parser.add_argument("--repeats", type=int, default=5, help="the quickest of so many runs counts")
     parser.add_argument("--methods", nargs="+", default=["san-admm", "batch-iu-admm", "sa-iu-admm"])
     options = parser.parse_args()
     model = {"psi": L1(1e-4), "A": stack(chain(options.width), "identity")}
     table = np.concatenate([rows_of(k, options.rows, options.width) for k in range(options.blocks)])
     target = np.concatenate([target_of(rows_of(k, options.rows, options.width)) for k in range(options.blocks)])
-    here = {m: timed(Problem(table, target, **model), m, options.passes, options.rows) for m in options.methods}
+    here = Problem(table, target, **model)
     print(f"{options.blocks} blocks of {options.rows:,} × {options.width}")
 
     moved: list[int] = []
@@ -108,23 +112,23 @@ def main() -> None:
                 lines.SHORT = kept
                 print(f"an empty round with {workers} worker(s), {way}: {empty * 1e3:.1f} ms")
             for method in options.methods:
-                seconds, passes, x = timed(problem, method, options.passes, options.rows)
-                alone.setdefault(method, seconds)
+                run = settings(method, options.rows, options.passes)
+                memory, there = quickest((here, run), (problem, run), repeats=options.repeats)
+                alone.setdefault(method, there.seconds)
                 moved.clear()
                 rounds.clear()
                 use(weighed)
-                extra = {} if method == "san-admm" else {"step": 1.0, "batch_size": options.rows}
-                solve(problem, method, passes=2, record_every=0, **extra)
+                solve(problem, **settings(method, options.rows))
                 use(usual)
-                memory, _, x_here = here[method]
                 print(
-                    f"{method:<14} {workers} worker(s): {seconds:.2f} s, {passes:.2f} passes, {seconds / memory:.2f} × "
-                    f"in memory ({memory:.2f} s), speed-up {alone[method] / seconds:.2f}; "
-                    f"{sum(moved) / max(1, len(rounds)):,.0f} bytes a round; x off by {np.abs(x - x_here).max():.1e}"
+                    f"{method:<14} {workers} worker(s): {there.seconds:.2f} s, {there.passes:.2f} passes, "
+                    f"{there.seconds / memory.seconds:.2f} × in memory ({memory.seconds:.2f} s), "
+                    f"speed-up {alone[method] / there.seconds:.2f}; {sum(moved) / max(1, len(rounds)):,.0f} bytes a "
+                    f"round; x off by {np.abs(there.x - memory.x).max():.1e}"
                 )
                 if method.startswith("sa-"):
-                    late = timed(problem, method, options.passes, options.rows, staleness=LATE)[0]
-                    print(f"  staleness={LATE}: {late:.2f} s, {late / memory:.2f} × in memory")
+                    (late,) = quickest((problem, run | {"staleness": LATE}), repeats=options.repeats)
+                    print(f"  staleness={LATE}: {late.seconds:.2f} s, {late.seconds / memory.seconds:.2f} × in memory")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,7 +13,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from skadmm import FusedLassoClassifier, FusedLassoRegressor, Problem, Status, solve
+import archives
+from skadmm import CheckpointError, FusedLassoClassifier, FusedLassoRegressor, Problem, Status, solve
 from skadmm.operators import chain, stack
 from skadmm.regularizers import L1, SquaredL2
 
@@ -204,6 +206,64 @@ def test_wrong_tables_are_refused(client):
         solve(Problem(blocked(X), blocked(CLASSES)), "opg-admm")
     with pytest.raises(ValueError, match="staleness=-1"):
         solve(Problem(blocked(X), blocked(CLASSES)), staleness=-1)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param({"psi": L1(1e-3), "A": A}, id="l1"),
+        pytest.param({"psi": L1(1e-3), "A": FREE}, id="free", marks=slow),
+    ],
+)
+def test_a_checkpoint_resumes_to_the_same_bits(model, client, tmp_path):
+    """The workers keep what they know beside it; two generations at most, that of the file and a newer one."""
+    _, there = both(**model)
+    run = {"method": "san-admm", "tol": 1e-8, "record_every": 0}
+    whole = solve(there, passes=50, **run)
+    kept = {"checkpoint": tmp_path / "c", "checkpoint_every": 0}
+    for passes in (0.3, 1.0, 2.5, 50):  # in the first pass, at its end, and after it
+        resumed = solve(there, passes=passes, **kept, **run)
+        assert len(list((tmp_path / "c.blocks").iterdir())) <= 2
+    assert resumed.status is Status.SOLVED
+    assert resumed.passes == whole.passes
+    for name in ("x", "y", "dual", "objective", "gap"):
+        np.testing.assert_array_equal(getattr(resumed, name), getattr(whole, name))
+
+
+@slow
+@pytest.mark.parametrize("passes", [0.3, 2.5])
+@pytest.mark.parametrize("harm", ["gone", "one gone", "spoilt"])
+def test_a_checkpoint_without_what_workers_kept(harm, passes, client, tmp_path):
+    """It goes on from the point alone, to the same answer."""
+    _, there = both(psi=L1(1e-3), A=A)
+    run = {"method": "san-admm", "tol": 1e-8, "checkpoint": tmp_path / "c", "checkpoint_every": 0}
+    whole = solve(there, "san-admm", tol=1e-8, passes=50)
+    solve(there, passes=passes, **run)
+    files = sorted((tmp_path / "c.blocks").rglob("*.looks"))
+    assert len(files) >= N // BLOCK
+    if harm == "gone":
+        shutil.rmtree(tmp_path / "c.blocks")
+    for file in [] if harm == "gone" else files if harm == "spoilt" else files[:1]:
+        file.write_bytes(b"nothing") if harm == "spoilt" else file.unlink()
+    resumed = solve(there, passes=50, **run)
+    assert resumed.status is Status.SOLVED
+    assert resumed.objective == pytest.approx(whole.objective, rel=1e-7)
+
+
+@slow
+def test_a_checkpoint_names_no_folder_elsewhere(client, tmp_path):
+    _, there = both(psi=L1(1e-3), A=A)
+    run = {"method": "san-admm", "tol": 1e-8, "checkpoint": tmp_path / "c", "checkpoint_every": 0}
+    solve(there, passes=2.5, **run)
+    entries = archives.entries_of(tmp_path / "c")
+    name = next((tmp_path / "c.blocks").iterdir()).name
+    for folder in (tmp_path / "c.blocks").iterdir():
+        name = folder.name if folder.name.encode() in entries["manifest.json"] else name
+    text = entries["manifest.json"].replace(name.encode(), b"../../" + name[6:].encode())
+    assert text != entries["manifest.json"]
+    archives.write(tmp_path / "c", archives.with_manifest(entries, text))
+    with pytest.raises(CheckpointError, match="the name of what the workers keep"):
+        solve(there, passes=50, **run)
 
 
 @slow

@@ -40,6 +40,13 @@ class Checkpoint:
         self.fingerprint = fingerprint
         self._last = time.monotonic()
         self._complained = False
+        self.written = 0
+        """How often it was."""
+
+    @property
+    def beside(self) -> Path:
+        """A folder for what is too large for the file, or elsewhere."""
+        return self.path.absolute().with_name(f"{self.path.name}.blocks")
 
     def read(self) -> dict[str, Any] | None:
         """The state in the file, or None where there is none yet."""
@@ -100,6 +107,7 @@ class Checkpoint:
             self._complained = True
         else:
             self._complained = False
+            self.written += 1
 
 
 def _short(value: Any) -> str:

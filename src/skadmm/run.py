@@ -187,6 +187,7 @@ def solve(
         setup = Setup(
             inner, rho, length, batch_size, mode,
             rho_given=rho_given, warm=x0 is not None, tol=limits.tol, staleness=staleness, options=own,
+            checkpoint=keeper,
         )  # fmt: skip
         if scale is not None:
             start.x[:] /= scale

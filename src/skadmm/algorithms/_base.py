@@ -68,6 +68,8 @@ class Setup:
     tol: float | None = field(default=None, kw_only=True)
     staleness: int = field(default=0, kw_only=True)
     """On a cluster: by how many steps a block's answer may be late."""
+    checkpoint: Any = field(default=None, kw_only=True)
+    """Where the run is kept, for those who keep something beside it."""
     options: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
     """The method's own settings; what is left out takes its default."""
     omega_mode: str

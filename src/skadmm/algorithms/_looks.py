@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from skadmm import _watch
+from skadmm.algorithms import _state
 from skadmm.blocks.tasks import Largest
 from skadmm.kernels.expansion import (
     SCALAR_WORK,
@@ -70,12 +71,12 @@ def hard_rows(moved: np.ndarray) -> np.ndarray:
 class Looks:
     """The samples of one home; `first` is the number of its first sample among all `n`."""
 
-    FIXED = ("size", "d", "_n", "_first", "_at_once", "_per_row", "_all", "_chosen")
+    FIXED = ("size", "d", "_n", "first", "_at_once", "_per_row", "_all", "_chosen")
     """What the samples say, and no checkpoint."""
 
     def __init__(self, samples: Samples, n: int, first: int = 0, at_once: int = 1 << 20) -> None:
         self._samples, self._at_once = samples, at_once
-        self._n, self._first = n, first
+        self._n, self.first = n, first
         self.size, self.d = samples.rows.shape
         stored = samples.rows.data.size if isinstance(samples.rows, CSRRows) else samples.rows.values.size
         self._per_row = stored / self.size
@@ -106,7 +107,7 @@ class Looks:
         if self._stage is None:
             return slice(None)
         start, stride = self._stage
-        return slice((start - self._first) % stride, None, stride)
+        return slice((start - self.first) % stride, None, stride)
 
     @property
     def _index(self) -> np.ndarray:
@@ -114,6 +115,15 @@ class Looks:
         if self._chosen[0] != self._stage:
             self._chosen = self._stage, self._all[self._at].copy()
         return self._chosen[1]
+
+    def state(self) -> dict[str, Any]:
+        """All that it knows."""
+        return _state.capture(self)
+
+    def resume(self, state: dict[str, Any]) -> bool:
+        """Know it again; yes, it does."""
+        _state.restore(self, state)
+        return True
 
     # -- a look ------------------------------------------------------------------------------------------------
 

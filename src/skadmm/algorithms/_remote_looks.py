@@ -7,12 +7,14 @@ answered the one before it says so, and the engine builds its model anew from th
 from __future__ import annotations
 
 import contextlib
+import re
 import uuid
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from skadmm.algorithms import _kept_looks
 from skadmm.algorithms._looks import EDGES, HARD_MOVE, HARD_SHARE, Looks
 from skadmm.blocks.dask import WorkerGone
 from skadmm.blocks.tasks import Missing
@@ -53,12 +55,50 @@ def ask_looks(
 class RemoteLooks:
     """Asks the looks of all blocks, and adds up."""
 
-    def __init__(self, home: Any) -> None:
-        self._home = home
+    def __init__(self, home: Any, checkpoint: Any = None) -> None:
+        self._home, self._checkpoint = home, checkpoint
         self._run = f"looks-{uuid.uuid4().hex}"
         self._number = -1
         self._waiting: list[tuple[str, tuple[Any, ...]]] = []
         """Questions without an answer, which go along with the next one: a round costs more than what it carries."""
+
+        self._kept, self._offered = "", ("", 0)
+        """What workers keep for the checkpoint in the file; and for the last one, with how many were written then."""
+
+    def state(self) -> dict[str, Any]:
+        """Under which name the workers keep all that they know beside the checkpoint; none where they could not."""
+        keeper, blocks = self._checkpoint, self._home.sizes.size
+        if self._number < 0 or keeper is None:
+            return {"kept": ""}
+        if keeper.written > self._offered[1]:
+            self._kept = self._offered[0]
+        name = uuid.uuid4().hex
+        self._offered = name, keeper.written
+        given = (self._run, self._number, keeper.beside, name, [self._kept])
+        try:
+            (failed,) = self._all("keep", _kept_looks.keep, [given] * blocks)
+        except WorkerGone:
+            failed = Missing()
+        return {"kept": "" if isinstance(failed, Missing) or failed else name}
+
+    def resume(self, state: dict[str, Any]) -> bool:
+        """Let the workers know again what they have kept; do they?"""
+        name = state["kept"]
+        if not isinstance(name, str) or not re.fullmatch("([0-9a-f]{32})?", name):
+            raise ValueError("the name of what the workers keep is not one")
+        if not name:
+            return False
+        self.restart()
+        given = (self._run, self._checkpoint.beside, name)
+        try:
+            (answer,) = self._all("take_up", _kept_looks.take_up, [given] * self._home.sizes.size)
+        except WorkerGone:
+            answer = Missing()
+        if isinstance(answer, Missing):
+            self.restart()
+            return False
+        self._kept = name
+        return True
 
     def restart(self) -> None:
         """Fresh looks on every worker."""

@@ -77,7 +77,7 @@ class SanEngine:
         self.stalled = False
         self.refusals = 0
         n, d = problem.n_samples, problem.n_features
-        self.looks = looks_of(problem)
+        self.looks = looks_of(problem, setup.checkpoint)
         plan = [] if setup.warm else stage_rules(n, d)
         self.stages = plan[:1] * (FIRST_LOOKS - 1) + plan
         self.stage, self.full_looks, self.seen = 0, 0, 0
@@ -129,12 +129,16 @@ class SanEngine:
             step()
         except LostMemory:
             self.looks.restart()
-            self.placed, self.seen = False, 0
-            if step == self._growing_step:
-                self.stage = 0
-                for part in (self.H, self.q, self.squares):
-                    part[:] = 0.0
+            self._forget()
             self._whole(step)
+
+    def _forget(self) -> None:
+        """The samples know nothing any more."""
+        self.placed, self.seen = False, 0
+        if self.stage < len(self.stages):
+            self.stage = 0
+            for part in (self.H, self.q, self.squares):
+                part[:] = 0.0
 
     def finish(self) -> None:
         """Accept or refuse the last candidate, make the answer exactly fused and sparse, and certify it."""
@@ -165,16 +169,17 @@ class SanEngine:
 
     def state(self) -> dict[str, Any]:
         """All numbers and arrays of the engine and of its model."""
-        looks = {} if self.problem.remote else _state.capture(self.looks)
-        return {"engine": _state.capture(self), "solver": _state.capture(self.solver), "looks": looks}
+        return {
+            "engine": _state.capture(self), "solver": _state.capture(self.solver), "looks": self.looks.state()
+        }  # fmt: skip
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on from a checkpoint."""
         self.solver.take_up(float(state["solver"]["rho"]))
         _state.restore(self.solver, state["solver"])
         _state.restore(self, state["engine"])
-        if not self.problem.remote:
-            _state.restore(self.looks, state["looks"])
+        if not self.looks.resume(state["looks"]):
+            self._forget()
         self.certificate = None if self.certificate is None else Certificate(*self.certificate)
 
     def tables(self) -> dict[str, np.ndarray]:
@@ -382,10 +387,10 @@ class SanEngine:
         self.point.clock[1] += samples
 
 
-def looks_of(problem: Problem) -> Any:
+def looks_of(problem: Problem, checkpoint: Any) -> Any:
     """What asks the samples, wherever they live."""
     if problem.remote:
-        return RemoteLooks(problem.home)
+        return RemoteLooks(problem.home, checkpoint)
     return Looks(problem.samples(), problem.n_samples, 0, problem.rows_at_once)
 
 

@@ -298,6 +298,10 @@ class DaskHome:
         """A task's answers, one for each block."""
         return self._each(task.__name__, worker.run_task, dict.fromkeys(range(self.sizes.size), (1.0, task, arguments)))
 
+    def each_stateful(self, task: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> list[Any]:
+        """The answers of blocks that may look into their memory, one for each, to what each of them is given."""
+        return self._each(task.__name__, worker.run_stateful, {k: (task, given) for k, given in enumerate(arguments)})
+
     def mean(self, task: Callable[..., Any], *arguments: Any) -> Any:
         """A task's mean over all samples."""
         asked = [(size / self.n, task, arguments) for size in self.sizes]

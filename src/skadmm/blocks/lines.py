@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from skadmm.blocks import worker
 
-SHORT = 0.15
+SHORT = 1.0
 """Seconds; questions of a kind that last took longer are asked as tasks."""
 
 

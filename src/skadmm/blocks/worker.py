@@ -159,12 +159,12 @@ def refresh(
     Points come with a number; slopes kept under the old number need not be computed again.
     """
     some = part_of(samples, *bounds)
-    kept = memory.get(f"slopes{bounds}")
+    kept = memory.pop(f"slopes{bounds}", None)  # should this be cut short or run twice, they are of no use
     size = bounds[1] - bounds[0]
     if old is None:
         slopes = np.zeros(size)
     elif kept is not None and kept[0] == old[0]:
-        slopes = kept[1].copy()  # a copy: should this task run twice, the memory must still be the old one
+        slopes = kept[1]
     else:
         slopes = np.empty(size)
         slopes_at(some, old[1], slopes)
