@@ -58,7 +58,7 @@ def test_memory_lost_at_any_question(kind, monkeypatch):
 
     def run(when):
         used = []
-        monkeypatch.setattr(san, "looks_of", lambda problem: used.append(Forgetful(problem, when)) or used[0])
+        monkeypatch.setattr(san, "looks_of", lambda problem, _: used.append(Forgetful(problem, when)) or used[0])
         return solve(problem, "san-admm", tol=1e-8, passes=40), used[0].asked
 
     undisturbed, questions = run(-1)

@@ -113,7 +113,7 @@ def solve(
     checkpoint : path or None
         Keep the run in this file. Where the file exists already, go on from it: the result is bit for bit that of a run
         that was never stopped. A checkpoint of another problem, method, setting or version is refused; `passes` and
-        `time_limit` may change.
+        `time_limit` may change. On Dask, workers keep their part in a folder of this name with ``.blocks`` added.
     checkpoint_every : float
         Seconds between two checkpoints; 0 writes one whenever the run looks up.
     memory_limit : float or None
