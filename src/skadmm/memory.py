@@ -15,6 +15,8 @@ from skadmm.kernels.rows import DenseRows
 FLOAT = 8
 SAN_VECTORS, SAN_MATRICES = 13, 7
 """Vectors over the samples, and matrices over the features, that second-order steps hold at their peak."""
+RECORDS = 2e5
+"""Bytes that a run takes however small the problem."""
 SPARSE_ENTRY = 12
 """A value and a column number."""
 
@@ -23,7 +25,7 @@ def estimate(setup: Setup, algorithm: Algorithm) -> dict[str, float]:
     """Bytes, by what they are for; the data themselves are there already and not counted."""
     problem = setup.problem
     n, d = (0 if problem.remote else problem.n_samples), problem.n_features
-    needs: dict[str, float] = {"evaluation": FLOAT * (4.0 * n + 8.0 * d)}
+    needs: dict[str, float] = {"evaluation and records": RECORDS + FLOAT * (4.0 * n + 8.0 * d)}
     if algorithm.certifies and few_at_once(problem, setup.rho_given):
         needs["columns of X"] = 2.0 * SPARSE_ENTRY * problem.nnz
         needs["second-order steps on a set of features"] = FLOAT * (SAN_VECTORS * n + SAN_MATRICES * min(d, 2000) ** 2)

@@ -31,6 +31,8 @@ from skadmm.kernels.expansion import (
 from skadmm.kernels.rows import CSRRows, DenseRows
 from skadmm.kernels.samples import Samples, mean_conjugate
 
+Index = np.ndarray | range
+"""Numbers of rows."""
 FIRST_STAGE = 32
 """The first stage holds one in so many samples …"""
 ROWS_PER_FEATURE = 8
@@ -71,7 +73,7 @@ def hard_rows(moved: np.ndarray) -> np.ndarray:
 class Looks:
     """The samples of one home; `first` is the number of its first sample among all `n`."""
 
-    FIXED = ("size", "d", "_n", "first", "_at_once", "_per_row", "_all", "_chosen")
+    FIXED = ("size", "d", "_n", "first", "_at_once", "_per_row")
     """What the samples say, and no checkpoint."""
 
     def __init__(self, samples: Samples, n: int, first: int = 0, at_once: int = 1 << 20) -> None:
@@ -85,17 +87,15 @@ class Looks:
         self.held = np.zeros(self.size)
         """The curvature of each sample that is part of H."""
         self.moved = np.zeros(self.size)
-        """How far each margin went between its last two looks."""
+        """How far each margin went between its last two looks; while it looks, where it was before."""
         self.known = False
         """Has a look been completed, so that a margin can be said to have moved?"""
         self._move = np.zeros(self.size)
         self._from: np.ndarray | None = None
         """Where the margins are to be taken at first, when the look goes on."""
-        self._before, self._old = np.empty(self.size), np.empty(0)
-        """Margins before the look; and in a stage, what its samples had added to Σ (h z − slope) a."""
+        self._old = np.empty(0)
+        """In a stage, what its samples had added to Σ (h z − slope) a."""
         self._stage: tuple[int, int] | None = None
-        self._all = np.arange(self.size)
-        self._chosen: tuple[Any, np.ndarray] = None, self._all
         self._hard: dict[str, np.ndarray] = {}
         self._columns = np.empty((self.size, 0))
         """Of the features that no penalty reaches, once they are asked for."""
@@ -110,11 +110,9 @@ class Looks:
         return slice((start - self.first) % stride, None, stride)
 
     @property
-    def _index(self) -> np.ndarray:
+    def _index(self) -> range:
         """Their numbers."""
-        if self._chosen[0] != self._stage:
-            self._chosen = self._stage, self._all[self._at].copy()
-        return self._chosen[1]
+        return range(self.size)[self._at]
 
     def state(self) -> dict[str, Any]:
         """All that it knows."""
@@ -132,7 +130,7 @@ class Looks:
         self.hard_end()
         self._stage = stage
         at = self._at
-        self._before[at] = self.z[at]
+        self.moved[at] = self.z[at]
         if stage is None:
             self._old = np.empty(0)
         else:
@@ -154,7 +152,7 @@ class Looks:
         elif x is not None:
             self._margins(index, x, self.z)
         if x is not None and not self.known:
-            self._before[self._at] = self.z[self._at]
+            self.moved[self._at] = self.z[self._at]
         return self.losses(t)
 
     def ends(self, step: np.ndarray) -> tuple[float, float]:
@@ -168,18 +166,19 @@ class Looks:
             return float(expand_along(self._samples, some, self.z, self._move, t, self.slope, self.bend))
 
         index = self._index
-        return float(sum(in_parts(part, index, SCALAR_WORK * index.size)))
+        return float(sum(in_parts(part, index, SCALAR_WORK * len(index))))
 
     def join(self, length: float, new: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Move the margins by `length`; the changes of Σ h a aᵀ and Σ (h z − slope) a, and Σ a² of new samples."""
         at, index = self._at, self._index
         self._go(length)
-        change, scale = self._move, self.moved  # of no use any more, and not yet
-        np.subtract(self.bend[at], self.held[at], out=change[at])
-        added = np.multiply(self.bend[at], self.z[at], out=scale[at])
+        change = self._move  # of no use any more
+        added = np.multiply(self.bend[at], self.z[at], out=change[at])
         added -= self.slope[at]
-        added -= self._old[at]
-        sums = sum_expansions(self._samples.rows, index, change, scale, new, self._products(index), self._few(index))
+        np.subtract(added, self._old[at], out=self._old[at])
+        np.subtract(self.bend[at], self.held[at], out=change[at])
+        work, few = self._products(index), self._few(index)
+        sums = sum_expansions(self._samples.rows, index, change, self._old, new, work, few)
         self.held[at] = self.bend[at]
         self._measure()
         return sums
@@ -195,9 +194,9 @@ class Looks:
         squares: Any = 0.0
         if afresh:
             self.held[:] = 0.0
-            squares = self._squares(self._all)
+            squares = self._squares()
         change = np.subtract(self.bend, self.held, out=self._move)
-        rows = np.flatnonzero(np.abs(change) > stale)
+        rows = np.flatnonzero((change > stale) | (change < -stale))
         if rows.size == 0:
             return 0.0, squares
         H = self._outer(rows, change)
@@ -264,7 +263,7 @@ class Looks:
 
     def conjugate(self, scale: float) -> float:
         """Σ w ℓ*(scale θ / w) of the slopes θ of the last look."""
-        return self.size * float(mean_conjugate(self._samples, scale * self.theta))
+        return self.size * float(mean_conjugate(self._samples, np.multiply(self.theta, scale, out=self._move)))
 
     @property
     def theta(self) -> np.ndarray:
@@ -279,7 +278,7 @@ class Looks:
             for k, feature in enumerate(free):
                 unit = np.zeros(self.d)
                 unit[feature] = 1.0
-                self._margins(self._all, unit, self._columns[:, k])
+                self._margins(range(self.size), unit, self._columns[:, k])
         columns = self._columns
         self._hard = {"columns": columns, "z": self.z.copy(), "bend": np.empty(self.size), "theta": self.slope.copy()}
         return np.abs(columns).T @ np.abs(self.slope)
@@ -288,7 +287,7 @@ class Looks:
         """Σ θ a_j, and Σ h a_j a_kᵀ, of those columns."""
         free = self._hard
         columns = free["columns"]
-        expand(self._samples, self._all, free["z"], free["theta"], free["bend"])
+        expand(self._samples, np.arange(self.size), free["z"], free["theta"], free["bend"])
         return columns.T @ free["theta"], columns.T @ (free["bend"][:, None] * columns)
 
     def free_reach(self, step: np.ndarray) -> float:
@@ -301,7 +300,7 @@ class Looks:
 
     def free_end(self, found: bool) -> np.ndarray:
         """Σ θ a at the slopes found; without them, those of the last look stand."""
-        gradient = self._rows(self._all, self._hard["theta"]) if found else np.zeros(self.d)
+        gradient = self._rows(range(self.size), self._hard["theta"]) if found else np.zeros(self.d)
         self._hard = {"theta": self._hard["theta"]} if found else {}
         return gradient
 
@@ -317,42 +316,41 @@ class Looks:
 
     def _measure(self) -> None:
         """How far the margins went."""
-        moved = np.subtract(self.z[self._at], self._before[self._at], out=self.moved[self._at])
-        np.abs(moved, out=moved)
+        moved = self.moved[self._at]
+        np.abs(np.subtract(self.z[self._at], moved, out=moved), out=moved)
         self.known = True
 
-    def _margins(self, index: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
+    def _margins(self, index: Index, x: np.ndarray, out: np.ndarray) -> None:
         rows = self._samples.rows
         self._read(lambda part: margins(rows, part, x, out), index)
 
-    def _read(self, work: Callable[[np.ndarray], None], index: np.ndarray) -> None:
+    def _read(self, work: Callable[[np.ndarray], None], index: Index) -> None:
         """All of the rows in `index`, a part at a time."""
         collections.deque(in_parts(work, index, self._entries(index), self._few(index)), maxlen=0)
 
-    def _squares(self, index: np.ndarray) -> np.ndarray:
+    def _squares(self) -> np.ndarray:
         out = np.zeros(self.d)
-        few = self._few(index)
-        for start in range(0, index.size, few):
+        for start in range(0, self.size, self._at_once):
             _watch.pulse()
-            add_squares(self._samples.rows, index[start : start + few], out)
+            add_squares(self._samples.rows, np.arange(start, min(start + self._at_once, self.size)), out)
         return out
 
-    def _rows(self, index: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    def _rows(self, index: Index, scale: np.ndarray) -> np.ndarray:
         return sum_rows(self._samples.rows, index, scale, self._entries(index), self._few(index))
 
-    def _outer(self, index: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    def _outer(self, index: Index, scale: np.ndarray) -> np.ndarray:
         return sum_outer(self._samples.rows, index, scale, self._products(index), self._few(index))
 
-    def _few(self, index: np.ndarray) -> int:
+    def _few(self, index: Index) -> int:
         """How many of these rows may be read at once: rows far apart touch as much of a file as all between them."""
-        span = int(index[-1] - index[0]) + 1 if index.size else 1
-        return max(256, int(self._at_once * index.size / span))
+        span = int(index[-1] - index[0]) + 1 if len(index) > 0 else 1
+        return max(256, int(self._at_once * len(index) / span))
 
-    def _entries(self, index: np.ndarray) -> float:
+    def _entries(self, index: Index) -> float:
         """About how many stored entries these rows have."""
-        return index.size * self._per_row
+        return len(index) * self._per_row
 
-    def _products(self, index: np.ndarray) -> float:
+    def _products(self, index: Index) -> float:
         """About what their outer products cost, in entries read; BLAS makes light of dense ones."""
         dense = isinstance(self._samples.rows, DenseRows)
         return self._entries(index) * self._per_row * (DENSE_PRODUCT if dense else 1.0)

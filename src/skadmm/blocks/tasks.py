@@ -41,14 +41,14 @@ def loss_and_gradient(samples: Samples, x: np.ndarray) -> tuple[float, np.ndarra
     return float(kernels.mean_loss_and_gradient(samples, x, out)), out
 
 
-def look(samples: Samples, x: np.ndarray, n: int) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
-    """Σ ℓ_i(x) / n and its gradient, of these of n samples; and the slope and the margin of each."""
+def look(samples: Samples, x: np.ndarray, n: int, slopes: np.ndarray, margins: np.ndarray) -> tuple[float, np.ndarray]:
+    """Σ ℓ_i(x) / n and its gradient, of these of n samples; and the slope and the margin of each, into their arrays."""
     size = samples.target.size
-    margins, slopes, curvatures, out = np.empty(size), np.empty(size), np.empty(size), np.empty(x.size)
+    scratch, out = np.empty(size), np.empty(x.size)
     multiply(samples.rows, x, margins)
-    total = float(expand(samples, np.arange(size), margins, slopes, curvatures))
-    multiply_transposed(samples.rows, np.divide(slopes, n, out=curvatures), out)
-    return total / n, out, slopes, margins
+    total = float(expand(samples, np.arange(size), margins, slopes, scratch))
+    multiply_transposed(samples.rows, np.divide(slopes, n, out=scratch), out)
+    return total / n, out
 
 
 def gram_product(samples: Samples, v: np.ndarray) -> np.ndarray:

@@ -222,22 +222,25 @@ def _several() -> Callable[..., Iterator[Any]]:
 
 
 def in_parts(
-    work: Callable[[np.ndarray], Any], index: np.ndarray, entries: float, at_once: int = AT_ONCE
+    work: Callable[[np.ndarray], Any], index: np.ndarray | range, entries: float, at_once: int = AT_ONCE
 ) -> Iterator[Any]:
     """`work` on fixed parts of `index`, several at once; the answers in order.
 
     `entries` is how much all of it reads; between `at_once` rows and the next a run can be stopped.
     """
-    for first in range(0, max(index.size, 1), at_once):
+    for first in range(0, max(len(index), 1), at_once):
         _watch.pulse()
-        some = index[first : first + at_once]
-        if entries * (some.size / max(index.size, 1)) < SMALL:
+        part = index[first : first + at_once]
+        some = np.arange(part.start, part.stop, part.step) if isinstance(part, range) else part
+        if entries * (some.size / max(len(index), 1)) < SMALL:
             yield work(some)
         else:
             yield from _several()(work, np.array_split(some, PARTS))
 
 
-def sum_rows(rows: Any, index: np.ndarray, scale: np.ndarray, entries: float, at_once: int = AT_ONCE) -> np.ndarray:
+def sum_rows(
+    rows: Any, index: np.ndarray | range, scale: np.ndarray, entries: float, at_once: int = AT_ONCE
+) -> np.ndarray:
     """Σ over `index` of scale_i a_i."""
 
     def part(some: np.ndarray) -> np.ndarray:
@@ -249,7 +252,13 @@ def sum_rows(rows: Any, index: np.ndarray, scale: np.ndarray, entries: float, at
 
 
 def sum_expansions(
-    rows: Any, index: np.ndarray, bend: np.ndarray, scale: np.ndarray, new: bool, work: float, at_once: int = AT_ONCE
+    rows: Any,
+    index: np.ndarray | range,
+    bend: np.ndarray,
+    scale: np.ndarray,
+    new: bool,
+    work: float,
+    at_once: int = AT_ONCE,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Σ over `index` of bend_i a_i a_iᵀ, of scale_i a_i, and, where they are `new`, of a_i².
 
@@ -276,7 +285,9 @@ def sum_expansions(
     return outer, total, squares
 
 
-def sum_outer(rows: Any, index: np.ndarray, scale: np.ndarray, entries: float, at_once: int = AT_ONCE) -> np.ndarray:
+def sum_outer(
+    rows: Any, index: np.ndarray | range, scale: np.ndarray, entries: float, at_once: int = AT_ONCE
+) -> np.ndarray:
     """Σ over `index` of scale_i a_i a_iᵀ, both triangles."""
 
     def part(some: np.ndarray) -> np.ndarray:
