@@ -300,7 +300,7 @@ class DaskHome:
 
     def each_stateful(self, task: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> list[Any]:
         """The answers of blocks that may look into their memory, one for each, to what each of them is given."""
-        return self._each(task.__name__, worker.run_stateful, {k: (task, given) for k, given in enumerate(arguments)})
+        return self.together(task.__name__, worker.run_apart, [(task, given) for given in arguments])
 
     def mean(self, task: Callable[..., Any], *arguments: Any) -> Any:
         """A task's mean over all samples."""

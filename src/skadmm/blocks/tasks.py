@@ -5,6 +5,7 @@ A task is a plain function of the block's samples and a few small arguments, so 
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,10 @@ from skadmm.kernels.samples import Samples
 
 class Largest(float):
     """A number of which the largest counts, not the sum."""
+
+
+class Apart(list):
+    """Answers that are not added up but put one after the other."""
 
 
 class Missing:
@@ -102,6 +107,8 @@ def added(answers: list[Any]) -> Any:
     first = answers[0]
     if isinstance(first, Largest):
         return Largest(max(answers))
+    if isinstance(first, Apart):
+        return Apart(itertools.chain.from_iterable(answers))
     if isinstance(first, tuple):
         return tuple(added([answer[k] for answer in answers]) for k in range(len(first)))
     total = first

@@ -110,6 +110,11 @@ def run_stateful(held: Held, task: Callable[..., Any], arguments: tuple[Any, ...
     return task(held.samples, held.memory, *arguments)
 
 
+def run_apart(held: Held, task: Callable[..., Any], arguments: tuple[Any, ...]) -> tasks.Apart:
+    """The same, its answer to stand by itself."""
+    return tasks.Apart([run_stateful(held, task, arguments)])
+
+
 def run_together(
     several: list[Held], function: Callable[..., Any], arguments: list[tuple[Any, ...]], threads: int = 1
 ) -> Any:
