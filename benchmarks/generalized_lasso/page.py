@@ -345,7 +345,7 @@ loss `scikit-learn` is the coordinate descent of `Lasso`, whatever the solver's 
 
     pip install 'skadmm[bench]'                                    # and the peers to compare with
     benchopt run benchmarks/generalized_lasso -d a9a --timeout 60  # one data set, benchopt's own pages
-    python benchmarks/generalized_lasso/page.py --run --timeout {timeout:g}    # all of it, and this page
+    python benchmarks/generalized_lasso/page.py --run --timeout {timeout:g}  # all of it, and this page
 """
 
 APART = """The `lightning` and `prox-tv` rows are of a run of their own, {timeout:g} s a data set, in an environment
