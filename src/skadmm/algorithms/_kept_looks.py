@@ -7,6 +7,7 @@ not see the checkpoint's folder, or finds no file there, the run goes on from th
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Collection
 from pathlib import Path
@@ -22,13 +23,15 @@ class KeptError(ValueError):
     """A file that does not hold what a block knows."""
 
 
+NAME = re.compile("[0-9a-f]{32}")
+"""Of the folder of one checkpoint."""
 KIND = _archive.Kind("skadmm-looks", 1, "block of a checkpoint", KeptError, {"looks": dict})
 
 
 def keep(
     samples: Samples, memory: dict[str, Any], run: str, number: int, folder: Path, name: str, stay: Collection[str]
 ) -> Any:
-    """Write what this block knows after question `number`; how often that failed. Folders not among `stay` go."""
+    """Write what this block knows after question `number`; how often that failed. Older folders go, but for `stay`."""
     last, looks = memory.get(run, (None, None))
     if last != number:
         return (Missing(),)
@@ -36,7 +39,7 @@ def keep(
     try:
         folder.mkdir(exist_ok=True)
         for old in folder.iterdir():
-            if old.name not in (name, *stay):
+            if NAME.fullmatch(old.name) and old.name not in (name, *stay):
                 shutil.rmtree(old, ignore_errors=True)
         (folder / name).mkdir(exist_ok=True)
         writer = _encoding.Writer()

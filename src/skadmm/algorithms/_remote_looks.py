@@ -7,7 +7,6 @@ answered the one before it says so, and the engine builds its model anew from th
 from __future__ import annotations
 
 import contextlib
-import re
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -61,7 +60,6 @@ class RemoteLooks:
         self._number = -1
         self._waiting: list[tuple[str, tuple[Any, ...]]] = []
         """Questions without an answer, which go along with the next one: a round costs more than what it carries."""
-
         self._kept, self._offered = "", ("", 0)
         """What workers keep for the checkpoint in the file; and for the last one, with how many were written then."""
 
@@ -84,10 +82,10 @@ class RemoteLooks:
     def resume(self, state: dict[str, Any]) -> bool:
         """Let the workers know again what they have kept; do they?"""
         name = state["kept"]
-        if not isinstance(name, str) or not re.fullmatch("([0-9a-f]{32})?", name):
-            raise ValueError("the name of what the workers keep is not one")
-        if not name:
+        if name == "":
             return False
+        if not (isinstance(name, str) and _kept_looks.NAME.fullmatch(name)):
+            raise ValueError("the name of what the workers keep is not one")
         self.restart()
         given = (self._run, self._checkpoint.beside, name)
         try:
