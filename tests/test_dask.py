@@ -171,6 +171,40 @@ def test_nothing_of_size_n_travels(client, monkeypatch):
 
 
 @slow
+@pytest.mark.parametrize("method", ["san-admm", "sa-iu-admm", "batch-iu-admm"])
+def test_by_line_or_as_tasks_the_bits_are_the_same(method, client, monkeypatch):
+    from skadmm.blocks import lines
+
+    _, there = both(psi=L1(1e-3), A=A)
+    by_line = []
+    usual = lines.Lines.ask
+    monkeypatch.setattr(lines.Lines, "ask", lambda self, asked: by_line.append(1) or usual(self, asked))
+    results = []
+    for short in (0.0, np.inf):
+        by_line.clear()
+        monkeypatch.setattr(lines, "SHORT", short)
+        results.append(solve(there, method, step=0.02, passes=6, tol=1e-8))
+    assert len(by_line) > 5
+    for name in ("x", "y", "dual", "objective", "gap"):
+        np.testing.assert_array_equal(*(getattr(result, name) for result in results))
+
+
+@slow
+def test_a_block_that_has_moved_cuts_the_line(client, monkeypatch):
+    """What is not where it was is asked for by a task, and found."""
+    from skadmm.blocks import lines
+
+    _, there = both(psi=L1(1e-3), A=A)
+    whole = solve(there, "batch-iu-admm", step=0.02, passes=6)
+    monkeypatch.setattr(lines, "SHORT", np.inf)
+    home = there.home
+    first, second = sorted(set(home._places.values()))
+    home._places = {k: second if place == first else first for k, place in home._places.items()}
+    result = solve(there, "batch-iu-admm", step=0.02, passes=6)
+    np.testing.assert_allclose(result.x, whole.x, rtol=1e-12)
+
+
+@slow
 def test_bounded_staleness(client):
     here, there = both(psi=L1(0.01), A=A)
     run = {"method": "sa-iu-admm", "step": 0.2, "batch_size": 300, "rho": 0.1, "passes": 150, "record_every": 0}

@@ -343,9 +343,9 @@ the other `skadmm` rows are first-order methods with their step selection on the
 Translation into a cone program, bounds of curvature and compilation are off the clock, for everyone. Under the squared
 loss `scikit-learn` is the coordinate descent of `Lasso`, whatever the solver's name.
 
-    pip install 'skadmm[bench]'                                    # and the peers to compare with
-    benchopt run benchmarks/generalized_lasso -d a9a --timeout 60  # one data set, benchopt's own pages
-    python benchmarks/generalized_lasso/page.py --run --timeout {timeout:g}  # all of it, and this page
+    pip install 'skadmm[bench]'  # and the peers to compare with
+    benchopt run benchmarks/generalized_lasso -d a9a --timeout 60  # one data set
+    python benchmarks/generalized_lasso/page.py --run --timeout {timeout:g}  # all of it
 """
 
 APART = """The `lightning` and `prox-tv` rows are of a run of their own, {timeout:g} s a data set, in an environment
