@@ -69,6 +69,17 @@ def test_version_help_and_info(capsys):
     assert "sa-iu-admm" in capsys.readouterr().out
 
 
+def test_without_typer(capsys, monkeypatch):
+    """`skadmm info` tells what is there all the same; anything else names the extra."""
+    assert run(["info"]) == 0
+    usual = capsys.readouterr().out
+    monkeypatch.setitem(sys.modules, "typer", None)
+    assert run(["info"]) == 0
+    assert capsys.readouterr().out == usual
+    assert run(["fit", "table.csv"]) == 1
+    assert "pip install 'skadmm[cli]'" in capsys.readouterr().err
+
+
 def test_data_lists_the_five_and_the_substitutes(capsys, tmp_path):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "hiva.svm.xz").write_bytes(b"")

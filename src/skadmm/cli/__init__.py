@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from skadmm._version import __version__
+from skadmm.cli._installed import installed
 
 INTERRUPTED = 130
 
@@ -22,6 +23,9 @@ def run(arguments: list[str] | None = None) -> int:
     try:
         import typer
     except ImportError:
+        if (sys.argv[1:] if arguments is None else arguments) == ["info"]:
+            installed()
+            return 0
         return _complain("the command line needs typer: pip install 'skadmm[cli]'", 1)
     from skadmm.cli._errors import CommandError
     from skadmm.data import DataError

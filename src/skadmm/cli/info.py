@@ -5,6 +5,8 @@ from pathlib import Path
 
 import typer
 
+from skadmm.cli._installed import installed
+
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
@@ -26,19 +28,7 @@ def info(
         methods = {name: algorithm.summary for name, algorithm in ALGORITHMS.items()}
         print(json.dumps({"versions": versions(), "methods": methods}))
         return
-    from skadmm.algorithms import ALGORITHMS
-    from skadmm.data import CATALOGUE, data_folders, find_file
-    from skadmm.experiments.versions import versions
-
-    for name, version in versions().items():
-        print(f"{name:<14}{version}")
-    print("\nmethods")
-    for name, algorithm in ALGORITHMS.items():
-        print(f"  {name:<15}{algorithm.summary}")
-    folders = data_folders()
-    present = [name for name, entry in CATALOGUE.items() if find_file(entry.stems, folders)]
-    print(f"\ndata is looked for in {', '.join(map(str, folders))}")
-    print(f"present: {', '.join(present) or 'none'}")
+    installed()
 
 
 def _tell(path: Path, as_json: bool) -> None:

@@ -1,0 +1,18 @@
+"""What is installed: the one thing the command line tells without typer."""
+
+
+def installed() -> None:
+    """Print versions, the methods and where data is looked for."""
+    from skadmm.algorithms import ALGORITHMS
+    from skadmm.data import CATALOGUE, data_folders, find_file
+    from skadmm.experiments.versions import versions
+
+    for name, version in versions().items():
+        print(f"{name:<14}{version}")
+    print("\nmethods")
+    for name, algorithm in ALGORITHMS.items():
+        print(f"  {name:<15}{algorithm.summary}")
+    folders = data_folders()
+    present = [name for name, entry in CATALOGUE.items() if find_file(entry.stems, folders)]
+    print(f"\ndata is looked for in {', '.join(map(str, folders))}")
+    print(f"present: {', '.join(present) or 'none'}")
