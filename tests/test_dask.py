@@ -290,11 +290,9 @@ def test_a_checkpoint_names_no_folder_elsewhere(client, tmp_path):
     run = {"method": "san-admm", "tol": 1e-8, "checkpoint": tmp_path / "c", "checkpoint_every": 0}
     solve(there, passes=2.5, **run)
     entries = archives.entries_of(tmp_path / "c")
-    name = next((tmp_path / "c.blocks").iterdir()).name
-    for folder in (tmp_path / "c.blocks").iterdir():
-        name = folder.name if folder.name.encode() in entries["manifest.json"] else name
-    text = entries["manifest.json"].replace(name.encode(), b"../../" + name[6:].encode())
-    assert text != entries["manifest.json"]
+    folders = [folder.name.encode() for folder in (tmp_path / "c.blocks").iterdir()]
+    (name,) = (name for name in folders if name in entries["manifest.json"])
+    text = entries["manifest.json"].replace(name, b"../../" + name[6:])
     archives.write(tmp_path / "c", archives.with_manifest(entries, text))
     with pytest.raises(CheckpointError, match="the name of what the workers keep"):
         solve(there, passes=50, **run)
