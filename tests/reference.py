@@ -4,6 +4,7 @@ Nothing here imports skadmm. A model is a `Model`; a method is a generator that 
 step, given the blocks in the order they are visited.
 """
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -350,6 +351,48 @@ METHODS = {
     "exact-admm": exact_admm,
     "online-admm": online_admm,
 }
+
+
+def penalty_prox(A: np.ndarray, strength: np.ndarray) -> Callable:
+    """The prox of Σ strength_e |(Ax)_e|, by its dual: v − step·Aᵀβ, with β the nearest in the box of strengths."""
+
+    def prox(v, step):
+        inside = scipy.optimize.lsq_linear(step * A.T, v, (-strength, strength), tol=1e-15, max_iter=1000)
+        return v - step * (A.T @ inside.x)
+
+    return prox
+
+
+def proximal_steps(model: Model, strength: np.ndarray, steepest: float, x0: np.ndarray) -> Iterator[np.ndarray]:
+    """x ← prox at x − t∇f(x), t by Barzilai and Borwein, short and long in turn; t halved while the objective does not
+    fall below the largest of the last five. `steepest` is the largest ℓ''; the model's ridge is part of f."""
+    prox = penalty_prox(model.A, strength)
+
+    def f(x):
+        return model.mean_loss(x) + 0.5 * model.ridge * x @ x
+
+    def slope(x):
+        return model.gradients(x).mean(axis=0) + model.ridge * x
+
+    def objective(x):
+        return f(x) + strength @ np.abs(model.A @ x)
+
+    x = x0
+    g = slope(x)
+    t = (g @ g) / (steepest * np.mean(model.weight * (model.X @ g) ** 2) + model.ridge * g @ g)
+    seen = [objective(x)]
+    for turn in itertools.count():
+        while True:
+            new = prox(x - t * g, t)
+            if objective(new) <= max(seen[-5:]) - 1e-5 * np.sum((new - x) ** 2) / (2 * t) + 1e-14 * abs(seen[-1]):
+                break
+            t /= 2
+        step, change = new - x, slope(new) - g
+        if step @ change > 0:
+            t = (step @ step) / (step @ change) if turn % 2 else (step @ change) / (change @ change)
+        x, g = new, slope(new)
+        seen.append(objective(x))
+        yield x
 
 
 def count_blocks(model: Model, blocks: list[np.ndarray]) -> int:

@@ -39,6 +39,12 @@ def make(rng, n, d, loss, *, sparse=False):
     return sp.csr_array(X) if sparse else X, target
 
 
+@pytest.fixture(autouse=True)
+def no_proximal_steps(monkeypatch):
+    """Units from the first step on: what comes before them has its own tests."""
+    monkeypatch.setattr(newton._paths, "paths_of", lambda problem: None)
+
+
 @pytest.fixture
 def always_units(monkeypatch):
     monkeypatch.setattr(newton, "MANY", 1)

@@ -130,11 +130,18 @@ class Engine(Protocol):
     """A method in motion: what the loop in ``run.py`` drives."""
 
     point: Point
-    steps_per_pass: int
-    finished: bool
-    """Has the method itself met the tolerance, or can it do no more?"""
-    certificate: Certificate | None
-    """Bounds of the optimum, where the method has them."""
+
+    @property
+    def steps_per_pass(self) -> int:
+        """How many steps touch every sample once."""
+
+    @property
+    def finished(self) -> bool:
+        """Has the method itself met the tolerance, or can it do no more?"""
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """Bounds of the optimum, where the method has them."""
 
     @property
     def rho(self) -> float:

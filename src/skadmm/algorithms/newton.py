@@ -2,8 +2,10 @@
 
 import numpy as np
 
-from skadmm.algorithms import _contracted, _working_set
+from skadmm.algorithms import _contracted, _paths, _working_set
 from skadmm.algorithms._base import Algorithm, Engine, Setup, inverse, register
+from skadmm.algorithms._proximal import ProximalEngine
+from skadmm.algorithms._relay import Relay
 from skadmm.algorithms._split import Point
 from skadmm.algorithms.san import SanEngine
 from skadmm.problem import Problem
@@ -70,12 +72,21 @@ def _start(setup: Setup, point: Point) -> Engine:
     if reason is not None:
         raise ValueError(f"method='san-admm': {reason}")
     if prefers_units(setup, point):
-        return _contracted.ContractedEngine(setup, point)
+        return _on_units(setup, point)
     if not few_at_once(setup.problem, setup.rho_given):
         return SanEngine(setup, point)
     if _contracted.applies(setup.problem):
-        return _contracted.ContractedEngine(setup, point)
+        return _on_units(setup, point)
     return _working_set.WorkingSetEngine(setup, point)
+
+
+def _on_units(setup: Setup, point: Point) -> Engine:
+    """Steps on units; before them proximal steps, where these are exact and there are samples enough to be curved."""
+    problem = setup.problem
+    paths = _paths.paths_of(problem) if problem.n_samples >= problem.n_features else None
+    if paths is None:
+        return _contracted.ContractedEngine(setup, point)
+    return Relay(ProximalEngine(setup, point, paths), lambda: _contracted.ContractedEngine(setup, point))
 
 
 register(

@@ -66,6 +66,14 @@ def gram_product(samples: Samples, v: np.ndarray) -> np.ndarray:
     return out
 
 
+def mean_square(samples: Samples, v: np.ndarray) -> float:
+    """(1/n) Σ w_i (a_i·v)²."""
+    margins = np.empty(samples.target.size)
+    multiply(samples.rows, v, margins)
+    weighted = margins * samples.weight if samples.weight.size else margins
+    return float(margins @ weighted) / margins.size
+
+
 def mean_norm(samples: Samples) -> float:
     """(1/n) Σ w_i ‖a_i‖²."""
     return float(weighted_norms(samples).mean())

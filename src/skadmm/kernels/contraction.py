@@ -8,7 +8,7 @@ import scipy.sparse
 
 from skadmm._compile import kernel
 from skadmm.kernels.expansion import gathered_rows, in_parts
-from skadmm.kernels.rows import CSRRows, DenseRows
+from skadmm.kernels.rows import CSRRows, DenseRows, span, unsigned
 from skadmm.kernels.threads import one_thread
 
 
@@ -36,8 +36,8 @@ def _gather(columns, order, label, factor, starts, data, units):
     ends = starts[:-1].copy()
     for j in order:
         unit = label[j]
-        for p in range(columns.starts[j], columns.starts[j + 1]):
-            i = columns.rows[p]
+        for p in span(columns.starts, j):
+            i = unsigned(columns.rows[p])
             entry = columns.data[p] * factor[j]
             end = ends[i]
             if end > starts[i] and units[end - 1] == unit:
@@ -51,7 +51,7 @@ def _gather(columns, order, label, factor, starts, data, units):
 @kernel
 def _count(columns, order, starts):
     for j in order:
-        for p in range(columns.starts[j], columns.starts[j + 1]):
+        for p in span(columns.starts, j):
             starts[columns.rows[p] + 1] += 1
     for i in range(1, starts.size):
         starts[i] += starts[i - 1]
@@ -71,11 +71,11 @@ def _close_up(starts, ends, data, units):
 
 
 @kernel
-def _merge(values, held, label, factor, out):
-    """The same for dense rows."""
+def _merge(values, held, unit, factor, out):
+    """The same for dense rows: feature held_k times factor_k belongs to unit_k."""
     for i in range(out.shape[0]):
-        for j in held:
-            out[i, label[j]] += values[i, j] * factor[j]
+        for k in range(held.size):
+            out[i, unit[k]] += values[i, held[k]] * factor[k]
 
 
 def contracted(columns: Any, label: np.ndarray, factor: np.ndarray, size: int) -> Any:
@@ -83,7 +83,7 @@ def contracted(columns: Any, label: np.ndarray, factor: np.ndarray, size: int) -
     held = np.flatnonzero(label >= 0)
     if isinstance(columns, DenseRows):
         merged = np.zeros((columns.values.shape[0], size))
-        _merge(columns.values, held, label, factor, merged)
+        _merge(columns.values, held.astype(np.uint32), label[held].astype(np.uint32), factor[held], merged)
         return DenseRows(merged)
     order = held[np.argsort(label[held], kind="stable")]
     starts = np.zeros(columns.height + 1, np.int64)
@@ -98,13 +98,13 @@ def contracted(columns: Any, label: np.ndarray, factor: np.ndarray, size: int) -
 def _csr_cross(rows, index, scale, line, out):
     """out[line_c] ← out[line_c] + Σ over `index` of scale_i a_ic a_i, for the columns c with line_c ≥ 0."""
     for i in index:
-        for p in range(rows.indptr[i], rows.indptr[i + 1]):
-            at = line[rows.indices[p]]
+        for p in span(rows.indptr, i):
+            at = line[unsigned(rows.indices[p])]
             if at < 0:
                 continue
             v = scale[i] * rows.data[p]
-            for q in range(rows.indptr[i], rows.indptr[i + 1]):
-                out[at, rows.indices[q]] += v * rows.data[q]
+            for q in span(rows.indptr, i):
+                out[at, unsigned(rows.indices[q])] += v * rows.data[q]
 
 
 def _dense_cross(

@@ -18,7 +18,7 @@ import numpy as np
 
 from skadmm import _watch
 from skadmm._compile import attach, generic, kernel
-from skadmm.kernels.rows import CSRRows, DenseRows, row_add, row_dot
+from skadmm.kernels.rows import CSRRows, DenseRows, row_add, row_dot, span, unsigned
 from skadmm.kernels.samples import weight_of
 from skadmm.kernels.threads import one_thread
 from skadmm.losses._base import derivative, model_curvature, value
@@ -97,8 +97,8 @@ def _add_squares(rows: Any, index: Any, out: Any) -> None:
 
 def _csr_squares(rows, index, out):
     for i in index:
-        for p in range(rows.indptr[i], rows.indptr[i + 1]):
-            out[rows.indices[p]] += rows.data[p] * rows.data[p]
+        for p in span(rows.indptr, i):
+            out[unsigned(rows.indices[p])] += rows.data[p] * rows.data[p]
 
 
 def _dense_squares(rows, index, out):
@@ -115,8 +115,7 @@ attach(_add_squares, DenseRows, _dense_squares)
 def _csr_outer(rows, index, scale, out):
     """Lower triangle of out ← out + Σ over `index` of scale_i a_i a_iᵀ.
 
-    Column numbers rise, so two lines of `out` at a time share what is read of the row. They are unsigned here: Numba
-    then need not look for negative ones.
+    Column numbers rise, so two lines of `out` at a time share what is read of the row.
     """
     values, columns = np.empty(out.shape[0]), np.empty(out.shape[0], np.uint32)
     for i in index:

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba.extending import register_jitable
 
 from skadmm._compile import attach, generic, kernel
 
@@ -59,6 +60,19 @@ def row_dot(rows: Any, i: int, x: Any) -> float:
     """Row i times x."""
 
 
+@register_jitable
+def unsigned(number):
+    """A place in an array. Numba looks at every signed one, whether it is negative and counts from the end: where it is
+    read from another array, that takes longer than all the rest."""
+    return np.uintp(number)
+
+
+@register_jitable
+def span(starts, i):
+    """The places of the entries of row i."""
+    return range(unsigned(starts[i]), unsigned(starts[i + 1]))
+
+
 @generic
 def row_add(rows: Any, i: int, scale: float, out: Any) -> None:
     """out ← out + scale · row i."""
@@ -98,19 +112,19 @@ def _csr_n_rows(rows):
 
 def _csr_dot(rows, i, x):
     total = 0.0
-    for p in range(rows.indptr[i], rows.indptr[i + 1]):
-        total += rows.data[p] * x[rows.indices[p]]
+    for p in span(rows.indptr, i):
+        total += rows.data[p] * x[unsigned(rows.indices[p])]
     return total
 
 
 def _csr_add(rows, i, scale, out):
-    for p in range(rows.indptr[i], rows.indptr[i + 1]):
-        out[rows.indices[p]] += scale * rows.data[p]
+    for p in span(rows.indptr, i):
+        out[unsigned(rows.indices[p])] += scale * rows.data[p]
 
 
 def _csr_norm(rows, i):
     total = 0.0
-    for p in range(rows.indptr[i], rows.indptr[i + 1]):
+    for p in span(rows.indptr, i):
         total += np.float64(rows.data[p]) * rows.data[p]
     return total
 
@@ -184,7 +198,7 @@ def from_sparse(matrix: Any) -> CSRRows | PairRows:
 def _pairs(matrix: Any, counts: np.ndarray) -> PairRows:
     # A missing entry is a zero times the row's own first column (or column 0): it reads, and adds nothing.
     rows = matrix.shape[0]
-    first, second = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
+    first, second = np.zeros(rows, np.uint32), np.zeros(rows, np.uint32)
     first_value, second_value = np.zeros(rows), np.zeros(rows)
     some, two = counts >= 1, counts == 2
     first[some] = matrix.indices[matrix.indptr[:-1][some]]

@@ -1,0 +1,278 @@
+"""Exact proximal steps along paths, the engine that takes them, and how it gives way to Newton's."""
+
+import cvxpy as cp
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import reference
+from skadmm import Problem, Status, solve
+from skadmm.algorithms import _contracted, _paths, _proximal, _split, newton
+from skadmm.algorithms._base import Setup
+from skadmm.operators import chain, incidence, stack
+from skadmm.regularizers import L1, SquaredL2, Stacked
+from test_checkpoint import assert_same, killed_after
+from test_contracted import make
+
+
+def penalised(A, strength, rng=None):
+    """A problem with this penalty; its data do not matter."""
+    d = A.shape[1]
+    return Problem(np.eye(d), np.ones(d), loss="squared", psi=strength, A=sp.csr_array(A))
+
+
+def broken_paths(rng, d):
+    """Differences along a few paths through the features in any order, each row of any size, its sign too."""
+    order = rng.permutation(d)
+    pairs = [(order[i], order[i + 1]) for i in range(d - 1) if rng.random() < 0.8]
+    A = np.zeros((len(pairs), d))
+    for e, (i, j) in enumerate(pairs):
+        size = rng.uniform(0.3, 2.0) * rng.choice([-1, 1])
+        A[e, i], A[e, j] = size, -size
+    return A
+
+
+# -- the proximal map ------------------------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    seed=st.integers(0, 10**6), d=st.integers(1, 12), single=st.booleans(), t=st.sampled_from([1e-3, 0.3, 1.0, 20.0])
+)
+def test_the_step_is_the_minimiser_and_its_multipliers_prove_it(seed, d, single, t):
+    rng = np.random.default_rng(seed)
+    A = broken_paths(rng, d)
+    strengths = rng.uniform(0.1, 1.0, A.shape[0])
+    if single or not A.shape[0]:
+        A, strengths = np.vstack([A, -0.5 * np.eye(d), 2 * np.eye(d)]), np.append(strengths, np.full(2 * d, 0.3))
+    shuffled = rng.permutation(A.shape[0])
+    A, strengths = A[shuffled], strengths[shuffled]
+    paths = _paths.paths_of(penalised(A, L1(1.0, weights=strengths)))
+    v = rng.standard_normal(d) * rng.choice([0.1, 1.0, 10.0])
+    v[rng.random(d) < 0.2] = 0.0
+    x, beta = paths.prox(v, t)
+    scale = np.abs(v).max(initial=1.0)
+    assert np.allclose(v - x, t * (A.T @ beta), atol=1e-12 * scale)
+    assert np.all(np.abs(beta) <= strengths * (1 + 1e-9) + 1e-12 * scale / t)
+    y = paths.values(x)
+    assert np.allclose(y, A @ x, rtol=1e-12, atol=1e-12 * scale)
+    assert np.allclose(beta[y != 0], (strengths * np.sign(y))[y != 0], atol=1e-9 * max(1.0, scale / t))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_step_is_that_of_the_dual_least_squares(seed):
+    rng = np.random.default_rng(seed)
+    A = np.vstack([broken_paths(rng, 9), np.eye(9)])
+    strengths = rng.uniform(0.1, 1.0, A.shape[0])
+    strengths[-9:] = 0.2
+    v = 2 * rng.standard_normal(9)
+    x, _ = _paths.paths_of(penalised(A, L1(1.0, weights=strengths))).prox(v, 0.7)
+    assert np.allclose(x, reference.penalty_prox(A, strengths)(v, 0.7), atol=1e-8)
+
+
+def test_what_is_fused_or_zero_is_exactly_so():
+    rng = np.random.default_rng(0)
+    paths = _paths.paths_of(penalised(stack(chain(200), "identity"), L1(1.0)))
+    x, _ = paths.prox(np.repeat([0.0, 5.0, -3.0, 5.0], 50) + 0.3 * rng.standard_normal(200), 1.0)
+    steps, sizes = np.abs(np.diff(x)), np.abs(x)
+    assert 3 <= np.count_nonzero(steps) < 50
+    assert 100 < np.count_nonzero(sizes) < 200
+    assert np.all((steps == 0) | (steps > 1e-6))
+    assert np.all((sizes == 0) | (sizes > 1e-6))
+
+
+@pytest.mark.parametrize(
+    "A",
+    [
+        incidence([(0, 1), (1, 2), (2, 0)], n_features=3),  # a cycle
+        incidence([(0, 1), (0, 2), (0, 3)], n_features=4),  # three at one feature
+        np.array([[1.0, -2.0, 0.0], [0.0, 1.0, -1.0]]),  # no difference
+        np.array([[1.0, 1.0, 0.0], [0.0, 1.0, -1.0]]),  # a sum
+        np.array([[1.0, -1.0, 0.0], [2.0, -2.0, 0.0], [0.0, 1.0, -1.0]]),  # two rows between the same features
+        np.array([[1.0, -1.0, 0.0], [0.0, 1.0, -1.0], [0.0, 2.0, 0.0]]),  # an ℓ1 in the middle of a path only
+    ],
+)
+def test_other_penalties_are_left_to_others(A):
+    assert _paths.paths_of(penalised(sp.csr_array(A), L1(0.1))) is None
+
+
+# -- the engine ------------------------------------------------------------------------------------------------
+
+
+def engine_of(problem, tol=1e-10):
+    setup = Setup(problem, 1.0, 1.0, 1, tol=tol, omega_mode="system", rho_given=False)
+    return _proximal.ProximalEngine(
+        setup, _split.start(problem, np.zeros(problem.n_features), None, None), _paths.paths_of(problem)
+    )
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "huber"])
+@pytest.mark.parametrize("kind", ["identity", "chain", "both"])
+@pytest.mark.parametrize(("sparse", "ridge"), [(False, 0.0), (True, 0.05)])
+def test_it_takes_the_steps_of_its_twin(loss, kind, sparse, ridge):
+    rng = np.random.default_rng(7)
+    X, b = make(rng, 60, 8, loss, sparse=sparse)
+    X = X * np.geomspace(0.5, 2.0, 8)
+    weight = rng.uniform(0.5, 2.0, 60)
+    A = {"identity": sp.eye_array(8), "chain": chain(8), "both": stack(chain(8), "identity")}[kind].toarray()
+    omega = SquaredL2(ridge) if ridge else None
+    problem = Problem(X, b, loss=loss, psi=L1(0.03), A=sp.csr_array(A), omega=omega, sample_weight=weight)
+    engine = engine_of(problem)
+    dense = X.toarray() if sparse else X
+    model = reference.Model(dense, b, reference.LOSSES[loss], A, None, 1.0, 1.0, weight=weight, ridge=ridge)
+    twin = reference.proximal_steps(model, np.full(A.shape[0], 0.03), 0.25 if loss == "logistic" else 1.0, np.zeros(8))
+    for _ in range(12):
+        engine.advance(np.zeros(1, np.int64))
+        engine.slow = engine.finished = False
+        assert np.allclose(engine.point.x, next(twin), rtol=1e-5, atol=1e-7)
+
+
+def test_every_look_is_counted(monkeypatch):
+    """Two at the beginning, one for each step and for each time a step was halved."""
+    rng = np.random.default_rng(0)
+    X, b = make(rng, 50, 6, "squared")
+    problem = Problem(X, b, loss="squared", psi=L1(0.01), A="identity")
+    looks = []
+    usual = type(problem.home).look
+    monkeypatch.setattr(type(problem.home), "look", lambda home, x: looks.append(1) or usual(home, x))
+    engine = engine_of(problem)
+    engine.length = 1.0
+    engine.advance(np.zeros(4, np.int64))
+    assert engine.point.clock[1] == 50 * (len(looks) + 1)
+    assert len(looks) >= 5
+
+
+CASES = {
+    "lasso": {"A": "identity", "psi": L1(0.05)},
+    "chain": {"A": chain(160), "psi": L1(0.05)},
+    "weighted": {"A": "identity", "psi": L1(0.05, weights=np.linspace(0.5, 2.0, 160))},
+    "fused": {"A": stack(chain(160), "identity"), "psi": Stacked(L1(0.05), L1(0.08), 159)},
+    "ridge": {"A": chain(160), "psi": L1(0.05), "omega": SquaredL2(0.1)},
+}
+
+
+def cvxpy_objective(X, b, loss, psi_rows, ridge=0.0):
+    x = cp.Variable(X.shape[1])
+    z = X @ x
+    losses = {"squared": 0.5 * cp.square(z - b), "logistic": cp.logistic(-cp.multiply(b, z))}[loss]
+    value = cp.sum(losses) / X.shape[0] + cp.norm1(psi_rows @ x) + 0.5 * ridge * cp.sum_squares(x)
+    problem = cp.Problem(cp.Minimize(value))
+    problem.solve(solver="CLARABEL", tol_gap_abs=1e-9, tol_gap_rel=1e-9, tol_feas=1e-9)
+    return problem.value
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("case", list(CASES))
+def test_whole_runs_end_at_the_optimum(case, loss, monkeypatch):
+    rng = np.random.default_rng(3)
+    X, b = make(rng, 900, 160, loss)
+    problem = Problem(X, b, loss=loss, **CASES[case])
+    monkeypatch.setattr(_contracted, "ContractedEngine", None)  # no need of it
+    result = solve(problem, "san-admm", tol=1e-7, passes=200)
+    assert result.status is Status.SOLVED
+    strengths = _contracted.row_strengths(problem.psi, problem.n_split)
+    rows = strengths[:, None] * problem.constraint.A.toarray()
+    exact = cvxpy_objective(X, b, loss, rows, 0.1 if case == "ridge" else 0.0)
+    assert abs(result.objective - exact) <= 1e-6 * abs(exact)
+    assert result.feasibility == 0.0
+
+
+def test_an_intercept_is_certified_too():
+    rng = np.random.default_rng(5)
+    X, b = make(rng, 1200, 160, "logistic")
+    X = np.column_stack([X, np.ones(1200)])
+    problem = Problem(X, b, psi=L1(0.02), A=sp.csr_array(sp.eye_array(161))[:160])
+    result = solve(problem, "san-admm", tol=1e-6, passes=400)
+    assert result.status is Status.SOLVED
+    assert result.gap <= 1e-6
+    exact = cvxpy_objective(X, b, "logistic", 0.02 * np.eye(161)[:160])
+    assert abs(result.objective - exact) <= 1e-6 * exact
+
+
+def test_one_step_denoises_a_signal():
+    """X = I: f is a sphere, so the first step is the last."""
+    rng = np.random.default_rng(0)
+    signal = np.repeat([0.0, 3.0, -1.0, 2.0], 250) + 0.2 * rng.standard_normal(1000)
+    problem = Problem(sp.eye_array(1000), signal, loss="squared", psi=L1(1e-3), A=chain(1000))
+    result = solve(problem, "san-admm", tol=1e-8, passes=10)
+    assert result.status is Status.SOLVED
+    assert result.passes <= 4
+    assert np.allclose(result.x, reference.penalty_prox(chain(1000).toarray(), np.ones(999))(signal, 1.0), atol=1e-6)
+
+
+# -- giving way ------------------------------------------------------------------------------------------------
+
+
+def ill_conditioned():
+    rng = np.random.default_rng(1)
+    X, b = make(rng, 600, 160, "squared")
+    return Problem(X * np.geomspace(1e-3, 30.0, 160), b, loss="squared", psi=L1(0.05), A=chain(160))
+
+
+def counting(monkeypatch):
+    begun = []
+    usual = _contracted.ContractedEngine.__init__
+    monkeypatch.setattr(
+        _contracted.ContractedEngine, "__init__", lambda self, *given: begun.append(1) or usual(self, *given)
+    )
+    return begun
+
+
+def test_where_steps_are_slow_units_go_on(monkeypatch):
+    begun = counting(monkeypatch)
+    result = solve(ill_conditioned(), "san-admm", tol=1e-9, passes=100)
+    assert begun == [1]
+    assert result.status is Status.SOLVED
+    assert result.passes < 40
+
+
+def test_a_run_that_gives_way_resumes_to_the_same_bits(tmp_path, monkeypatch):
+    run = {"problem": ill_conditioned(), "method": "san-admm", "tol": 1e-9, "passes": 100}
+    whole = solve(**run)
+    for stop in (1, 1, 2, 1):
+        killed_after(monkeypatch, tmp_path / "run", stop, **run)
+    assert_same(solve(checkpoint=tmp_path / "run", **run), whole)
+
+
+def test_many_features_off_zero_are_not_handed_on(monkeypatch):
+    """Units begin where the proximal steps began, when these have left too many features to be units."""
+    monkeypatch.setattr(_proximal, "MOST_NONZERO", 3)
+    starts = []
+    usual = _contracted.ContractedEngine.__init__
+    monkeypatch.setattr(
+        _contracted.ContractedEngine,
+        "__init__",
+        lambda self, setup, point: starts.append(point.x.copy()) or usual(self, setup, point),
+    )
+    problem = ill_conditioned()
+    result = solve(problem, "san-admm", tol=1e-9, passes=100)
+    assert len(starts) == 1
+    assert not starts[0].any()
+    assert result.status is Status.SOLVED
+
+
+def test_with_fewer_samples_than_features_units_begin(monkeypatch):
+    begun = counting(monkeypatch)
+    rng = np.random.default_rng(1)
+    X, b = make(rng, 100, 160, "squared")
+    assert solve(Problem(X, b, loss="squared", psi=L1(0.05), A="identity"), tol=1e-6).status is Status.SOLVED
+    assert begun == [1]
+
+
+def test_an_objective_that_cannot_fall_gives_way(monkeypatch):
+    """Halving ends, the step is counted, and the run goes on."""
+    rng = np.random.default_rng(1)
+    X, b = make(rng, 900, 160, "squared")
+    problem = Problem(X, b, loss="squared", psi=L1(0.05), A="identity")
+    monkeypatch.setattr(_proximal, "ENOUGH", 1e30)
+    begun = counting(monkeypatch)
+    result = solve(problem, "san-admm", tol=1e-8, passes=200)
+    assert begun == [1]
+    assert result.status is Status.SOLVED
+    assert result.passes >= _proximal.MOST_HALVINGS
+
+
+def test_newton_still_chooses_by_size():
+    assert newton.SOME <= 160, "the problems above are meant to be large enough for units"
