@@ -1,13 +1,13 @@
 """Where the time of `skadmm-auto` goes on some of the data: each part's own, without the parts it calls.
 
-    python benchmarks/generalized_lasso/where.py [a9a covtype lasso …]
+    python benchmarks/generalized_lasso/where.py [--tol 1e-3] [a9a covtype lasso …]
 
-One thread, as in the benchmark; the quickest of several runs to a relative gap of 1e-6.
+One thread, as in the benchmark; the quickest of several runs to a relative gap of 1e-6, or of another.
 """
 
+import argparse
 import collections
 import functools
-import sys
 import time
 from typing import Any
 
@@ -17,7 +17,7 @@ from benchmark_utils.data import real, simulated
 from benchmark_utils.reference import as_problem
 
 from skadmm import _loop, recession, solve
-from skadmm.algorithms import _contracted, newton, san
+from skadmm.algorithms import _contracted, _proximal, newton, san
 
 CASES = {
     "a9a": lambda: real("a9a", standardise=False, strength=1e-5, penalty="graph"),
@@ -36,6 +36,10 @@ PARTS = {
     "polish": (san.SanEngine, "_polish"),
     "certificates": (san.SanEngine, "_certify"),
     "the end": (san.SanEngine, "finish"),
+    "looks for proximal steps": (_proximal.ProximalEngine, "_look"),
+    "proximal steps": (_proximal.ProximalEngine, "_step"),
+    "proximal steps begun": (_proximal.ProximalEngine, "_start"),
+    "their certificates": (_proximal.ProximalEngine, "_judge"),
     "units opened": (_contracted.ContractedEngine, "_opened"),
     "columns merged": (_contracted, "contracted"),
     "H of units": (_contracted.ContractedEngine, "_curvature"),
@@ -71,18 +75,22 @@ def timed(part: str, function: Any) -> Any:
 
 
 def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("cases", nargs="*", choices=[[], *CASES], default=[])
+    arguments.add_argument("--tol", type=float, default=1e-6)
+    given = arguments.parse_args()
     numba.config.NUMBA_NUM_THREADS = 1
     threadpoolctl.threadpool_limits(1)
     for part, (owner, attribute) in PARTS.items():
         setattr(owner, attribute, timed(part, getattr(owner, attribute)))
-    for name in sys.argv[1:] or CASES:
+    for name in given.cases or CASES:
         data = CASES[name]()
         problem = as_problem(*(data[key] for key in ("X", "target", "loss", "A", "strength")))
         runs = []
         for _ in range(6):
             spent.clear()
             began = time.perf_counter()
-            result = solve(problem, tol=1e-6, passes=2000, record_every=0)
+            result = solve(problem, tol=given.tol, passes=2000, record_every=0)
             runs.append((time.perf_counter() - began, dict(spent)))
         seconds, parts = min(runs, key=lambda run: run[0])
         print(f"{name}: {1e3 * seconds:.0f} ms, {result.passes:.2f} passes")

@@ -13,7 +13,7 @@ soon see only the few rows near features that still have something to send.
 import numpy as np
 
 from skadmm._compile import kernel
-from skadmm.kernels.rows import copy_into
+from skadmm.kernels.rows import copy_into, span, unsigned
 
 RELAXATION = 1.5
 
@@ -30,8 +30,8 @@ def balance(indptr, indices, data, tied, strength, beta, r, sweeps, tolerance):
     while done < sweeps:
         count = 0
         for e in tied:
-            for p in range(indptr[e], indptr[e + 1]):
-                if awake[indices[p]]:
+            for p in span(indptr, e):
+                if awake[unsigned(indices[p])]:
                     live[count] = e
                     count += 1
                     break
@@ -44,8 +44,8 @@ def balance(indptr, indices, data, tied, strength, beta, r, sweeps, tolerance):
             for k in range(count):
                 e = live[k] if turn % 2 == 0 else live[count - 1 - k]
                 pull, square = 0.0, 0.0
-                for p in range(indptr[e], indptr[e + 1]):
-                    pull += data[p] * r[indices[p]]
+                for p in span(indptr, e):
+                    pull += data[p] * r[unsigned(indices[p])]
                     square += data[p] * data[p]
                 if pull == 0.0:
                     continue
@@ -56,9 +56,9 @@ def balance(indptr, indices, data, tied, strength, beta, r, sweeps, tolerance):
                 if change == 0.0:
                     continue
                 beta[e] = wanted
-                for p in range(indptr[e], indptr[e + 1]):
-                    r[indices[p]] += data[p] * change
-                    stirred[indices[p]] = True
+                for p in span(indptr, e):
+                    r[unsigned(indices[p])] += data[p] * change
+                    stirred[unsigned(indices[p])] = True
                 if single and abs(wanted) < strength[e]:
                     r[indices[indptr[e]]] = 0.0  # exactly
                 largest = max(largest, abs(change) / strength[e])

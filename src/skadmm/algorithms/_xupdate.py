@@ -15,7 +15,7 @@ from numba.extending import register_jitable
 from skadmm._compile import attach, generic
 from skadmm.algorithms._base import Setup
 from skadmm.constraint import Constraint
-from skadmm.kernels.rows import n_rows, row_add, row_dot
+from skadmm.kernels.rows import n_rows, row_add, row_dot, span, unsigned
 from skadmm.regularizers import Zero
 from skadmm.regularizers._base import prox, subgradient
 
@@ -72,17 +72,17 @@ def _sparse(system, shift, right, out):
     d = right.size
     z = system.work
     for i in range(d):
-        z[i] = right[system.order[i]]
+        z[i] = right[unsigned(system.order[i])]
     for j in range(d):
-        for p in range(system.indptr[j], system.indptr[j + 1]):
-            z[system.indices[p]] -= system.data[p] * z[j]
+        for p in span(system.indptr, j):
+            z[unsigned(system.indices[p])] -= system.data[p] * z[j]
     for j in range(d - 1, -1, -1):
         total = z[j] / system.diagonal[j]
-        for p in range(system.indptr[j], system.indptr[j + 1]):
-            total -= system.data[p] * z[system.indices[p]]
+        for p in span(system.indptr, j):
+            total -= system.data[p] * z[unsigned(system.indices[p])]
         z[j] = total
     for i in range(d):
-        out[system.order[i]] = z[i]
+        out[unsigned(system.order[i])] = z[i]
 
 
 attach(solve, SparseFactor, _sparse)
