@@ -155,7 +155,9 @@ class ProximalEngine:
             step = candidate - x
             square = float(step @ step)
             objective, gradient = self._look(candidate)
-            if objective <= self.recent.max() - ENOUGH * square / (2.0 * self.length) + ROUNDING * abs(self.objective):
+            highest = self.recent.max() + ROUNDING * abs(self.objective)
+            fell = objective <= highest - ENOUGH * square / (2.0 * self.length)
+            if fell and np.isfinite(objective) and np.isfinite(gradient).all():
                 break
             self.length *= 0.5
         else:
