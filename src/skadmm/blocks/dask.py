@@ -172,9 +172,9 @@ class DaskHome:
 
     def _by_task(self, question: Question) -> Any:
         """The future of an answer."""
-        kind, place, blocks, function, arguments = question
+        kind, place, blocks, function, arguments, way = question
         held, threads = [self.samples[k] for k in blocks], self._threads.get(place, 1)
-        return self._submit(kind, worker.run_together, held, function, arguments, threads, **self._at(place))
+        return self._submit(kind, way, held, function, arguments, threads, **self._at(place))
 
     def _by_line(self, questions: list[Question]) -> Any:
         """A future of the answers."""
@@ -210,6 +210,22 @@ class DaskHome:
             (answer,) = self._until_there(
                 lambda: self._gather([self._by_task(question._replace(place=self._places.get(k)))])
             )
+        self._lines.took(question, time.perf_counter() - begun)
+        return answer
+
+    def place(self, k: int) -> str | None:
+        """The worker that holds a block, if known."""
+        return self._places.get(k)
+
+    def as_one(self, blocks: list[int], task: Callable[..., Any], *arguments: Any) -> Any:
+        """Ask blocks on one worker for something that takes all of them; WorkerGone where they are not there."""
+        question = Question(task.__name__, self._places[blocks[0]], blocks, task, arguments, worker.run_as_one)
+        begun = time.perf_counter()
+        try:
+            by_line = self._lines.serve([question])
+            (answer,) = self._wait(self._by_line([question])) if by_line else self._gather([self._by_task(question)])
+        except LineCut:
+            raise WorkerGone from None
         self._lines.took(question, time.perf_counter() - begun)
         return answer
 

@@ -30,9 +30,11 @@ class Question(NamedTuple):
     """The worker that holds them, if known."""
     blocks: list[int]
     function: Callable[..., Any]
-    """``worker.run_task`` or ``worker.run_stateful``."""
-    arguments: list[tuple[Any, ...]]
-    """For each block."""
+    """``worker.run_task`` or ``worker.run_stateful``; or what is asked of all of them at once."""
+    arguments: Any
+    """For each block a tuple; or those for all of them at once."""
+    way: Callable[..., Any] = worker.run_together
+    """Or ``worker.run_as_one``."""
 
 
 class LineCut(Exception):  # noqa: N818
@@ -62,7 +64,7 @@ class Lines:
 
     async def _ask(self, asked: list[tuple[Question, list[str], int]]) -> list[Any]:
         coming = [
-            self._client.run(worker.answer, keys, question.function, question.arguments, threads,
+            self._client.run(worker.answer, keys, question.way, question.function, question.arguments, threads,
                              workers=[question.place], asynchronous=True)
             for question, keys, threads in asked
         ]  # fmt: skip
