@@ -1,5 +1,6 @@
 """Several steps in one question: the bits of one step at a time, whatever becomes of the answers."""
 
+import time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from skadmm import Problem, Status, _loop, solve
 from skadmm.algorithms import ALGORITHMS, _blockwise, _runs, _split
 from skadmm.algorithms._base import Setup
-from skadmm.blocks import tasks, worker
+from skadmm.blocks import lines, tasks, worker
 from skadmm.operators import chain, stack
 from skadmm.regularizers import L1, SquaredL2
 
@@ -129,6 +130,34 @@ def test_a_worker_minds_the_time_limit(there, runs, monkeypatch):
     assert short.passes > 8
     monkeypatch.undo()
     assert_same_bits(short, solve(there, "sa-iu-admm", **(RUN | {"passes": short.passes, "record_every": 0})))
+
+
+def prefixes(dask_scheduler):
+    """What the bars of progress show."""
+    return dask_scheduler.get_task_prefix_states()
+
+
+def test_short_questions_show_in_the_dashboard(there, runs, monkeypatch):
+    """As bars of progress at any moment, in the task stream now and then; and most of them still go by line."""
+    home = there.home
+    monkeypatch.setattr(lines, "SHOWN_EVERY", 0.2)
+    by_line, bars = [], []
+    usual = lines.Lines.ask
+    monkeypatch.setattr(lines.Lines, "ask", lambda self, asked: by_line.append(1) or usual(self, asked))
+    home.client.get_task_stream()  # from here on it is kept
+    began = time.time()
+
+    def look(snapshot):
+        bars.append([name for name in home.client.run_on_scheduler(prefixes) if name.startswith("skadmm-")])
+        return time.time() - began > 2.0
+
+    solve(there, "sa-iu-admm", **(RUN | {"passes": 1e6}), callback=look)
+    assert all(bars[1:])
+    assert {"skadmm-take-steps", "skadmm-look"} & {name for names in bars for name in names}
+    shown = [one for one in home.client.get_task_stream(start=began) if one["key"].startswith("skadmm-")]
+    moments = sorted(one["startstops"][0]["start"] for one in shown)
+    assert len({int(5 * (moment - began)) for moment in moments}) >= 5  # in most of ten fifths of a second
+    assert len(by_line) > 2 * len(shown)
 
 
 @slow

@@ -100,6 +100,10 @@ def make_samples(part: Part, loss: Any, classes: np.ndarray | None, scale: float
     return Held(Samples(part.rows, np.ascontiguousarray(target), weight, loss, target.size))
 
 
+def nothing() -> None:
+    """The task that keeps a bar of progress on Dask's dashboard."""
+
+
 def run_task(held: Held, share: float, task: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     """A task's answer, by the block's share among all samples."""
     return tasks.scaled(task(held.samples, *arguments), share)
