@@ -1,8 +1,11 @@
 """Rows in a folder: the same numbers as in memory, made from large files in bounded memory, refused when damaged."""
 
+import ctypes
 import gzip
 import hashlib
+import itertools
 import json
+import mmap
 import os
 import shutil
 import signal
@@ -18,6 +21,7 @@ import scipy.sparse
 from skadmm import FusedLassoClassifier, FusedLassoClassifierCV, FusedLassoRegressor, Problem, problem, solve
 from skadmm.blocks import BlocksError, FileBlocks
 from skadmm.blocks.convert import convert, write_blocks
+from skadmm.blocks.files import give_back
 from skadmm.cli import run as command
 from skadmm.operators import chain, stack
 from skadmm.regularizers import L1
@@ -204,6 +208,62 @@ def test_pages_are_given_back(tmp_path):
     arguments = [sys.executable, "-c", code, str(tmp_path / "f")]
     kilobytes = int(subprocess.run(arguments, check=True, capture_output=True, text=True).stdout)
     assert kilobytes < 75_000  # sixteen vectors over 200,000 samples are 26 MB of it
+
+
+def in_cache(array):
+    """Which pages of a mapped array the system holds."""
+    pages = -(-array.nbytes // mmap.PAGESIZE)
+    held = (ctypes.c_ubyte * pages)()
+    start = ctypes.c_void_p(array.__array_interface__["data"][0])
+    if ctypes.CDLL(None, use_errno=True).mincore(start, ctypes.c_size_t(array.nbytes), held) != 0:
+        pytest.skip("the system does not tell which pages it holds")
+    return np.array(held) & 1
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="the system cannot be told to drop a file")
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_rows_that_will_be_read_are_fetched(kind, tmp_path):
+    """These, and not the rest of the file."""
+    rows = KINDS[kind](np.random.default_rng(0).standard_normal((20_000, 50)))
+    write_blocks(tmp_path / "f", [(rows, np.tile([1.0, -1.0], 10_000))])
+    there = Problem(tmp_path / "f", psi=L1(0.01))
+    arrays = {"values.bin": there.rows.values} if kind == "dense" else {
+        "values.bin": there.rows.data, "indices.bin": there.rows.indices,
+    }  # fmt: skip
+    give_back()
+    for name, array in arrays.items():
+        with open(tmp_path / "f" / name, "rb") as file:
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        if in_cache(array).any():
+            pytest.skip("the file system does not drop a file")
+    there.expect(np.array([3]), 1000)  # 400 kB
+    for array in arrays.values():
+        few = 50 * array.itemsize
+        wanted = slice(3000 * few // mmap.PAGESIZE, -(-4000 * few // mmap.PAGESIZE))
+        for _ in range(100):
+            if in_cache(array)[wanted].all():
+                break
+            time.sleep(0.05)
+        assert in_cache(array)[wanted].all()
+        assert in_cache(array).sum() == wanted.stop - wanted.start
+    there.expect(np.array([5]), 100)  # not worth while
+    assert all(in_cache(array).mean() < 0.1 for array in arrays.values())
+
+
+def test_steps_say_what_they_will_read(tmp_path, monkeypatch):
+    told = []
+    usual = problem.Problem.expect
+    monkeypatch.setattr(
+        problem.Problem,
+        "expect",
+        lambda self, order, size: told.append((order.tolist(), size)) or usual(self, order, size),
+    )
+    there = Problem(folder_of(tmp_path / "f"), psi=L1(0.01))
+    solve(there, "sa-iu-admm", step=0.1, batch_size=100, passes=3, sampler="cyclic")
+    blocks = list(itertools.chain.from_iterable(order for order, _ in told))
+    assert blocks == [0, *range(7), *range(7)]  # the table, once filled, was a pass: the first step waited
+    assert {size for _, size in told} == {100}
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,8 @@ from skadmm.result import TRACE_COLUMNS, Result, Snapshot, Status
 
 SLICE_SECONDS = 0.05
 """How long compiled code runs before the loop looks up: at the clock, for an interrupt, for a bad number."""
+FAR_AWAY = 5.0
+"""So many times longer, where rows are on a cluster: there, to look up costs the time of a message."""
 BLOW_UP = 1e12
 """A loss this many times the starting objective means divergence."""
 
@@ -193,7 +195,8 @@ class Run:
             self.seconds += spent
         steps = max(1, int(clock[0]) - first)
         self.step_passes = max(1.0 / self.engine.steps_per_pass, (self.run_passes - before) / steps)
-        return min(1e9, max(1.0, steps * min(10.0, SLICE_SECONDS / max(spent, 1e-9))))
+        goal_seconds = SLICE_SECONDS * (FAR_AWAY if self.problem.remote else 1.0)
+        return min(1e9, max(1.0, steps * min(10.0, goal_seconds / max(spent, 1e-9))))
 
     # -- checkpoints -----------------------------------------------------------------------------------------
 

@@ -57,6 +57,12 @@ def pulse() -> None:
         watch.check()
 
 
+def seconds_left() -> float:
+    """How long the run may still take."""
+    watch = _watch.get()
+    return float("inf") if watch is None or watch.off else watch.deadline - _clock.now()
+
+
 @contextlib.contextmanager
 def watching() -> Iterator[Watch]:
     """A watch over one run. Ctrl-C is caught where nobody else has asked for it, in the main thread."""

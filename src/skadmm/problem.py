@@ -20,6 +20,8 @@ from skadmm.regularizers._base import prox, value
 
 AT_ONCE = 8_000_000
 """Stored entries of X read between two moments at which a run can be stopped."""
+LARGE_BLOCK = 32_768
+"""Stored entries of a block from which on it is worth while to tell the system that it will be read."""
 
 
 class KKT(NamedTuple):
@@ -172,6 +174,18 @@ class Problem:
     def rows_at_once(self) -> int:
         """Rows read between two moments at which a run can be stopped: about 64 MB of them."""
         return max(1024, min(1 << 20, int(AT_ONCE * self.n_samples / max(1, self.nnz))))
+
+    def expect(self, order: np.ndarray, batch_size: int) -> None:
+        """Blocks of `batch_size` will be read in this order: where they are large, and in files, fetch the first."""
+        if self.folder is None or self.rows is not self.folder.rows:
+            return
+        if batch_size * self.nnz < LARGE_BLOCK * self.n_samples:
+            return
+        fetched = 0
+        for k in order:
+            if fetched >= 8 * AT_ONCE:
+                return
+            fetched += self.folder.expect(int(k) * batch_size, min((int(k) + 1) * batch_size, self.n_samples))
 
     @property
     def natural_batch(self) -> int:

@@ -219,6 +219,7 @@ class CompiledSteps:
     def __init__(self, rule: Any, setup: Setup, split: Any, point: Point, theta: float) -> None:
         self._arguments = (rule, setup.problem.samples(setup.batch_size))
         self._split, self._point, self._theta, self._n_blocks = split, point, theta, setup.n_blocks
+        self._problem, self._batch_size = setup.problem, setup.batch_size
         _fill(*self._arguments, point, 0, 0)  # compiles, so that no clock runs meanwhile
         self.take(np.empty(0, np.int64), 0.0)
 
@@ -235,6 +236,7 @@ class CompiledSteps:
     def take(self, order: np.ndarray, until: float) -> None:
         """One step for each block in `order`."""
         _watch.pulse()
+        self._problem.expect(order, self._batch_size)
         _advance(*self._arguments, self._split, self._point, self._theta, order, until)
 
 

@@ -17,7 +17,7 @@ from skadmm.kernels.samples import refresh_block
 from skadmm.regularizers._base import prox, subgradient
 
 
-@facts(reads="average", memory=("x_bar", "grad_bar", "points", "slopes"))
+@facts(reads="average", memory=("x_bar", "grad_bar", "points", "slopes"), by_block=("points", "share"))
 class StochasticAverage(NamedTuple):
     """The averages over τᵢ and the tables behind them, for the update our_upd_x."""
 
@@ -42,7 +42,7 @@ class StochasticAverage(NamedTuple):
     work: Any
 
 
-@facts(reads="average", memory=("x_bar", "grad_bar", "points", "slopes"))
+@facts(reads="average", memory=("x_bar", "grad_bar", "points", "slopes"), by_block=("points", "share"))
 class StochasticAverageUzawa(NamedTuple):
     """The same averages, for the linearised updates uzawa and our_up_x2."""
 

@@ -16,7 +16,7 @@ from skadmm.algorithms._xupdate import gradient_step, gradient_step_uzawa
 from skadmm.kernels.samples import refresh_block
 
 
-@facts(reads="corrected", memory=("grad_bar", "slopes", "points"))
+@facts(reads="corrected", memory=("grad_bar", "slopes", "points"), by_block=("points",))
 class GradientTable(NamedTuple):
     """The mean of the gradients last seen, and the system (ρAᵀA + shift·I)⁻¹."""
 
@@ -38,7 +38,7 @@ class GradientTable(NamedTuple):
     system: Any
 
 
-@facts(reads="corrected", memory=("grad_bar", "slopes", "points"))
+@facts(reads="corrected", memory=("grad_bar", "slopes", "points"), by_block=("points",))
 class GradientTableUzawa(NamedTuple):
     """The mean of the gradients last seen, the penalty linearised."""
 

@@ -116,6 +116,7 @@ class DaskHome:
         self._places: dict[int, str | None] = {}
         self._threads: dict[str | None, int] = {}
         self._lines = Lines(self.client)
+        self._bar: Any = None
         rows = _blocks(X, "X")
         if target is None:
             raise ValueError("target=None: it takes a vector with an entry for each row of X")
@@ -163,18 +164,24 @@ class DaskHome:
 
     def _submit(self, name: str, function: Callable[..., Any], *arguments: Any, **where: Any) -> Any:
         """A task, which goes by its name in Dask's dashboard."""
-        key = f"skadmm-{name}-{self.id[:8]}-{next(self._numbers)}"
+        shown = name.replace("_", "-")  # the dashboard goes by letters and dashes
+        key = f"skadmm-{shown}-{self.id[:8]}-{next(self._numbers)}"
         return self.client.submit(function, *arguments, key=key, pure=False, **where)
 
     def _at(self, place: str | None) -> dict[str, Any]:
         """Where a task runs: with its blocks, so that Dask makes no copies of them, whose memory would be empty."""
         return {} if place is None else {"workers": [place], "allow_other_workers": False}
 
-    def _by_task(self, question: Question) -> Any:
-        """The future of an answer."""
-        kind, place, blocks, function, arguments = question
+    def _by_task(self, questions: list[Question]) -> list[Any]:
+        """The futures of answers. Bars of progress vanish with their tasks, so one of that name stays behind them."""
+        futures = [self._task_of(question) for question in questions]
+        self._bar = self._submit(questions[0].kind, worker.nothing)
+        return futures
+
+    def _task_of(self, question: Question) -> Any:
+        kind, place, blocks, function, arguments, way = question
         held, threads = [self.samples[k] for k in blocks], self._threads.get(place, 1)
-        return self._submit(kind, worker.run_together, held, function, arguments, threads, **self._at(place))
+        return self._submit(kind, way, held, function, arguments, threads, **self._at(place))
 
     def _by_line(self, questions: list[Question]) -> Any:
         """A future of the answers."""
@@ -198,7 +205,7 @@ class DaskHome:
         """Ask one block that may look into its memory; its answer is for ``result``."""
         question = Question(task.__name__, self._places.get(k), [k], worker.run_stateful, [(task, arguments)])
         line = self._by_line([question]) if self._lines.serve([question]) else None
-        return Asked(question, line, None if line else self._by_task(question), time.perf_counter())
+        return Asked(question, line, None if line else self._by_task([question])[0], time.perf_counter())
 
     def result(self, asked: Asked) -> Any:
         """One answer."""
@@ -208,8 +215,24 @@ class DaskHome:
         except (LineCut, WorkerGone):
             (k,) = question.blocks
             (answer,) = self._until_there(
-                lambda: self._gather([self._by_task(question._replace(place=self._places.get(k)))])
+                lambda: self._gather(self._by_task([question._replace(place=self._places.get(k))]))
             )
+        self._lines.took(question, time.perf_counter() - begun)
+        return answer
+
+    def place(self, k: int) -> str | None:
+        """The worker that holds a block, if known."""
+        return self._places.get(k)
+
+    def as_one(self, blocks: list[int], task: Callable[..., Any], *arguments: Any) -> Any:
+        """Ask blocks on one worker for something that takes all of them; WorkerGone where they are not there."""
+        question = Question(task.__name__, self._places[blocks[0]], blocks, task, arguments, worker.run_as_one)
+        begun = time.perf_counter()
+        try:
+            by_line = self._lines.serve([question])
+            (answer,) = self._wait(self._by_line([question])) if by_line else self._gather(self._by_task([question]))
+        except LineCut:
+            raise WorkerGone from None
         self._lines.took(question, time.perf_counter() - begun)
         return answer
 
@@ -238,10 +261,10 @@ class DaskHome:
         if len(questions) <= FAN_IN and self._lines.serve(questions):
             with contextlib.suppress(LineCut):
                 return tasks.added(self._wait(self._by_line(questions)))
-        futures = [self._by_task(question) for question in questions]
+        futures = self._by_task(questions)
         while len(futures) > 1:
             groups = [futures[first : first + FAN_IN] for first in range(0, len(futures), FAN_IN)]
-            futures = [self._submit("added", tasks.added, group) for group in groups]
+            futures = [self._submit(f"{questions[0].kind}-added", tasks.added, group) for group in groups]
         return self._gather(futures)[0]
 
     def locate(self) -> None:

@@ -69,6 +69,7 @@ class FileBlocks:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
+        self._mappings: dict[str, mmap.mmap] = {}
         manifest = self._manifest = read_manifest(self.folder)
         self.n, self.d = manifest["rows"], manifest["columns"]
         self.names: list[str] | None = manifest["names"]
@@ -103,6 +104,26 @@ class FileBlocks:
         """The checksum of the manifest, which holds those of all blocks."""
         return manifest_checksum(self.folder)
 
+    def expect(self, start: int, stop: int) -> int:
+        """Some rows will be read next: let the system fetch these meanwhile, and none beyond them; how many bytes.
+
+        What it reads ahead of a page by itself is as long as a block may be, and of no use when the next is elsewhere.
+        """
+        rows = self.rows
+        if isinstance(rows, CSRRows):
+            arrays = {"values": rows.data, "indices": rows.indices}
+            first, last = int(rows.indptr[start]), int(rows.indptr[stop])
+        else:
+            arrays, first, last = {"values": rows.values}, start * self.d, stop * self.d
+        fetched = 0
+        for name, array in arrays.items():
+            begin = first * array.itemsize // mmap.PAGESIZE * mmap.PAGESIZE
+            length = last * array.itemsize - begin
+            if length > 0:
+                self._mappings[name].madvise(mmap.MADV_WILLNEED, begin, length)
+                fetched += length
+        return fetched
+
     def _file(self, name: str) -> Path:
         path = self.folder / FILES[name]
         if path.is_symlink():
@@ -123,6 +144,7 @@ class FileBlocks:
         with open(path, "rb") as file:
             mapping = mmap.mmap(file.fileno(), count * dtype.itemsize, access=mmap.ACCESS_COPY)
         _mapped.add(mapping)
+        self._mappings[name] = mapping
         return np.frombuffer(mapping, dtype)
 
     def _vector(self, name: str) -> np.ndarray | None:

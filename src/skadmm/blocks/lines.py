@@ -4,21 +4,27 @@ Dask takes about 10 ms to bring a task to a worker and its answer back; its ``Cl
 scheduling of tasks, takes 2. A line keeps nothing: the blocks stay Dask's. When a block has moved the line is cut, and
 the question is asked again as a task.
 
-Questions that take longer are asked as tasks, so that they show in Dask's dashboard. Either way the same function runs
-on the same blocks and the answers are added up in the same order, so which way a question goes changes no bit.
+Questions that take longer are asked as tasks, so that they show in Dask's dashboard, and so is one of the short ones
+every second. Either way the same function runs on the same blocks and the answers are added up in the same order, so
+which way a question goes changes no bit.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from skadmm.blocks import worker
 
 SHORT = 1.0
 """Seconds; questions of a kind that last took longer are asked as tasks."""
+SHOWN_EVERY = 1.0
+"""Seconds; so often a question is asked as a task at least, for Dask's dashboard. It takes 1 % of the time."""
 
 
 class Question(NamedTuple):
@@ -30,9 +36,11 @@ class Question(NamedTuple):
     """The worker that holds them, if known."""
     blocks: list[int]
     function: Callable[..., Any]
-    """``worker.run_task`` or ``worker.run_stateful``."""
-    arguments: list[tuple[Any, ...]]
-    """For each block."""
+    """``worker.run_task`` or ``worker.run_stateful``; or what is asked of all of them at once."""
+    arguments: Any
+    """For each block a tuple; or those for all of them at once."""
+    way: Callable[..., Any] = worker.run_together
+    """Or ``worker.run_as_one``."""
 
 
 class LineCut(Exception):  # noqa: N818
@@ -45,11 +53,17 @@ class Lines:
     def __init__(self, client: Any) -> None:
         self._client = client
         self._took: dict[str, float] = {}
+        self._shown = -np.inf
+        """When a question was last asked as a task."""
 
     def serve(self, questions: list[Question]) -> bool:
         """Should these questions go by line?"""
         known = all(question.place is not None for question in questions)
-        return known and self._took.get(questions[0].kind, SHORT) < SHORT
+        now = time.monotonic()
+        if known and self._took.get(questions[0].kind, SHORT) < SHORT and now < self._shown + SHOWN_EVERY:
+            return True
+        self._shown = now
+        return False
 
     def took(self, question: Question, seconds: float) -> None:
         """Remember how long questions of a kind take."""
@@ -62,7 +76,7 @@ class Lines:
 
     async def _ask(self, asked: list[tuple[Question, list[str], int]]) -> list[Any]:
         coming = [
-            self._client.run(worker.answer, keys, question.function, question.arguments, threads,
+            self._client.run(worker.answer, keys, question.way, question.function, question.arguments, threads,
                              workers=[question.place], asynchronous=True)
             for question, keys, threads in asked
         ]  # fmt: skip

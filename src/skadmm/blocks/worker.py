@@ -100,6 +100,10 @@ def make_samples(part: Part, loss: Any, classes: np.ndarray | None, scale: float
     return Held(Samples(part.rows, np.ascontiguousarray(target), weight, loss, target.size))
 
 
+def nothing() -> None:
+    """The task that keeps a bar of progress on Dask's dashboard."""
+
+
 def run_task(held: Held, share: float, task: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     """A task's answer, by the block's share among all samples."""
     return tasks.scaled(task(held.samples, *arguments), share)
@@ -128,6 +132,12 @@ def run_together(
         return functools.reduce(lambda total, answer: tasks.added([total, answer]), each(one, several, arguments))
 
 
+def run_as_one(several: list[Held], function: Callable[..., Any], arguments: tuple[Any, ...], threads: int = 1) -> Any:
+    """A function that sees several blocks at once, with their memories."""
+    with one_thread():
+        return function(several, *arguments)
+
+
 @functools.cache
 def _pool(purpose: str, threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix=f"skadmm-{purpose}")
@@ -138,14 +148,15 @@ class NotHere:
 
 
 async def answer(
-    keys: list[str], function: Callable[..., Any], arguments: list[tuple[Any, ...]], threads: int, dask_worker: Any
-) -> Any:
-    """What the task ``run_together`` on the blocks of these keys would give: called by :mod:`skadmm.blocks.lines`."""
+    keys: list[str], way: Callable[..., Any], function: Callable[..., Any], arguments: Any, threads: int,
+    dask_worker: Any,
+) -> Any:  # fmt: skip
+    """What the task `way` on the blocks of these keys would give: called by :mod:`skadmm.blocks.lines`."""
     try:
         several = [dask_worker.data[key] for key in keys]
     except KeyError:
         return NotHere()
-    run = functools.partial(run_together, several, function, arguments, threads)
+    run = functools.partial(way, several, function, arguments, threads)
     return await asyncio.get_running_loop().run_in_executor(_pool("lines", threads), run)
 
 

@@ -1,0 +1,225 @@
+"""Several steps in one question: the bits of one step at a time, whatever becomes of the answers."""
+
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from skadmm import Problem, Status, _loop, solve
+from skadmm.algorithms import ALGORITHMS, _blockwise, _runs, _split
+from skadmm.algorithms._base import Setup
+from skadmm.blocks import lines, tasks, worker
+from skadmm.operators import chain, stack
+from skadmm.regularizers import L1, SquaredL2
+
+distributed = pytest.importorskip("distributed")
+da = pytest.importorskip("dask.array")
+
+METHODS = ("sa-iu-admm", "sa-admm", "saga-admm", "saga-iu-admm")
+N, D, BLOCK = 1200, 5, 300
+
+rng = np.random.default_rng(7)
+X = rng.standard_normal((N, D)) * [1, 1, 8, 1, 1]
+CLASSES = np.where(X[:, 0] - X[:, 1] + rng.standard_normal(N) > 0, 1.0, -1.0)
+MODEL: dict[str, Any] = {"psi": L1(0.01), "A": stack(chain(D), "identity")}
+RUN: dict[str, Any] = {"step": 0.02, "batch_size": 100, "rho": 0.1, "passes": 8}
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # Dask's own, about ports and loops
+slow = pytest.mark.slow
+
+
+@pytest.fixture(scope="module", params=[pytest.param(1, id="one worker"), pytest.param(2, id="two", marks=slow)])
+def there(request):
+    cluster = distributed.LocalCluster(n_workers=request.param, threads_per_worker=1, dashboard_address=None)
+    with cluster, distributed.Client(cluster):
+        table, target = da.from_array(X, chunks=(BLOCK, D)), da.from_array(CLASSES, chunks=BLOCK)
+        yield Problem(table, target, omega=SquaredL2(0.01), **MODEL)
+
+
+@pytest.fixture
+def runs(monkeypatch):
+    """The lengths of the runs that are asked for."""
+    lengths = []
+    usual = _blockwise.BlocksInRuns._run
+    monkeypatch.setattr(
+        _blockwise.BlocksInRuns, "_run", lambda self, order: lengths.append(len(order)) or usual(self, order)
+    )
+    return lengths
+
+
+def by_steps(problem, method, monkeypatch, **options):
+    """The run without runs."""
+    with monkeypatch.context() as patch:
+        patch.setitem(_blockwise.STEPS, "average", _blockwise.AveragedBlocks)
+        patch.setitem(_blockwise.STEPS, "corrected", _blockwise.AveragedBlocks)
+        return solve(problem, method, **(RUN | options))
+
+
+def assert_same_bits(first, second):
+    assert first.passes == second.passes
+    assert first.tables.keys() == second.tables.keys()
+    for name in first.tables:
+        np.testing.assert_array_equal(first.tables[name], second.tables[name], err_msg=name)
+    for name in ("x", "y", "dual", "x_average", "y_average", "objective"):
+        np.testing.assert_array_equal(getattr(first, name), getattr(second, name), err_msg=name)
+
+
+@pytest.mark.parametrize("method", [METHODS[0], *(pytest.param(name, marks=slow) for name in METHODS[1:])])
+def test_the_bits_are_those_of_single_steps(method, there, runs, monkeypatch):
+    alone = by_steps(there, method, monkeypatch)
+    assert not runs
+    together = solve(there, method, **RUN)
+    assert max(runs) >= 3
+    assert sum(runs) >= 30  # of 84 steps, on two workers; the others were alone
+    assert_same_bits(together, alone)
+
+
+@slow
+@pytest.mark.parametrize("method", METHODS)
+def test_answers_that_are_lost(method, there, runs, monkeypatch):
+    """The worker has run ahead and keeps slopes of points that never were; its numbers say so."""
+    alone = by_steps(there, method, monkeypatch)
+    home, lost = type(there.home), []
+    usual = home.as_one
+
+    def as_one(self, *arguments):
+        answer = usual(self, *arguments)
+        lost.append(len(lost) % 3 == 2)
+        if lost[-1]:
+            raise _blockwise.WorkerGone
+        return answer
+
+    monkeypatch.setattr(home, "as_one", as_one)
+    assert_same_bits(solve(there, method, **RUN), alone)
+    assert sum(lost) > 2
+
+
+@slow
+def test_a_machine_that_a_worker_has_forgotten_is_sent_again(there, runs, monkeypatch):
+    alone = by_steps(there, "sa-admm", monkeypatch)
+    home, sent = type(there.home), []
+    usual = home.as_one
+
+    def as_one(self, blocks, task, run, machine):
+        sent.append(machine is not None)
+        if len(sent) == 5:
+            self.each_stateful(forget, [()] * self.sizes.size)
+        return usual(self, blocks, task, run, machine)
+
+    monkeypatch.setattr(home, "as_one", as_one)
+    assert_same_bits(solve(there, "sa-admm", **RUN), alone)
+    workers = len({there.home.place(k) for k in range(there.home.sizes.size)})
+    assert workers < sum(sent) <= 2 * workers
+
+
+def forget(samples, memory):
+    memory.clear()
+    return 0.0
+
+
+@slow
+def test_a_worker_minds_the_time_limit(there, runs, monkeypatch):
+    """However long the run that it was asked for, it stops between two steps, and these count."""
+    monkeypatch.setattr(_loop, "SLICE_SECONDS", 1e9)
+    monkeypatch.setattr(_blockwise, "RUN_SECONDS", 1e9)
+    solve(there, "sa-iu-admm", **RUN)  # compiled
+    short = solve(there, "sa-iu-admm", **(RUN | {"passes": 1e6, "record_every": 0, "time_limit": 1.0}))
+    assert short.status is Status.TIME_LIMIT
+    assert short.seconds < 1.5
+    assert short.passes > 8
+    monkeypatch.undo()
+    assert_same_bits(short, solve(there, "sa-iu-admm", **(RUN | {"passes": short.passes, "record_every": 0})))
+
+
+def prefixes(dask_scheduler):
+    """What the bars of progress show."""
+    return dask_scheduler.get_task_prefix_states()
+
+
+def test_short_questions_show_in_the_dashboard(there, runs, monkeypatch):
+    """As bars of progress at any moment, in the task stream now and then; and most of them still go by line."""
+    home = there.home
+    monkeypatch.setattr(lines, "SHOWN_EVERY", 0.2)
+    by_line, bars = [], []
+    usual = lines.Lines.ask
+    monkeypatch.setattr(lines.Lines, "ask", lambda self, asked: by_line.append(1) or usual(self, asked))
+    home.client.get_task_stream()  # from here on it is kept
+    began = time.time()
+
+    def look(snapshot):
+        bars.append([name for name in home.client.run_on_scheduler(prefixes) if name.startswith("skadmm-")])
+        return time.time() - began > 2.0
+
+    solve(there, "sa-iu-admm", **(RUN | {"passes": 1e6}), callback=look)
+    assert all(bars[1:])
+    assert {"skadmm-take-steps", "skadmm-look"} & {name for names in bars for name in names}
+    shown = [one for one in home.client.get_task_stream(start=began) if one["key"].startswith("skadmm-")]
+    moments = sorted(one["startstops"][0]["start"] for one in shown)
+    assert len({int(5 * (moment - began)) for moment in moments}) >= 5  # in most of ten fifths of a second
+    assert len(by_line) > 2 * len(shown)
+
+
+@slow
+@pytest.mark.parametrize("method", METHODS)
+def test_a_checkpoint_resumes_to_the_same_bits(method, there, runs, tmp_path):
+    whole = solve(there, method, **RUN)
+    kept = RUN | {"checkpoint": tmp_path / "c", "checkpoint_every": 0}
+    for passes in (1.5, 4, 8):
+        resumed = solve(there, method, **(kept | {"passes": passes}))
+    assert max(runs) >= 3
+    assert_same_bits(resumed, whole)
+
+
+def blocks_here():
+    """A block in memory, a machine, and a run of four steps."""
+    problem = Problem(X, CLASSES, **MODEL)
+    held = worker.make_samples(worker.make_part(X, CLASSES, None, False), problem.loss, None, 1.0)
+    setup = Setup(problem, 0.1, 0.02, BLOCK, "none")
+    point = _split.start(problem, np.zeros(D), None, None)
+    rule = ALGORITHMS["sa-iu-admm"].start(setup, point).rule
+    rule.grad_bar[:] = np.linspace(-0.1, 0.2, D)
+    machine = _runs.machine_of(rule, _split.build(problem, 0.1), 1.0, N)
+    run = _runs.Run(
+        machine=3, point=point, sums=[getattr(rule, name) for name in _runs.sums_of(rule)],
+        tables=[getattr(rule, name) for name in rule.by_block], pieces=[(0, k, k + BLOCK) for k in range(0, N, BLOCK)],
+        seen=[0] * 4, order=[2, 0, 2, 1], numbers=[11, 12, 13, 14], seconds=np.inf,
+    )  # fmt: skip
+    return [held], machine, run
+
+
+def test_a_worker_keeps_the_machine_and_nothing_that_was_sent():
+    held, machine, run = blocks_here()
+    for array in (*run.point, *run.sums, *run.tables):
+        array.flags.writeable = False  # as it comes by some ways
+    assert isinstance(_runs.take_steps(held, run, None), tasks.Missing)
+    first = _runs.take_steps(held, run, machine)
+    again = _runs.take_steps(held, run, None)  # its slopes are kept under other numbers
+    assert first.steps == again.steps == 4
+    np.testing.assert_array_equal(first.point.clock, [4, 4 * BLOCK])
+    assert np.abs(first.point.x).max() > 0
+    for one, other in zip(
+        (*first.point, *first.sums, first.points), (*again.point, *again.sums, again.points), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+    assert isinstance(_runs.take_steps(held, run._replace(machine=4), None), tasks.Missing)
+
+
+def test_out_of_time_a_worker_takes_one_step():
+    held, machine, run = blocks_here()
+    taken = _runs.take_steps(held, run._replace(seconds=0.0), machine)
+    assert taken.steps == 1
+    np.testing.assert_array_equal(taken.point.clock, [1, BLOCK])
+
+
+class Own(NamedTuple):
+    """A penalty of this file, which no worker knows."""
+
+    strength: float = 1.0
+
+
+def test_what_is_known_here_only_does_not_travel():
+    A = np.eye(2)
+    ours, own = (_split.SeparableSplit(A, np.zeros(2), psi, 0.1) for psi in (L1(0.1), Own()))
+    assert _runs.is_known_everywhere(ours)
+    assert not _runs.is_known_everywhere(own)
