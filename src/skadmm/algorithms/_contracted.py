@@ -41,7 +41,7 @@ AT_BOUND = 1e-9
 FEW_FLOW_SWEEPS, FLOW_SWEEPS, FLOW_TOLERANCE, LEAST_FLOW_TOLERANCE = 10, 300, 1e-3, 1e-10
 SETTLING = 1e-3
 """Once a step improves the objective by less than this share, the flow is worth more sweeps."""
-TURNS, SWEEPS = 3, 20
+TURNS, SWEEPS = 2, 20
 """Turns of descent and exact solve a step, and sweeps a turn."""
 IDLE_FACTOR, IDLE_CURVATURE = 0.1, (1e-6, 1e-1)
 """Samples whose curvature is below a share of the largest are left out of H: a tenth of the last relative improvement,
