@@ -19,7 +19,7 @@ class Solver(BaseSolver):
         self.run(0.1)
 
     def get_next(self, tolerance):
-        return 0.1 if tolerance > 1 else max(tolerance / 10, 1e-12)
+        return 0.3 if tolerance > 1 else max(tolerance / 3, 1e-12)
 
     def run(self, tolerance):
         self.result = solve(self.problem, tol=min(tolerance, 1.0), passes=2000, record_every=0)
