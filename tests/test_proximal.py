@@ -144,6 +144,21 @@ def test_every_look_is_counted(monkeypatch):
     assert len(looks) >= 5
 
 
+def test_where_it_has_looked_nobody_looks_again(monkeypatch):
+    """The last look is the record's, and the result's: one look at the beginning is for the record alone."""
+    rng = np.random.default_rng(3)
+    X, b = make(rng, 900, 160, "squared")
+    problem = Problem(X, b, loss="squared", psi=L1(0.05), A="identity")
+    looks = []
+    usual = type(problem.home).look
+    monkeypatch.setattr(type(problem.home), "look", lambda home, x: looks.append(x.copy()) or usual(home, x))
+    result = solve(problem, "san-admm", tol=1e-4, record_every=0)
+    glance = 1.0  # a thousand samples at most, to choose units by
+    assert result.passes == glance + len(looks) - 1 + 1  # less the record's, and half a look for the first length
+    assert np.array_equal(looks[-1], result.x)
+    assert result.objective == pytest.approx(problem.objective(result.x), rel=1e-14)
+
+
 CASES = {
     "lasso": {"A": "identity", "psi": L1(0.05)},
     "chain": {"A": chain(160), "psi": L1(0.05)},

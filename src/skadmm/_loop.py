@@ -284,7 +284,8 @@ class Run:
         place = np.concatenate([x, y, multiplier])
         if self.stood is not None and np.array_equal(place, self.stood[0]):
             return self.stood[1]
-        loss, gradient, slopes, margins = problem.home.look(x)
+        look: Any = self.engine.looked_at(x) if self.scale is None else None
+        loss, gradient, slopes, margins = problem.home.look(x) if look is None else look
         y_of_x = problem.y_of_x(x)
         objective = loss + problem.penalty(x, y if y_of_x is None else y_of_x)
         kkt = problem.kkt(x, y, multiplier, gradient)

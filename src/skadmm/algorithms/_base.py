@@ -22,6 +22,7 @@ from skadmm._compile import generic, kernel
 from skadmm._names import Registry
 from skadmm.algorithms import _split
 from skadmm.algorithms._split import Point, couple, split_step
+from skadmm.blocks.local import Look
 from skadmm.certificate import Certificate
 from skadmm.problem import Problem
 
@@ -151,6 +152,11 @@ class Engine(Protocol):
         """What the method measures itself, "gap" or "kkt", and its value; asked only of a method that certifies."""
         ...
 
+    def looked_at(self, x: np.ndarray) -> Look | None:
+        """What the method saw at `x`, where that was its last look at all samples and it keeps such things: whoever
+        wants to know how x stands need not look again."""
+        ...
+
     def finish(self) -> None:
         """Put the answer into ``point``; called once, at the end."""
         ...
@@ -267,6 +273,10 @@ class FirstOrderEngine:
     def optimality(self) -> tuple[str, float]:
         """Nothing is measured on the way."""
         return "kkt", np.inf
+
+    def looked_at(self, x: np.ndarray) -> Look | None:
+        """Nothing is kept."""
+        return None
 
     def finish(self) -> None:
         """The last iterate is the answer."""

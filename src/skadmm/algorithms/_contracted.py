@@ -25,6 +25,7 @@ from skadmm.algorithms._descent import ROUNDING, ContractedModel
 from skadmm.algorithms._flow import balance
 from skadmm.algorithms._split import Point
 from skadmm.algorithms.san import MOST_REFUSALS, shorten
+from skadmm.blocks.local import Look
 from skadmm.certificate import Certificate, Certifier
 from skadmm.kernels.contraction import columns_of, contracted, sum_cross
 from skadmm.kernels.expansion import add_squares, expand_along, margins, sum_outer, sum_rows
@@ -147,6 +148,10 @@ class ContractedEngine:
             return "gap", Certificate(self.objective, self.lower_bound).relative
         kkt = self.problem.kkt(self.point.x, self.point.y, self.multiplier, self.gradient)
         return "kkt", kkt.relative
+
+    def looked_at(self, x: np.ndarray) -> Look | None:
+        """Nothing is kept in that form."""
+        return None
 
     def finish(self) -> None:
         """x is exactly fused and sparse at all times; certify it, where that has not been done."""

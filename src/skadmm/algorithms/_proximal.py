@@ -22,6 +22,7 @@ from skadmm.algorithms._paths import PathPenalty
 from skadmm.algorithms._split import Point
 from skadmm.algorithms.san import ROUNDING
 from skadmm.blocks import tasks
+from skadmm.blocks.local import Look
 from skadmm.certificate import Certificate, Certifier
 from skadmm.kernels.rows import CSRRows
 from skadmm.kernels.threads import one_thread
@@ -48,7 +49,7 @@ class ProximalEngine:
     """Proximal steps. One step is one look at all samples, or some where it has to be shortened."""
 
     steps_per_pass = 1
-    FIXED = ("tol", "rho", "ridge")
+    FIXED = ("tol", "rho", "ridge", "_last")
 
     def __init__(self, setup: Setup, point: Point, paths: PathPenalty) -> None:
         self.problem, self.point, self.paths = setup.problem, point, paths
@@ -70,6 +71,7 @@ class ProximalEngine:
         self.gradient = np.zeros(setup.problem.n_features)
         """Of the loss, and of Ω."""
         self.slopes, self.margins = np.zeros(setup.problem.n_samples), np.zeros(setup.problem.n_samples)
+        self._last: tuple[np.ndarray, Look | None] = (np.empty(0), None)
         self.measured = np.inf
         """What `optimality` said when the pace was last measured."""
 
@@ -96,6 +98,11 @@ class ProximalEngine:
             return "gap", Certificate(self.objective, self.lower_bound).relative
         gradient = self.gradient - self.ridge * self.point.x
         return "kkt", self.problem.kkt(self.point.x, self.point.y, self.multiplier, gradient).relative
+
+    def looked_at(self, x: np.ndarray) -> Look | None:
+        """The last look, if it was at x."""
+        at, look = self._last
+        return look if look is not None and np.array_equal(at, x) else None
 
     def finish(self) -> None:
         """x is exactly fused and sparse at all times; certify it."""
@@ -142,6 +149,7 @@ class ProximalEngine:
         """The objective and the smooth part's gradient."""
         look = self.problem.home.look(x)
         self.slopes, self.margins = look.slopes, look.margins
+        self._last = (x.copy(), look)
         self.point.clock[1] += self.problem.n_samples
         return look.loss + self.problem.penalty(x), look.gradient + self.ridge * x
 

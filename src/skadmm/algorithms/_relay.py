@@ -9,6 +9,7 @@ import numpy as np
 
 from skadmm.algorithms._base import Engine
 from skadmm.algorithms._split import Point
+from skadmm.blocks.local import Look
 from skadmm.certificate import Certificate
 
 
@@ -58,6 +59,10 @@ class Relay:
             self._now = self._second()
             made = int(self.point.clock[0]) - before
             self._now.advance(order[made:], until)
+
+    def looked_at(self, x: np.ndarray) -> Look | None:
+        """As the running one keeps it."""
+        return self._now.looked_at(x)
 
     def finish(self) -> None:
         """The running one's answer."""

@@ -16,6 +16,7 @@ from skadmm.algorithms._base import Setup
 from skadmm.algorithms._contracted import row_strengths
 from skadmm.algorithms._split import Point
 from skadmm.algorithms.san import SanEngine
+from skadmm.blocks.local import Look
 from skadmm.certificate import Certificate, Certifier
 from skadmm.constraint import Constraint
 from skadmm.kernels.expansion import expand
@@ -94,6 +95,10 @@ class WorkingSetEngine:
     def optimality(self) -> tuple[str, float]:
         """The relative duality gap of the whole problem."""
         return "gap", Certificate(self.objective, self.lower_bound).relative
+
+    def looked_at(self, x: np.ndarray) -> Look | None:
+        """Nothing is kept in that form."""
+        return None
 
     def finish(self) -> None:
         """The rounds end with a polished x; certify it."""

@@ -30,6 +30,7 @@ from skadmm.algorithms._looks import Looks, stage_rules
 from skadmm.algorithms._model import ModelSolver
 from skadmm.algorithms._remote_looks import LostMemory, RemoteLooks
 from skadmm.algorithms._split import Point
+from skadmm.blocks.local import Look
 from skadmm.certificate import Certificate, Certifier
 from skadmm.kernels.threads import one_thread
 from skadmm.polish import polished
@@ -139,6 +140,10 @@ class SanEngine:
             self.stage = 0
             for part in (self.H, self.q, self.squares):
                 part[:] = 0.0
+
+    def looked_at(self, x: np.ndarray) -> Look | None:
+        """Nothing is kept in that form."""
+        return None
 
     def finish(self) -> None:
         """Accept or refuse the last candidate, make the answer exactly fused and sparse, and certify it."""

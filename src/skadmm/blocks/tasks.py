@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from skadmm.kernels import samples as kernels
-from skadmm.kernels.expansion import expand
 from skadmm.kernels.rows import multiply, multiply_transposed, norms_squared
 from skadmm.kernels.samples import Samples
 
@@ -48,12 +47,8 @@ def loss_and_gradient(samples: Samples, x: np.ndarray) -> tuple[float, np.ndarra
 
 def look(samples: Samples, x: np.ndarray, n: int, slopes: np.ndarray, margins: np.ndarray) -> tuple[float, np.ndarray]:
     """Σ ℓ_i(x) / n and its gradient, of these of n samples; and the slope and the margin of each, into their arrays."""
-    size = samples.target.size
-    scratch, out = np.empty(size), np.empty(x.size)
-    multiply(samples.rows, x, margins)
-    total = float(expand(samples, np.arange(size), margins, slopes, scratch))
-    multiply_transposed(samples.rows, np.divide(slopes, n, out=scratch), out)
-    return total / n, out
+    out = np.empty(x.size)
+    return float(kernels.look_at(samples, x, n, slopes, margins, out)) / n, out
 
 
 def gram_product(samples: Samples, v: np.ndarray) -> np.ndarray:

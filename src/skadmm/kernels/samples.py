@@ -113,6 +113,21 @@ def mean_gradient_and_slopes(samples, x, slopes, out):
 
 
 @kernel
+def look_at(samples, x, n, slopes, margins, out):
+    """Margins and slopes of all these samples, and out ← their part of the gradient of a mean over n; returns Σ w_i ℓ.
+    Each row is read once."""
+    out[:] = 0.0
+    total = 0.0
+    for i in range(n_rows(samples.rows)):
+        margins[i] = row_dot(samples.rows, i, x)
+        w = weight_of(samples, i)
+        slopes[i] = w * derivative(samples.loss, margins[i], samples.target[i])
+        total += w * value(samples.loss, margins[i], samples.target[i])
+        row_add(samples.rows, i, slopes[i] / n, out)
+    return total
+
+
+@kernel
 def mean_curvature_product(samples, x, v, out):
     """out ← (1/n) Σ ℓ''_i(x) a_i (a_i·v)."""
     n = n_rows(samples.rows)
