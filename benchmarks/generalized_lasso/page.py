@@ -63,6 +63,7 @@ def run(timeout: float, only: list[str]) -> None:
         chosen = PINNED_SOLVERS if name == PINNED else GROWING if name.startswith("growth") else ()
         solvers = [part for solver in chosen for part in ("-s", solver)]
         sets = [part for one in data for part in ("-d", one)]
+        (OUTPUTS / f"{name}.parquet").unlink(missing_ok=True)  # or benchopt would write beside it
         command = [sys.executable, "-m", "benchopt", "run", str(HERE), *sets, *solvers, *common, "--output", name]
         subprocess.run(command, check=True, env=environment)
     if PINNED in only:
