@@ -268,6 +268,16 @@ def test_many_features_off_zero_are_not_handed_on(monkeypatch):
     assert result.status is Status.SOLVED
 
 
+def test_a_warm_start_is_where_they_began():
+    """… and where units go on from, not from zero, should the steps be slow."""
+    problem = ill_conditioned()
+    engine = engine_of(problem)
+    before = solve(problem, "san-admm", tol=1e-3, passes=100)
+    engine.restore(before.tables)
+    assert engine.origin.any()
+    assert np.array_equal(engine.origin, before.x)
+
+
 def test_with_fewer_samples_than_features_units_begin(monkeypatch):
     begun = counting(monkeypatch)
     rng = np.random.default_rng(1)

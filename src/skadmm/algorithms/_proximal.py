@@ -132,6 +132,7 @@ class ProximalEngine:
         """Go on from an earlier point."""
         self.rho = _state.take_point(self.point, tables)
         self.multiplier = self.rho * self.point.dual
+        self.origin[:] = self.point.x
 
     # -- a step ----------------------------------------------------------------------------------------------
 
