@@ -17,7 +17,7 @@ from test_checkpoint import assert_same, killed_after
 from test_contracted import make
 
 
-def penalised(A, strength, rng=None):
+def penalised(A, strength):
     """A problem with this penalty; its data do not matter."""
     d = A.shape[1]
     return Problem(np.eye(d), np.ones(d), loss="squared", psi=strength, A=sp.csr_array(A))
@@ -129,14 +129,20 @@ def test_it_takes_the_steps_of_its_twin(loss, kind, sparse, ridge):
         assert np.allclose(engine.point.x, next(twin), rtol=1e-5, atol=1e-7)
 
 
+def watched_looks(problem, monkeypatch):
+    """The points at which all samples are looked at, as they come."""
+    points = []
+    usual = type(problem.home).look
+    monkeypatch.setattr(type(problem.home), "look", lambda home, x: points.append(x.copy()) or usual(home, x))
+    return points
+
+
 def test_every_look_is_counted(monkeypatch):
     """Two at the beginning, one for each step and for each time a step was halved."""
     rng = np.random.default_rng(0)
     X, b = make(rng, 50, 6, "squared")
     problem = Problem(X, b, loss="squared", psi=L1(0.01), A="identity")
-    looks = []
-    usual = type(problem.home).look
-    monkeypatch.setattr(type(problem.home), "look", lambda home, x: looks.append(1) or usual(home, x))
+    looks = watched_looks(problem, monkeypatch)
     engine = engine_of(problem)
     engine.length = 1.0
     engine.advance(np.zeros(4, np.int64))
@@ -149,9 +155,7 @@ def test_where_it_has_looked_nobody_looks_again(monkeypatch):
     rng = np.random.default_rng(3)
     X, b = make(rng, 900, 160, "squared")
     problem = Problem(X, b, loss="squared", psi=L1(0.05), A="identity")
-    looks = []
-    usual = type(problem.home).look
-    monkeypatch.setattr(type(problem.home), "look", lambda home, x: looks.append(x.copy()) or usual(home, x))
+    looks = watched_looks(problem, monkeypatch)
     result = solve(problem, "san-admm", tol=1e-4, record_every=0)
     glance = 1.0  # a thousand samples at most, to choose units by
     assert result.passes == glance + len(looks) - 1 + 1  # less the record's, and half a look for the first length
@@ -226,19 +230,22 @@ def ill_conditioned():
     return Problem(X * np.geomspace(1e-3, 30.0, 160), b, loss="squared", psi=L1(0.05), A=chain(160))
 
 
-def counting(monkeypatch):
-    begun = []
+def watched_units(monkeypatch):
+    """The points from which units begin."""
+    starts = []
     usual = _contracted.ContractedEngine.__init__
     monkeypatch.setattr(
-        _contracted.ContractedEngine, "__init__", lambda self, *given: begun.append(1) or usual(self, *given)
+        _contracted.ContractedEngine,
+        "__init__",
+        lambda self, setup, point: starts.append(point.x.copy()) or usual(self, setup, point),
     )
-    return begun
+    return starts
 
 
 def test_where_steps_are_slow_units_go_on(monkeypatch):
-    begun = counting(monkeypatch)
+    starts = watched_units(monkeypatch)
     result = solve(ill_conditioned(), "san-admm", tol=1e-9, passes=100)
-    assert begun == [1]
+    assert len(starts) == 1
     assert result.status is Status.SOLVED
     assert result.passes < 40
 
@@ -254,13 +261,7 @@ def test_a_run_that_gives_way_resumes_to_the_same_bits(tmp_path, monkeypatch):
 def test_many_features_off_zero_are_not_handed_on(monkeypatch):
     """Units begin where the proximal steps began, when these have left too many features to be units."""
     monkeypatch.setattr(_proximal, "MOST_NONZERO", 3)
-    starts = []
-    usual = _contracted.ContractedEngine.__init__
-    monkeypatch.setattr(
-        _contracted.ContractedEngine,
-        "__init__",
-        lambda self, setup, point: starts.append(point.x.copy()) or usual(self, setup, point),
-    )
+    starts = watched_units(monkeypatch)
     problem = ill_conditioned()
     result = solve(problem, "san-admm", tol=1e-9, passes=100)
     assert len(starts) == 1
@@ -279,11 +280,11 @@ def test_a_warm_start_is_where_they_began():
 
 
 def test_with_fewer_samples_than_features_units_begin(monkeypatch):
-    begun = counting(monkeypatch)
+    starts = watched_units(monkeypatch)
     rng = np.random.default_rng(1)
     X, b = make(rng, 100, 160, "squared")
     assert solve(Problem(X, b, loss="squared", psi=L1(0.05), A="identity"), tol=1e-6).status is Status.SOLVED
-    assert begun == [1]
+    assert len(starts) == 1
 
 
 def test_an_objective_that_cannot_fall_gives_way(monkeypatch):
@@ -292,9 +293,9 @@ def test_an_objective_that_cannot_fall_gives_way(monkeypatch):
     X, b = make(rng, 900, 160, "squared")
     problem = Problem(X, b, loss="squared", psi=L1(0.05), A="identity")
     monkeypatch.setattr(_proximal, "ENOUGH", 1e30)
-    begun = counting(monkeypatch)
+    starts = watched_units(monkeypatch)
     result = solve(problem, "san-admm", tol=1e-8, passes=200)
-    assert begun == [1]
+    assert len(starts) == 1
     assert result.status is Status.SOLVED
     assert result.passes >= _proximal.MOST_HALVINGS
 

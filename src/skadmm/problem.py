@@ -20,8 +20,6 @@ from skadmm.regularizers._base import prox, value
 
 AT_ONCE = 8_000_000
 """Stored entries of X read between two moments at which a run can be stopped."""
-LARGE_BLOCK = 32_768
-"""Stored entries of a block from which on it is worth while to tell the system that it will be read."""
 
 
 class KKT(NamedTuple):
@@ -176,16 +174,9 @@ class Problem:
         return max(1024, min(1 << 20, int(AT_ONCE * self.n_samples / max(1, self.nnz))))
 
     def expect(self, order: np.ndarray, batch_size: int) -> None:
-        """Blocks of `batch_size` will be read in this order: where they are large, and in files, fetch the first."""
-        if self.folder is None or self.rows is not self.folder.rows:
-            return
-        if batch_size * self.nnz < LARGE_BLOCK * self.n_samples:
-            return
-        fetched = 0
-        for k in order:
-            if fetched >= 8 * AT_ONCE:
-                return
-            fetched += self.folder.expect(int(k) * batch_size, min((int(k) + 1) * batch_size, self.n_samples))
+        """Blocks of `batch_size` will be read in this order: files can be fetched ahead."""
+        if self.folder is not None and self.rows is self.folder.rows:
+            self.folder.expect(order, batch_size)
 
     @property
     def natural_batch(self) -> int:

@@ -19,13 +19,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from skadmm.algorithms import _state
 from skadmm.algorithms._base import Setup
 from skadmm.algorithms._descent import ROUNDING, ContractedModel
 from skadmm.algorithms._flow import balance
+from skadmm.algorithms._point_engine import PointEngine
 from skadmm.algorithms._split import Point
 from skadmm.algorithms.san import MOST_REFUSALS, shorten
-from skadmm.blocks.local import Look
 from skadmm.certificate import Certificate, Certifier
 from skadmm.kernels.contraction import columns_of, contracted, sum_cross
 from skadmm.kernels.expansion import add_squares, expand_along, margins, sum_outer, sum_rows
@@ -87,10 +86,8 @@ def _names(basis: Any) -> np.ndarray:
     return basis.T @ spread
 
 
-class ContractedEngine:
+class ContractedEngine(PointEngine):
     """Newton steps on units. One step is one look at all samples."""
-
-    steps_per_pass = 1
 
     def __init__(self, setup: Setup, point: Point) -> None:
         problem = self.problem = setup.problem
@@ -99,7 +96,7 @@ class ContractedEngine:
         self.rho = setup.rho
         self.ridge = problem.omega.strength if isinstance(problem.omega, SquaredL2) else 0.0
         self.certifier = Certifier(problem)
-        self.certificate: Certificate | None = None
+        self.certificate = None
         self.finished = self.stalled = False
         self.refusals = 0
         self.samples = problem.samples()
@@ -149,10 +146,6 @@ class ContractedEngine:
         kkt = self.problem.kkt(self.point.x, self.point.y, self.multiplier, self.gradient)
         return "kkt", kkt.relative
 
-    def looked_at(self, x: np.ndarray) -> Look | None:
-        """Nothing is kept in that form."""
-        return None
-
     def finish(self) -> None:
         """x is exactly fused and sparse at all times; certify it, where that has not been done."""
         if not self.looked:
@@ -161,26 +154,9 @@ class ContractedEngine:
             self._certify(thorough=True)
         self.certificate = Certificate(self.objective, self.lower_bound)
 
-    def give_up(self) -> None:
-        """The point after the last step."""
-
-    def state(self) -> dict[str, Any]:
-        """All numbers and arrays of the engine."""
-        return _state.capture(self)
-
-    def resume(self, state: dict[str, Any]) -> None:
-        """Go on from a checkpoint."""
-        _state.restore(self, state)
-        self.certificate = None if self.certificate is None else Certificate(*self.certificate)
-
-    def tables(self) -> dict[str, np.ndarray]:
-        """The point, and ρ."""
-        return _state.point_tables(self.point, self.rho)
-
     def restore(self, tables: dict[str, np.ndarray]) -> None:
         """Go on from an earlier point."""
-        self.rho = _state.take_point(self.point, tables)
-        self.multiplier = self.rho * self.point.dual
+        super().restore(tables)
         self.looked = False
 
     # -- a step ----------------------------------------------------------------------------------------------

@@ -12,13 +12,11 @@ slow, which shows soon, and Newton steps on units go on from where they have com
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from skadmm.algorithms import _state
 from skadmm.algorithms._base import Setup
 from skadmm.algorithms._paths import PathPenalty
+from skadmm.algorithms._point_engine import PointEngine
 from skadmm.algorithms._split import Point
 from skadmm.algorithms.san import ROUNDING
 from skadmm.blocks import tasks
@@ -45,10 +43,9 @@ LEAST_TOL = 1e-14
 """What is aimed at where no tolerance is given."""
 
 
-class ProximalEngine:
+class ProximalEngine(PointEngine):
     """Proximal steps. One step is one look at all samples, or some where it has to be shortened."""
 
-    steps_per_pass = 1
     FIXED = ("tol", "rho", "ridge", "_last")
 
     def __init__(self, setup: Setup, point: Point, paths: PathPenalty) -> None:
@@ -57,7 +54,7 @@ class ProximalEngine:
         omega = setup.problem.omega
         self.ridge = omega.strength if isinstance(omega, SquaredL2) else 0.0
         self.certifier = Certifier(setup.problem)
-        self.certificate: Certificate | None = None
+        self.certificate = None
         self.finished = False
         self.slow = False
         """Is it time for another method?"""
@@ -112,26 +109,9 @@ class ProximalEngine:
             self._certify()
         self.certificate = Certificate(self.objective, self.lower_bound)
 
-    def give_up(self) -> None:
-        """The point after the last step."""
-
-    def state(self) -> dict[str, Any]:
-        """All numbers and arrays of the engine."""
-        return _state.capture(self)
-
-    def resume(self, state: dict[str, Any]) -> None:
-        """Go on from a checkpoint."""
-        _state.restore(self, state)
-        self.certificate = None if self.certificate is None else Certificate(*self.certificate)
-
-    def tables(self) -> dict[str, np.ndarray]:
-        """The point, and ρ."""
-        return _state.point_tables(self.point, self.rho)
-
     def restore(self, tables: dict[str, np.ndarray]) -> None:
         """Go on from an earlier point."""
-        self.rho = _state.take_point(self.point, tables)
-        self.multiplier = self.rho * self.point.dual
+        super().restore(tables)
         self.origin[:] = self.point.x
 
     # -- a step ----------------------------------------------------------------------------------------------

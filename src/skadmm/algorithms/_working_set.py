@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from skadmm.algorithms import _state
 from skadmm.algorithms._base import Setup
 from skadmm.algorithms._contracted import row_strengths
+from skadmm.algorithms._point_engine import PointEngine
 from skadmm.algorithms._split import Point
 from skadmm.algorithms.san import SanEngine
-from skadmm.blocks.local import Look
 from skadmm.certificate import Certificate, Certifier
 from skadmm.constraint import Constraint
 from skadmm.kernels.expansion import expand
@@ -42,10 +41,8 @@ def applies(problem: Problem) -> bool:
     return bool(strengths.min() > 0 and not problem.constraint.c.any() and Certifier(problem).kind == "l1")
 
 
-class WorkingSetEngine:
+class WorkingSetEngine(PointEngine):
     """Rounds of SAN-ADMM on growing sets. One step is one round."""
-
-    steps_per_pass = 1
 
     def __init__(self, setup: Setup, point: Point) -> None:
         problem = self.problem = setup.problem
@@ -54,7 +51,7 @@ class WorkingSetEngine:
         self.tol = setup.tol
         self.finished = False
         self.stalled = False
-        self.certificate: Certificate | None = None
+        self.certificate = None
         self.certifier = Certifier(problem)
         self.rho = setup.rho
         strengths, nodes = row_strengths(problem.psi, problem.n_split), self.certifier.node_rows
@@ -96,36 +93,15 @@ class WorkingSetEngine:
         """The relative duality gap of the whole problem."""
         return "gap", Certificate(self.objective, self.lower_bound).relative
 
-    def looked_at(self, x: np.ndarray) -> Look | None:
-        """Nothing is kept in that form."""
-        return None
-
     def finish(self) -> None:
         """The rounds end with a polished x; certify it."""
         if not self.looked:
             self._look()
         self.certificate = Certificate(self.objective, self.lower_bound)
 
-    def give_up(self) -> None:
-        """The point after the last round."""
-
-    def state(self) -> dict[str, Any]:
-        """All numbers and arrays of the engine."""
-        return _state.capture(self)
-
-    def resume(self, state: dict[str, Any]) -> None:
-        """Go on from a checkpoint."""
-        _state.restore(self, state)
-        self.certificate = None if self.certificate is None else Certificate(*self.certificate)
-
-    def tables(self) -> dict[str, np.ndarray]:
-        """The point, and ρ."""
-        return _state.point_tables(self.point, self.rho)
-
     def restore(self, tables: dict[str, np.ndarray]) -> None:
         """Go on from an earlier point, with its support as the first set."""
-        self.rho = _state.take_point(self.point, tables)
-        self.multiplier = self.rho * self.point.dual
+        super().restore(tables)
         self.features = np.flatnonzero(self.point.x)
         self.rounds = 1
 

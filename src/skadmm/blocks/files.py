@@ -30,6 +30,10 @@ MANIFEST, CHECKSUM = "manifest.json", "manifest.sha256"
 FILES = {"values": "values.bin", "indices": "indices.bin", "indptr": "indptr.bin", "target": "target.bin",
          "weight": "weight.bin"}  # fmt: skip
 LARGEST_MANIFEST = 1 << 28
+LARGE_BLOCK = 32_768
+"""Stored entries of a block from which on it is worth while to tell the system that it will be read …"""
+FETCHED_AHEAD = 64_000_000
+"""… and how many bytes it is told of at a time."""
 
 
 class BlocksError(ValueError):
@@ -104,8 +108,19 @@ class FileBlocks:
         """The checksum of the manifest, which holds those of all blocks."""
         return manifest_checksum(self.folder)
 
-    def expect(self, start: int, stop: int) -> int:
-        """Some rows will be read next: let the system fetch these meanwhile, and none beyond them; how many bytes.
+    def expect(self, order: np.ndarray, batch_size: int) -> None:
+        """Blocks of `batch_size` rows will be read in this order: where they are large, fetch the first."""
+        stored = self.rows.data.size if isinstance(self.rows, CSRRows) else self.rows.values.size
+        if batch_size * stored < LARGE_BLOCK * self.n:
+            return
+        fetched = 0
+        for k in order:
+            if fetched >= FETCHED_AHEAD:
+                return
+            fetched += self._fetch(int(k) * batch_size, min((int(k) + 1) * batch_size, self.n))
+
+    def _fetch(self, start: int, stop: int) -> int:
+        """Let the system fetch some rows before they are read, and none beyond them; how many bytes.
 
         What it reads ahead of a page by itself is as long as a block may be, and of no use when the next is elsewhere.
         """

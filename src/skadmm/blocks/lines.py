@@ -24,7 +24,7 @@ from skadmm.blocks import worker
 SHORT = 1.0
 """Seconds; questions of a kind that last took longer are asked as tasks."""
 SHOWN_EVERY = 1.0
-"""Seconds; so often a question is asked as a task at least, for Dask's dashboard. It takes 1 % of the time."""
+"""Seconds; so often a question is asked as a task at least, for Dask's dashboard. A task takes some 10 ms."""
 
 
 class Question(NamedTuple):
