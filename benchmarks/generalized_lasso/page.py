@@ -318,7 +318,8 @@ Ratios move by a fifth from run to run, those of 20ng-ltc with A = I by more (0.
   samples the suboptimality is 1e-4 and the gap still 0.9, after the third 1e-7 and 0.25. So no tolerance ends a run at
   1e-3, and the row for it is that for 1e-6. L-BFGS on the smoothed penalty passes 1e-3 on its way.
 - **covtype, 1e-6.** A quarter to a third for the first pass, a fifth to a quarter for the looks, a sixth for H, a fifth
-  for evaluating where it began and where it ended, for the record. L-BFGS is a strong opponent where n ≫ d and columns are standardised.
+  for evaluating where it began and where it ended, for the record. L-BFGS is a strong opponent where n ≫ d and columns
+  are standardised.
 - **20ng-ltc with A = I.** Six Newton steps on up to 420 units of 55,202 features. A fifth each for the minimisers of
   models (factors of order 420) and for H, an eighth for the looks; the other half is bookkeeping of units among all
   features, which plain features do not need. Coordinate descent on a working set (skglm) has none of this, and needs no
