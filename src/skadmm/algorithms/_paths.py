@@ -110,6 +110,11 @@ class PathPenalty(NamedTuple):
     """… and λ_e with the sign of that."""
     n_constraints: int
 
+    @property
+    def ties(self) -> bool:
+        """Does a row tie two features to each other?"""
+        return bool(np.any(self.row >= 0))
+
     def values(self, x: np.ndarray) -> np.ndarray:
         """Ax, exactly zero where features are equal."""
         y = np.zeros(self.n_constraints)

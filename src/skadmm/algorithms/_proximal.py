@@ -12,6 +12,8 @@ slow, which shows soon, and Newton steps on units go on from where they have com
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from skadmm.algorithms._base import Setup
@@ -48,7 +50,8 @@ class ProximalEngine(PointEngine):
 
     FIXED = ("tol", "rho", "ridge", "_last")
 
-    def __init__(self, setup: Setup, point: Point, paths: PathPenalty) -> None:
+    def __init__(self, setup: Setup, point: Point, paths: PathPenalty, look: Look | None = None) -> None:
+        """`look` is one at the point, where somebody has taken it already."""
         self.problem, self.point, self.paths = setup.problem, point, paths
         self.tol, self.rho = setup.tol, setup.rho
         omega = setup.problem.omega
@@ -67,8 +70,9 @@ class ProximalEngine(PointEngine):
         self.objective, self.lower_bound = np.inf, -np.inf
         self.gradient = np.zeros(setup.problem.n_features)
         """Of the loss, and of Ω."""
-        self.slopes, self.margins = np.zeros(setup.problem.n_samples), np.zeros(setup.problem.n_samples)
-        self._last: tuple[np.ndarray, Look | None] = (np.empty(0), None)
+        self.slopes: Any = np.zeros(setup.problem.n_samples)
+        self.margins: Any = np.zeros(setup.problem.n_samples)
+        self._last: tuple[np.ndarray, Look | None] = (point.x.copy(), look)
         self.measured = np.inf
         """What `optimality` said when the pace was last measured."""
 
@@ -128,10 +132,12 @@ class ProximalEngine(PointEngine):
 
     def _look(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """The objective and the smooth part's gradient."""
-        look = self.problem.home.look(x)
+        look = self.looked_at(x)
+        if look is None:
+            look = self.problem.home.look(x)
+            self.point.clock[1] += self.problem.n_samples
+            self._last = (x.copy(), look)
         self.slopes, self.margins = look.slopes, look.margins
-        self._last = (x.copy(), look)
-        self.point.clock[1] += self.problem.n_samples
         return look.loss + self.problem.penalty(x), look.gradient + self.ridge * x
 
     def _step(self) -> None:

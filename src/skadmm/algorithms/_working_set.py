@@ -60,7 +60,7 @@ class WorkingSetEngine(PointEngine):
         self.strengths, self.nodes = strengths, nodes
         self.node_bound = strengths[nodes[0]] * np.abs(nodes[1])
         """λ_j of each feature's own row, in the units of the gradient."""
-        self.columns = _columns(problem)
+        self.columns = by_columns(problem)
         self.A_columns = scipy.sparse.csc_array(problem.constraint.A)
         self.neighbours = scipy.sparse.csr_array(abs(problem.constraint.A).T @ abs(problem.constraint.A))
         self.multiplier = np.zeros(problem.n_constraints)
@@ -202,8 +202,8 @@ class WorkingSetEngine(PointEngine):
         return small
 
 
-def _columns(problem: Problem) -> Any:
-    """X by columns."""
+def by_columns(problem: Problem) -> Any:
+    """X as a matrix whose columns are quickly at hand."""
     rows = problem.rows
     if isinstance(rows, DenseRows):
         return rows.values

@@ -4,10 +4,12 @@ import numpy as np
 
 from skadmm.algorithms import _contracted, _paths, _working_set
 from skadmm.algorithms._base import Algorithm, Engine, Setup, inverse, register
+from skadmm.algorithms._coordinates import CoordinateEngine, pull
 from skadmm.algorithms._proximal import ProximalEngine
-from skadmm.algorithms._relay import Relay
+from skadmm.algorithms._relay import FirstEngine, Relay
 from skadmm.algorithms._split import Point
 from skadmm.algorithms.san import SanEngine
+from skadmm.kernels.rows import CSRRows
 from skadmm.problem import Problem
 
 LARGEST = 5000
@@ -22,6 +24,9 @@ READY = 100_000_000
 """Up to this many stored entries a copy of the units' columns is no matter."""
 FEW_SAMPLES = 5
 """So few samples a feature leave nothing for a growing first pass to win, and units are quicker there too."""
+
+FEW_LEAVING = 0.5
+"""Few features will leave zero, where this share of them, at most, wants to at once."""
 
 
 def refusal(problem: Problem) -> str | None:
@@ -81,12 +86,31 @@ def _start(setup: Setup, point: Point) -> Engine:
 
 
 def _on_units(setup: Setup, point: Point) -> Engine:
-    """Steps on units; before them proximal steps, where these are exact and there are samples enough to be curved."""
-    problem = setup.problem
-    paths = _paths.paths_of(problem) if problem.n_samples >= problem.n_features else None
-    if paths is None:
+    """Steps on units, and before them what forms no Hessian, where it applies."""
+    first = _before_units(setup, point)
+    if first is None:
         return _contracted.ContractedEngine(setup, point)
-    return Relay(ProximalEngine(setup, point, paths), lambda: _contracted.ContractedEngine(setup, point))
+    return Relay(first, lambda: _contracted.ContractedEngine(setup, point))
+
+
+def _before_units(setup: Setup, point: Point) -> FirstEngine | None:
+    """Coordinate descent where no features are tied and few will leave zero; proximal steps where the penalty lies
+    along paths and there are samples enough for the loss to be curved."""
+    problem = setup.problem
+    paths = _paths.paths_of(problem)
+    if paths is None:
+        return None
+    tall = problem.n_samples >= problem.n_features
+    if paths.ties:
+        return ProximalEngine(setup, point, paths) if tall else None
+    if not tall or isinstance(problem.rows, CSRRows):
+        return CoordinateEngine(setup, point, paths)
+    look = problem.home.look(point.x)
+    point.clock[1] += problem.n_samples
+    leaving = pull(point.x, look.gradient, paths.threshold) > 0.0
+    if np.count_nonzero(leaving) <= FEW_LEAVING * problem.n_features:
+        return CoordinateEngine(setup, point, paths)
+    return ProximalEngine(setup, point, paths, look)
 
 
 register(

@@ -1,0 +1,262 @@
+"""Coordinate descent first, where A ties no feature to another: as long as it is quicker than Newton's steps on units.
+
+Where every row of A holds one feature (the plain lasso, weighted or not) and most features stay at zero, as where there
+are more of them than samples, a step
+
+  chooses   the features that are not zero, and as many again of those that pull most against their bound;
+  models    the loss to second order in the margins, and descends on the model one feature after another, each change
+            carried to the samples at once, so that no Hessian is formed; in sweeps, mostly over what is not zero;
+  searches  along the way, in the margins; then a model is made there, until the chosen ones hardly pull any more;
+  looks     at all samples and features: objective, gradient, certificate.
+
+Where features are much alike the sweeps are many, which shows, and Newton steps on units go on from there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skadmm.algorithms._base import Setup
+from skadmm.algorithms._paths import PathPenalty
+from skadmm.algorithms._point_engine import PointEngine
+from skadmm.algorithms._split import Point
+from skadmm.algorithms._sweeps import descend
+from skadmm.algorithms._working_set import by_columns
+from skadmm.algorithms.san import ROUNDING, shorten
+from skadmm.blocks.local import Look
+from skadmm.certificate import Certificate, Certifier
+from skadmm.kernels.expansion import expand_along, margins, sum_rows
+from skadmm.kernels.rows import CSRRows, DenseRows, multiply, multiply_transposed, norms_squared
+from skadmm.kernels.threads import one_thread
+from skadmm.regularizers import SquaredL2
+
+FIRST_CHOSEN, GROWTH = 100, 2
+"""So many features are chosen at first; later so many times those that are not zero."""
+LEFT = 0.1
+"""The chosen ones have been minimised over when the largest pull among them is this share of what it was …"""
+MOST_MODELS = 10
+"""… or after so many models. The same share ends the descent on a model."""
+SHORT_SWEEPS = 10
+"""After a sweep over all chosen features come at most so many over those that are not zero."""
+MOST_SWEEPS, SOLVE = 40, 250
+"""More sweeps than this on one model are not worth making; or, with k features, more than k³ by this many times their
+entries, which is about what Newton's exact solve would take."""
+MOST_PASSES = 16
+"""After so many passes, sweeps counted by the entries they read, Newton's steps have less to do than sweeps; unless an
+exact solve would take longer than all that."""
+LEAST_BEND = 1e-6
+"""A model's curvature along a sample, at least, as a share of the loss's steepest: slopes are divided by it."""
+LEAST_CURVATURE = 1e-12
+
+
+class Chosen(NamedTuple):
+    """Some features: all that are not zero, and others."""
+
+    features: np.ndarray
+    columns: Any
+    """Of X, one after the other; each is a row here."""
+    threshold: np.ndarray
+    entries: int
+    """How many there are in those."""
+
+
+def pull(x: np.ndarray, gradient: np.ndarray, threshold: np.ndarray) -> np.ndarray:
+    """How far each feature is from being optimal: the smallest size of a subgradient."""
+    at_zero = np.maximum(np.abs(gradient) - threshold, 0.0)
+    return np.where(x == 0.0, at_zero, np.abs(gradient + threshold * np.sign(x)))
+
+
+def weighed(columns: Any, weight: np.ndarray) -> Any:
+    """The columns, each sample's entry times its weight."""
+    if isinstance(columns, DenseRows):
+        return DenseRows(columns.values * weight)
+    return columns._replace(data=columns.data * weight[columns.indices])
+
+
+class CoordinateEngine(PointEngine):
+    """Coordinate descent on chosen features. One step is one look at all samples."""
+
+    FIXED = ("tol", "rho", "ridge")
+
+    def __init__(self, setup: Setup, point: Point, paths: PathPenalty) -> None:
+        problem = self.problem = setup.problem
+        self.point, self.paths = point, paths
+        self.tol, self.rho = setup.tol, setup.rho
+        self.ridge = problem.omega.strength if isinstance(problem.omega, SquaredL2) else 0.0
+        self.certifier = Certifier(problem)
+        self.certificate = None
+        self.finished = False
+        self.slow = False
+        """Is it time for another method?"""
+        self.samples, self.columns = problem.samples(), by_columns(problem)
+        n = problem.n_samples
+        self.every = np.arange(n)
+        self.margins, self.move = np.zeros(n), np.zeros(n)
+        self.slope, self.bend = np.empty(n), np.empty(n)
+        self.multiplier = self.rho * point.dual
+        self.loss, self.objective, self.lower_bound = np.inf, np.inf, -np.inf
+        self.gradient = np.zeros(problem.n_features)
+        """Of the loss, and of Ω."""
+        self.worst = np.inf
+        """The largest pull."""
+        self.looked = False
+        self.touched = 0
+        """Samples touched here."""
+        self.dear = False
+        """Would an exact solve take longer than many sweeps?"""
+
+    # -- what the loop sees ----------------------------------------------------------------------------------
+
+    def advance(self, order: np.ndarray, until: float = np.inf) -> None:
+        """As many steps as `order` has entries."""
+        with one_thread():
+            for _ in order:
+                if self.finished or self.slow or self.point.clock[1] >= until:
+                    return
+                if not self.looked:
+                    self._start()
+                self._step()
+                self.point.clock[0] += 1
+                self.point.x_sum[:] += self.point.x
+                self.point.y_sum[:] += self.point.y
+                self.finished = self.tol is not None and self.optimality()[1] <= self.tol
+
+    def optimality(self) -> tuple[str, float]:
+        """The relative gap; where there is no certificate, the relative KKT residual."""
+        if self.certifier.kind != "none":
+            return "gap", Certificate(self.objective, self.lower_bound).relative
+        gradient = self.gradient - self.ridge * self.point.x
+        return "kkt", self.problem.kkt(self.point.x, self.point.y, self.multiplier, gradient).relative
+
+    def looked_at(self, x: np.ndarray) -> Look | None:
+        """The last look, if it was at x."""
+        if not self.looked or not np.array_equal(self.point.x, x):
+            return None
+        return Look(self.loss, self.gradient - self.ridge * x, self.slope, self.margins)
+
+    def finish(self) -> None:
+        """x is exactly sparse at all times, and certified at every look."""
+        if not self.looked:
+            self._start()
+        self.certificate = Certificate(self.objective, self.lower_bound)
+
+    def restore(self, tables: dict[str, np.ndarray]) -> None:
+        """Go on from an earlier point."""
+        super().restore(tables)
+        self.looked = False
+
+    # -- a step ----------------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        margins(self.problem.rows, self.every, self.point.x, self.margins)
+        self.loss = self._expand(0.0)
+        self._look()
+
+    def _expand(self, t: float) -> float:
+        """The mean loss so far along the move; slopes and curvatures there."""
+        total = expand_along(self.samples, self.every, self.margins, self.move, t, self.slope, self.bend)
+        return float(total) / self.problem.n_samples
+
+    def _count(self, samples: int) -> None:
+        self.point.clock[1] += samples
+        self.touched += samples
+
+    def _look(self) -> None:
+        """All features at x, where the loss and its slopes are known."""
+        problem, n, x = self.problem, self.problem.n_samples, self.point.x
+        self.objective = self.loss + problem.penalty(x)
+        self.gradient = sum_rows(problem.rows, self.every, self.slope, problem.nnz) / n + self.ridge * x
+        self._count(n)
+        self.worst = float(pull(x, self.gradient, self.paths.threshold).max())
+        self.point.y[:] = self.paths.values(x)
+        self.multiplier = self.paths.prox(x - self.gradient, 1.0).multiplier
+        self.point.dual[:] = self.multiplier / self.rho
+        self.looked = True
+        bounds = self._bounds()
+        self.lower_bound = max(self.lower_bound, bounds.dual)
+
+    def _bounds(self) -> Certificate:
+        slopes, gradient = self.slope, self.gradient - self.ridge * self.point.x
+        if self.certifier.kind != "none" and self.certifier.free.size:
+            straight = self.certifier.orthogonal_slopes(slopes, self.margins)
+            if straight is None:
+                return Certificate(self.objective, -np.inf)
+            slopes, gradient, touched = straight
+            self._count(touched)
+        return self.certifier.certify(self.objective, slopes, gradient, self.multiplier)
+
+    def _step(self) -> None:
+        """Minimise over the features that pull most; then look at all."""
+        before, worst = self.objective, self.worst
+        chosen = self._chosen()
+        gradient, left = self.gradient[chosen.features], worst
+        for _ in range(MOST_MODELS):
+            gradient = self._descend(chosen, gradient, LEFT * left)
+            left = pull(self.point.x[chosen.features], gradient, chosen.threshold).max(initial=0.0)
+            if self.slow or left <= LEFT * worst:
+                break
+        self._look()
+        spent = self.touched > MOST_PASSES * self.problem.n_samples and not self.dear
+        idle = before - self.objective <= ROUNDING * abs(before) and self.worst > 0.5 * worst
+        self.slow = self.slow or idle or spent
+
+    def _chosen(self) -> Chosen:
+        x, threshold = self.point.x, self.paths.threshold
+        pulls = pull(x, self.gradient, threshold)
+        pulls[x != 0.0] = np.inf
+        features = np.flatnonzero(pulls)
+        most = max(FIRST_CHOSEN, GROWTH * int(np.count_nonzero(x)))
+        if features.size > most:
+            features = np.sort(features[np.argpartition(-pulls[features], most)[:most]])
+        part = self.columns[:, features]
+        if isinstance(part, np.ndarray):
+            return Chosen(features, DenseRows(np.ascontiguousarray(part.T)), threshold[features], part.size)
+        columns = CSRRows(part.data, part.indices, part.indptr, self.problem.n_samples)
+        return Chosen(features, columns, threshold[features], part.data.size)
+
+    def _descend(self, chosen: Chosen, gradient: np.ndarray, goal: float) -> np.ndarray:
+        """A model at x, and from x as far towards its minimiser as the objective falls; the gradient there."""
+        n, x = self.problem.n_samples, self.point.x[chosen.features]
+        root = np.sqrt(np.maximum(self.bend, LEAST_BEND * self.problem.loss.curvature_bound) / n)
+        columns, curvature = weighed(chosen.columns, root), np.empty(x.size)
+        norms_squared(columns, curvature)
+        curvature += self.ridge
+        curvature = np.maximum(curvature, LEAST_CURVATURE * curvature.max(initial=np.finfo(float).tiny))
+        new, residual = x.copy(), self.slope / (n * root)
+        most = max(float(MOST_SWEEPS), x.size**3 / (SOLVE * max(chosen.entries, 1)))
+        self.dear = most > MOST_SWEEPS
+        sweeps = descend(columns, curvature, chosen.threshold, self.ridge, new, residual, goal, SHORT_SWEEPS, most)
+        step = new - x
+        multiply_transposed(chosen.columns, step, self.move)
+        fell = self._search(chosen, x, new, float(gradient @ step))
+        self.slow = sweeps >= most or not fell
+        gradient = np.empty(x.size)
+        multiply(chosen.columns, self.slope / n, gradient)
+        # Besides the sweeps: the curvatures, the move, and this gradient.
+        self._count(round(n * (sweeps + 3.0) * chosen.entries / max(self.problem.nnz, 1)))
+        return gradient + self.ridge * self.point.x[chosen.features]
+
+    def _search(self, chosen: Chosen, x: np.ndarray, new: np.ndarray, smooth: float) -> bool:
+        """From x towards `new`; False where that leads nowhere."""
+        threshold, losses = chosen.threshold, {}
+
+        def at(t: float) -> np.ndarray:
+            return new if t == 1.0 else x + t * (new - x)
+
+        def penalty(x: np.ndarray) -> float:
+            return float(threshold @ np.abs(x)) + 0.5 * self.ridge * float(x @ x)
+
+        def merit(t: float) -> float:
+            losses[t] = self._expand(t)
+            return losses[t] + penalty(at(t))
+
+        expected = smooth + float(threshold @ (np.abs(new) - np.abs(x)))
+        length = shorten(merit, self.loss + penalty(x), expected)
+        if length == 0.0:
+            merit(0.0)
+        self.margins += length * self.move
+        self.loss = losses[length]
+        self.point.x[chosen.features] = at(length)
+        return length > 0.0

@@ -1,0 +1,232 @@
+"""Coordinate descent where no features are tied: its steps, whole runs, what it counts, and how it gives way."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import reference
+from reference_coordinates import coordinate_steps
+from skadmm import Problem, Status, solve
+from skadmm.algorithms import _coordinates, _paths, _split, newton
+from skadmm.algorithms._base import Setup
+from skadmm.operators import chain
+from skadmm.regularizers import L1, SquaredL2
+from test_checkpoint import assert_same, killed_after
+from test_contracted import make
+from test_proximal import cvxpy_objective, watched_units
+
+
+def engine_of(problem, tol=1e-10):
+    setup = Setup(problem, 1.0, 1.0, 1, tol=tol, omega_mode="system", rho_given=False)
+    point = _split.start(problem, np.zeros(problem.n_features), None, None)
+    return _coordinates.CoordinateEngine(setup, point, _paths.paths_of(problem))
+
+
+@pytest.fixture
+def patient(monkeypatch):
+    """Sweeps as long as they lead somewhere."""
+    monkeypatch.setattr(_coordinates, "MOST_SWEEPS", 10_000)
+    monkeypatch.setattr(_coordinates, "MOST_PASSES", 10_000)
+
+
+def wide(rng, loss, *, sparse=False):
+    X, b = make(rng, 40, 60, loss, sparse=sparse)
+    return X * np.geomspace(0.5, 2.0, 60), b
+
+
+STEEPEST = {"squared": 1.0, "logistic": 0.25, "huber": 1.0, "squared-hinge": 1.0}
+
+
+@pytest.mark.parametrize("loss", list(STEEPEST))
+@pytest.mark.parametrize(("sparse", "ridge"), [(False, 0.0), (True, 0.05)])
+def test_it_takes_the_steps_of_its_twin(loss, sparse, ridge, patient, monkeypatch):
+    rng = np.random.default_rng(7)
+    X, b = wide(rng, loss, sparse=sparse)
+    if sparse:
+        X = sp.csr_array(X)
+    weight = rng.uniform(0.5, 2.0, 40)
+    strengths = rng.uniform(0.02, 0.05, 60)
+    scale = rng.uniform(0.5, 2.0, 60) * rng.choice([-1, 1], 60)
+    omega = SquaredL2(ridge) if ridge else None
+    A = sp.csr_array(sp.diags_array(scale))
+    problem = Problem(X, b, loss=loss, psi=L1(1.0, weights=strengths), A=A, omega=omega, sample_weight=weight)
+    monkeypatch.setattr(_coordinates, "FIRST_CHOSEN", 6)
+    engine = engine_of(problem, tol=None)
+    model = reference.Model(
+        X.toarray() if sparse else X, b, reference.LOSSES[loss], A.toarray(), None, 1.0, 1.0, weight=weight, ridge=ridge
+    )
+    twin = coordinate_steps(model, strengths * np.abs(scale), STEEPEST[loss], np.zeros(60), few=6)
+    sizes = []
+    for _ in range(7):
+        engine.advance(np.zeros(1, np.int64))
+        expected = next(twin)
+        assert np.allclose(engine.point.x, expected, rtol=1e-8, atol=1e-10)
+        assert np.array_equal(engine.point.x == 0, expected == 0)
+        sizes.append(np.count_nonzero(expected))
+        assert not engine.slow
+    assert sizes[0] <= 6 < sizes[-1] < 60, "the chosen features should have grown in number"
+
+
+CASES = {
+    "lasso": {"psi": L1(0.05), "A": "identity"},
+    "weighted": {"psi": L1(0.05, weights=np.linspace(0.5, 2.0, 200)), "A": "identity"},
+    "ridge": {"psi": L1(0.05), "A": "identity", "omega": SquaredL2(0.1)},
+    "twice": {"psi": L1(0.03), "A": sp.csr_array(sp.vstack([sp.eye_array(200), -0.5 * sp.eye_array(200)]))},
+    "intercept": {"psi": L1(0.05), "A": sp.csr_array(sp.eye_array(200))[:199]},
+}
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("case", list(CASES))
+def test_whole_runs_end_at_the_optimum(case, loss, sparse, patient, monkeypatch):
+    rng = np.random.default_rng(3)
+    X, b = make(rng, 120, 200, loss)
+    X[:, 7] = 0.0
+    X[:, -1] = 1.0
+    starts = watched_units(monkeypatch)
+    problem = Problem(sp.csr_array(X) if sparse else X, b, loss=loss, **CASES[case])
+    result = solve(problem, "san-admm", tol=1e-7, passes=4000)
+    assert not starts, "coordinate descent should have been enough"
+    assert result.status is Status.SOLVED
+    assert result.gap <= 1e-7
+    strengths = newton._contracted.row_strengths(problem.psi, problem.n_split)
+    rows = strengths[:, None] * problem.constraint.A.toarray()
+    exact = cvxpy_objective(X, b, loss, rows, 0.1 if case == "ridge" else 0.0)
+    assert abs(result.objective - exact) <= 1e-6 * abs(exact)
+    assert result.feasibility == 0.0
+    assert result.objective == pytest.approx(problem.objective(result.x), rel=1e-13)
+    assert result.x[7] == 0.0
+
+
+def test_a_start_that_no_sample_holds_goes_to_zero():
+    """A feature of zeros only has no curvature of its own, but an ℓ1 that pulls."""
+    rng = np.random.default_rng(0)
+    X, b = make(rng, 100, 160, "squared")
+    X[:, 3] = 0.0
+    problem = Problem(X, b, loss="squared", psi=L1(0.05), A="identity")
+    x0 = np.zeros(160)
+    x0[3] = 5.0
+    result = solve(problem, "san-admm", tol=1e-8, x0=x0)
+    assert result.status is Status.SOLVED
+    assert result.x[3] == 0.0
+
+
+def test_a_warm_start_needs_few_passes():
+    rng = np.random.default_rng(0)
+    X, b = make(rng, 100, 160, "logistic")
+    first = solve(Problem(X, b, psi=L1(0.021), A="identity"), "san-admm", tol=1e-8)
+    problem = Problem(X, b, psi=L1(0.02), A="identity")
+    cold = solve(problem, "san-admm", tol=1e-8)
+    warm = solve(problem, "san-admm", tol=1e-8, warm_start=first)
+    assert warm.status is cold.status is Status.SOLVED
+    assert warm.objective == pytest.approx(cold.objective, rel=1e-8)
+    assert warm.passes - first.passes < cold.passes
+
+
+def test_every_entry_read_is_counted(monkeypatch):
+    """One look at the beginning and one a step; of each model the sweeps, the curvatures, the move and the gradient."""
+    rng = np.random.default_rng(0)
+    X, b = make(rng, 50, 80, "logistic", sparse=True)
+    engine = engine_of(Problem(X, b, psi=L1(0.02), A="identity"))
+    read, usual = [], _coordinates.descend
+
+    def watched(columns, *rest):
+        sweeps = usual(columns, *rest)
+        read.append(round(50 * (sweeps + 3.0) * columns.data.size / X.nnz))
+        return sweeps
+
+    monkeypatch.setattr(_coordinates, "descend", watched)
+    engine.advance(np.zeros(2, np.int64))
+    assert len(read) >= 2
+    assert engine.point.clock[1] == 3 * 50 + sum(read)
+
+
+def test_each_kind_of_problem_gets_its_method():
+    rng = np.random.default_rng(1)
+
+    def first(n, d, strength, A="identity", *, sparse=False):
+        X, b = make(rng, n, d, "squared", sparse=sparse)
+        problem = Problem(X, b, loss="squared", psi=L1(strength), A=chain(d) if A == "chain" else A)
+        setup = Setup(problem, 1.0, 1.0, 1, tol=1e-6, omega_mode="system", rho_given=False)
+        engine = newton._before_units(setup, _split.start(problem, np.zeros(d), None, None))
+        return type(engine).__name__
+
+    assert first(50, 80, 0.01) == "CoordinateEngine"
+    assert first(50, 80, 0.01, sparse=True) == "CoordinateEngine"
+    assert first(300, 80, 0.001, sparse=True) == "CoordinateEngine"
+    assert first(300, 80, 2.0) == "CoordinateEngine"
+    assert first(300, 80, 0.001) == "ProximalEngine"
+    assert first(300, 80, 2.0, "chain") == "ProximalEngine"
+    assert first(50, 80, 2.0, "chain") == "NoneType"
+
+
+# -- giving way ------------------------------------------------------------------------------------------------
+
+
+def much_alike():
+    """Columns that hardly differ: a sweep gets nowhere."""
+    rng = np.random.default_rng(1)
+    X = np.cumsum(rng.standard_normal((150, 200)), axis=1) + 20.0 * rng.standard_normal((150, 1))
+    b = X @ np.repeat([0.0, 1.0, 0.0, -1.0], 50) + rng.standard_normal(150)
+    return Problem(X, b, loss="squared", psi=L1(0.01), A="identity")
+
+
+def test_where_sweeps_are_many_units_go_on(monkeypatch):
+    starts = watched_units(monkeypatch)
+    result = solve(much_alike(), "san-admm", tol=1e-8, passes=300)
+    assert len(starts) == 1
+    assert starts[0].any(), "units go on from where coordinate descent has come to"
+    assert result.status is Status.SOLVED
+
+
+def test_a_run_that_gives_way_resumes_to_the_same_bits(tmp_path, monkeypatch):
+    monkeypatch.setattr(_coordinates, "MOST_SWEEPS", 12)
+    monkeypatch.setattr(_coordinates, "MOST_PASSES", 1000)
+    rng = np.random.default_rng(3)
+    X, b = make(rng, 120, 200, "logistic")
+    problem = Problem(X, b, psi=L1(0.01), A="identity")
+    starts = watched_units(monkeypatch)
+    run = {"problem": problem, "method": "san-admm", "tol": 1e-9, "passes": 400}
+    whole = solve(**run)
+    assert len(starts) == 1
+    for stop in (1, 1, 2, 1):
+        with pytest.MonkeyPatch.context() as other:  # which is undone
+            killed_after(other, tmp_path / "run", stop, **run)
+    assert_same(solve(checkpoint=tmp_path / "run", **run), whole)
+
+
+def test_many_features_may_take_many_sweeps(monkeypatch):
+    """An exact solve would take longer still."""
+    rng = np.random.default_rng(5)
+    X, b = make(rng, 200, 300, "squared", sparse=True)
+    problem = Problem(X, b, loss="squared", psi=L1(0.05), A="identity")
+    monkeypatch.setattr(_coordinates, "MOST_SWEEPS", 2)
+    starts = watched_units(monkeypatch)
+    solve(problem, "san-admm", tol=1e-6, passes=2000)
+    assert starts
+    starts.clear()
+    monkeypatch.setattr(_coordinates, "SOLVE", 1e-3)
+    assert solve(problem, "san-admm", tol=1e-6, passes=2000).status is Status.SOLVED
+    assert not starts
+
+
+def test_without_a_tolerance_it_ends_where_rounding_does():
+    rng = np.random.default_rng(5)
+    X, b = make(rng, 100, 160, "squared")
+    problem = Problem(X, b, loss="squared", psi=L1(0.05), A="identity")
+    result = solve(problem, "san-admm", passes=500)
+    assert result.gap <= 1e-11
+    assert result.passes < 400
+
+
+def test_an_objective_that_cannot_fall_gives_way(monkeypatch):
+    rng = np.random.default_rng(1)
+    X, b = make(rng, 100, 160, "squared")
+    problem = Problem(X, b, loss="squared", psi=L1(0.05), A="identity")
+    monkeypatch.setattr(_coordinates, "shorten", lambda merit, start, expected: 0.0)
+    starts = watched_units(monkeypatch)
+    result = solve(problem, "san-admm", tol=1e-8, passes=200)
+    assert len(starts) == 1
+    assert not starts[0].any()
+    assert result.status is Status.SOLVED
