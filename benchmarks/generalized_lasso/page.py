@@ -42,6 +42,7 @@ PINNED = "special-pinned"
 PINNED_SOLVERS = ("lightning-saga", "lightning-cd", "lightning-fista", "prox-tv-fista")
 OURS = {
     "skadmm-auto": "#CC79A7",
+    "skadmm-san-admm": "#882255",
     "skadmm-sa-iu-admm": "#56B4E9",
     "skadmm-saga-iu-admm": "#117733",
     "skadmm-svrg-iu-admm": "#009E73",
@@ -339,7 +340,9 @@ is 1e-5 for a9a, qm9mu and covtype and 1e-4 for the other two. `chain` is the fu
 A = I, both simulated with n = 5,000 and d = 500. Each solver had {timeout:g} s of wall time a data set, all points of
 its curve together; "–" means that the level was not reached in that time. GPE is a time in units of one full gradient
 on the same data in the same run. `skadmm-auto` is `solve(problem, tol=…)` as a user calls it, its certificate included;
-the other `skadmm` rows are first-order methods with their step selection on the clock, and their recordings too.
+`skadmm-san-admm` is the same method, told how many passes to make as others are told of iterations, and not how small a
+gap must be; the other `skadmm` rows are first-order methods with their step selection on the clock, and their recordings
+too.
 Translation into a cone program, bounds of curvature and compilation are off the clock, for everyone. Under the squared
 loss `scikit-learn` is the coordinate descent of `Lasso`, whatever the solver's name.
 

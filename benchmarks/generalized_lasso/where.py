@@ -17,7 +17,7 @@ from benchmark_utils.data import real, simulated
 from benchmark_utils.reference import as_problem
 
 from skadmm import _loop, recession, solve
-from skadmm.algorithms import _contracted, _proximal, newton, san
+from skadmm.algorithms import _contracted, _coordinates, _proximal, newton, san
 
 CASES = {
     "a9a": lambda: real("a9a", standardise=False, strength=1e-5, penalty="graph"),
@@ -40,6 +40,13 @@ PARTS = {
     "proximal steps": (_proximal.ProximalEngine, "_step"),
     "proximal steps begun": (_proximal.ProximalEngine, "_start"),
     "their certificates": (_proximal.ProximalEngine, "_judge"),
+    "coordinate descent": (_coordinates, "descend"),
+    "features chosen": (_coordinates.CoordinateEngine, "_chosen"),
+    "their models": (_coordinates.CoordinateEngine, "_descend"),
+    "their line search": (_coordinates.CoordinateEngine, "_search"),
+    "looks at all features": (_coordinates.CoordinateEngine, "_look"),
+    "and certificates": (_coordinates.CoordinateEngine, "_bounds"),
+    "columns gathered": (_coordinates, "by_columns"),
     "units opened": (_contracted.ContractedEngine, "_opened"),
     "columns merged": (_contracted, "contracted"),
     "H of units": (_contracted.ContractedEngine, "_curvature"),
