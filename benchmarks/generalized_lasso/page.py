@@ -341,7 +341,7 @@ A = I, both simulated with n = 5,000 and d = 500. Each solver had {timeout:g} s 
 its curve together; "–" means that the level was not reached in that time. GPE is a time in units of one full gradient
 on the same data in the same run. `skadmm-auto` is `solve(problem, tol=…)` as a user calls it, its certificate included;
 `skadmm-san-admm` is the same method, told how many passes to make as others are told of iterations, and not how small a
-gap must be; the other `skadmm` rows are first-order methods with their step selection and their recordings on the clock.
+gap must be; the other `skadmm` rows are first-order methods, step selection and recordings on the clock.
 Translation into a cone program, bounds of curvature and compilation are off the clock, for everyone. Under the squared
 loss `scikit-learn` is the coordinate descent of `Lasso`, whatever the solver's name.
 
