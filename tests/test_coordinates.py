@@ -132,14 +132,36 @@ def test_every_entry_read_is_counted(monkeypatch):
     read, usual = [], _coordinates.descend
 
     def watched(columns, *rest):
-        sweeps = usual(columns, *rest)
+        sweeps, arrived = usual(columns, *rest)
         read.append(round(50 * (sweeps + 3.0) * columns.data.size / X.nnz))
-        return sweeps
+        return sweeps, arrived
 
     monkeypatch.setattr(_coordinates, "descend", watched)
     engine.advance(np.zeros(2, np.int64))
     assert len(read) >= 2
     assert engine.point.clock[1] == 3 * 50 + sum(read)
+
+
+def test_a_long_descent_can_be_stopped(monkeypatch):
+    """Between some sweeps and the next; what it had before is what the run returns."""
+    rng = np.random.default_rng(0)
+    X, b = make(rng, 100, 160, "squared")
+    problem = Problem(X, b, loss="squared", psi=L1(0.01), A="identity")
+    monkeypatch.setattr(_coordinates, "AT_ONCE", 1)
+    usual, calls = _coordinates.descend, []
+
+    def watched(*arguments):
+        calls.append(arguments[-1])
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return usual(*arguments)
+
+    monkeypatch.setattr(_coordinates, "descend", watched)
+    result = solve(problem, "san-admm", tol=1e-8)
+    assert calls == [1.0] * 3, "one sweep at a time"
+    assert result.status is Status.INTERRUPTED
+    assert np.isfinite(result.objective)
+    assert result.feasibility == 0.0
 
 
 def test_each_kind_of_problem_gets_its_method():

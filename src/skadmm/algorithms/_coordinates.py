@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from skadmm import _watch
 from skadmm.algorithms._base import Setup
 from skadmm.algorithms._paths import PathPenalty
 from skadmm.algorithms._point_engine import PointEngine
@@ -46,6 +47,8 @@ entries, which is about what Newton's exact solve would take."""
 MOST_PASSES = 16
 """After so many passes, sweeps counted by the entries they read, Newton's steps have less to do than sweeps; unless an
 exact solve would take longer than all that."""
+AT_ONCE = 1 << 26
+"""Entries read by sweeps between two moments at which a run can be stopped."""
 LEAST_BEND = 1e-6
 """A model's curvature along a sample, at least, as a share of the loss's steepest: slopes are divided by it."""
 LEAST_CURVATURE = 1e-12
@@ -227,11 +230,17 @@ class CoordinateEngine(PointEngine):
         new, residual = x.copy(), self.slope / (n * root)
         most = max(float(MOST_SWEEPS), x.size**3 / (SOLVE * max(chosen.entries, 1)))
         self.dear = most > MOST_SWEEPS
-        sweeps = descend(columns, curvature, chosen.threshold, self.ridge, new, residual, goal, SHORT_SWEEPS, most)
+        model = (columns, curvature, chosen.threshold, self.ridge, new, residual, goal, SHORT_SWEEPS)
+        few = max(AT_ONCE / max(chosen.entries, 1), 1.0)
+        sweeps, arrived = 0.0, False
+        while sweeps < most and not arrived:
+            _watch.pulse()
+            made, arrived = descend(*model, min(few, most - sweeps))
+            sweeps += made
         step = new - x
         multiply_transposed(chosen.columns, step, self.move)
         fell = self._search(chosen, x, new, float(gradient @ step))
-        self.slow = sweeps >= most or not fell
+        self.slow = not (arrived and fell)
         gradient = np.empty(x.size)
         multiply(chosen.columns, self.slope / n, gradient)
         # Besides the sweeps: the curvatures, the move, and this gradient.

@@ -28,17 +28,17 @@ def sweep(columns, curvature, threshold, ridge, order, x, residual):
 
 @kernel
 def descend(columns, curvature, threshold, ridge, x, residual, goal, short, most):
-    """Sweeps, until one over all features changes none by more than `goal`, or `most` of them have been made; returns
-    how many, those over a part of the features counted as that part."""
+    """Sweeps, until one over all features changes none by more than `goal`, or `most` of them have been made. Returns
+    how many, those over a part of the features counted as that part, and whether they have arrived."""
     every = np.arange(x.size)
     made = 0.0
     while made < most:
         made += 1.0
         if sweep(columns, curvature, threshold, ridge, every, x, residual) <= goal:
-            break
+            return made, True
         some = np.flatnonzero(x)
         for _ in range(short):
             made += some.size / x.size
             if sweep(columns, curvature, threshold, ridge, some, x, residual) <= 0.5 * goal:
                 break
-    return made
+    return made, False
