@@ -252,3 +252,13 @@ def test_an_objective_that_cannot_fall_gives_way(monkeypatch):
     assert len(starts) == 1
     assert not starts[0].any()
     assert result.status is Status.SOLVED
+
+
+def test_where_nothing_pulls_the_start_is_the_answer():
+    rng = np.random.default_rng(1)
+    X, b = make(rng, 100, 160, "squared")
+    for tol in (None, 1e-9):
+        result = solve(Problem(X, b, loss="squared", psi=L1(1e3), A="identity"), "san-admm", tol=tol, passes=50)
+        assert not result.x.any()
+        assert result.gap <= 1e-12
+        assert result.passes < 20

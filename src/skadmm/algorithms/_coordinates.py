@@ -202,7 +202,7 @@ class CoordinateEngine(PointEngine):
                 break
         self._look()
         spent = self.touched > MOST_PASSES * self.problem.n_samples and not self.dear
-        idle = before - self.objective <= ROUNDING * abs(before) and self.worst > 0.5 * worst
+        idle = before - self.objective <= ROUNDING * abs(before) and self.worst >= 0.5 * worst
         self.slow = self.slow or idle or spent
 
     def _chosen(self) -> Chosen:
@@ -222,30 +222,37 @@ class CoordinateEngine(PointEngine):
     def _descend(self, chosen: Chosen, gradient: np.ndarray, goal: float) -> np.ndarray:
         """A model at x, and from x as far towards its minimiser as the objective falls; the gradient there."""
         n, x = self.problem.n_samples, self.point.x[chosen.features]
-        root = np.sqrt(np.maximum(self.bend, LEAST_BEND * self.problem.loss.curvature_bound) / n)
-        columns, curvature = weighed(chosen.columns, root), np.empty(x.size)
-        norms_squared(columns, curvature)
-        curvature += self.ridge
-        curvature = np.maximum(curvature, LEAST_CURVATURE * curvature.max(initial=np.finfo(float).tiny))
-        new, residual = x.copy(), self.slope / (n * root)
-        most = max(float(MOST_SWEEPS), x.size**3 / (SOLVE * max(chosen.entries, 1)))
-        self.dear = most > MOST_SWEEPS
-        model = (columns, curvature, chosen.threshold, self.ridge, new, residual, goal, SHORT_SWEEPS)
-        few = max(AT_ONCE / max(chosen.entries, 1), 1.0)
-        sweeps, arrived = 0.0, False
-        while sweeps < most and not arrived:
-            _watch.pulse()
-            made, arrived = descend(*model, min(few, most - sweeps))
-            sweeps += made
-        step = new - x
-        multiply_transposed(chosen.columns, step, self.move)
-        fell = self._search(chosen, x, new, float(gradient @ step))
+        new, sweeps, arrived = self._minimised(chosen, x, goal)
+        multiply_transposed(chosen.columns, new - x, self.move)
+        fell = self._search(chosen, x, new, float(gradient @ (new - x)))
         self.slow = not (arrived and fell)
         gradient = np.empty(x.size)
         multiply(chosen.columns, self.slope / n, gradient)
         # Besides the sweeps: the curvatures, the move, and this gradient.
         self._count(round(n * (sweeps + 3.0) * chosen.entries / max(self.problem.nnz, 1)))
         return gradient + self.ridge * self.point.x[chosen.features]
+
+    def _minimised(self, chosen: Chosen, x: np.ndarray, goal: float) -> tuple[np.ndarray, float, bool]:
+        """Where the model at x is smallest; after how many sweeps, and whether they were enough.
+
+        With the entries of every sample times the root of its curvature the model is one of least squares.
+        """
+        n, entries = self.problem.n_samples, max(chosen.entries, 1)
+        root = np.sqrt(np.maximum(self.bend, LEAST_BEND * self.problem.loss.curvature_bound) / n)
+        columns, curvature = weighed(chosen.columns, root), np.empty(x.size)
+        norms_squared(columns, curvature)
+        curvature += self.ridge
+        curvature = np.maximum(curvature, LEAST_CURVATURE * curvature.max(initial=np.finfo(float).tiny))
+        new, residual = x.copy(), self.slope / (n * root)
+        model = (columns, curvature, chosen.threshold, self.ridge, new, residual, goal, SHORT_SWEEPS)
+        most, few = max(float(MOST_SWEEPS), x.size**3 / (SOLVE * entries)), max(AT_ONCE / entries, 1.0)
+        self.dear = most > MOST_SWEEPS
+        sweeps, arrived = 0.0, False
+        while sweeps < most and not arrived:
+            _watch.pulse()
+            made, arrived = descend(*model, min(few, most - sweeps))
+            sweeps += made
+        return new, sweeps, arrived
 
     def _search(self, chosen: Chosen, x: np.ndarray, new: np.ndarray, smooth: float) -> bool:
         """From x towards `new`; False where that leads nowhere."""
@@ -264,6 +271,7 @@ class CoordinateEngine(PointEngine):
         expected = smooth + float(threshold @ (np.abs(new) - np.abs(x)))
         length = shorten(merit, self.loss + penalty(x), expected)
         if length == 0.0:
+            self.move[:] = 0.0
             merit(0.0)
         self.margins += length * self.move
         self.loss = losses[length]
