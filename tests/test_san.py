@@ -215,6 +215,25 @@ def test_the_answer_is_exactly_fused_and_sparse():
     assert np.all(result.x[result.y[7:] == 0] == 0)
 
 
+@pytest.mark.parametrize("ridge", [None, 0.05])
+@pytest.mark.parametrize("limit", [{"tol": 1e-8}, {"passes": 2.0}, {"passes": 3.0}])
+def test_the_record_takes_the_last_look_as_it_is(limit, ridge, monkeypatch):
+    """It looks by itself at the beginning, and at a candidate that no look has reached; never again at the answer, at
+    which the method looks once more where it has refined it."""
+    problem = fused(n=3000, ridge=ridge)
+    looks, usual = [], type(problem.home).look
+    monkeypatch.setattr(type(problem.home), "look", lambda home, x: looks.append(x.copy()) or usual(home, x))
+    result = solve(problem, "san-admm", record_every=0, **limit)
+    assert sum(np.array_equal(x, result.x) for x in looks) <= 1
+    assert len(looks) <= 3
+    monkeypatch.undo()
+    assert result.objective == pytest.approx(problem.objective(result.x), rel=1e-13)
+    kkt = problem.kkt(result.x, result.y, result.tables["rho"][0] * result.dual)
+    assert result.kkt.relative == pytest.approx(kkt.relative, rel=1e-6, abs=1e-12)
+    average = problem.objective(result.x_average)
+    assert result.trace["objective_average"].iloc[-1] == pytest.approx(average, rel=1e-13)
+
+
 def test_a_warm_start_skips_the_first_pass():
     problem = fused(n=2000)
     first = solve(problem, tol=1e-8, passes=50)

@@ -91,6 +91,8 @@ class Run:
         self.next_record = 0.0
         self.stood: tuple[np.ndarray, Standing] | None = None
         """Where it was last evaluated, and what was found there."""
+        self.averaged: tuple[np.ndarray, float] | None = None
+        """The same for the averages' objective."""
         self.good = self._copy_point()
         self.proved = self.good  # the last point whose objective was seen to be sound
         self.first_objective = np.nan
@@ -254,13 +256,12 @@ class Run:
 
     def _row(self, x: np.ndarray, standing: Standing) -> dict[str, float]:
         """A row of the trace."""
-        point, problem = self.engine.point, self.problem
+        point = self.engine.point
         x_average, y_average = self._averages()
         if np.array_equal(x_average, x) and np.array_equal(y_average, point.y):
             average = standing.objective
         else:
-            y_of_average = problem.y_of_x(x_average)
-            average = problem.objective(x_average, y_average if y_of_average is None else y_of_average)
+            average = self._average_objective(x_average, y_average)
         return {
             "passes": self.passes,
             "seconds": self.seconds,
@@ -271,6 +272,14 @@ class Run:
             "gap": standing.gap,
             "test_loss": np.nan if self.test_problem is None else self.test_problem.loss_value(x),
         }
+
+    def _average_objective(self, x: np.ndarray, y: np.ndarray) -> float:
+        """At the averages; the end of a run does not move them, so it is not asked for twice."""
+        place = np.concatenate([x, y])
+        if self.averaged is None or not np.array_equal(place, self.averaged[0]):
+            y_of_x = self.problem.y_of_x(x)
+            self.averaged = place, self.problem.objective(x, y if y_of_x is None else y_of_x)
+        return self.averaged[1]
 
     def _solved(self, measure: str, reached: float) -> tuple[Status, str]:
         self.stopped_on = measure

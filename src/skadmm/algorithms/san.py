@@ -63,7 +63,7 @@ class SanEngine:
     """SAN-ADMM in motion. ``point.x`` is the newest candidate, ``anchor`` the last point a line search accepted."""
 
     steps_per_pass = 1
-    FIXED = ("tol", "ridge", "folded", "stages")
+    FIXED = ("tol", "ridge", "folded", "stages", "_refined")
 
     def __init__(self, setup: Setup, point: Point) -> None:
         problem = self.problem = setup.problem
@@ -84,6 +84,10 @@ class SanEngine:
         self.stage, self.full_looks, self.seen = 0, 0, 0
         self.placed = False
         """Do the samples know their margins at the anchor?"""
+        self.place, self.loss = point.x.copy(), np.inf
+        """Where all of them were last looked at, and their mean loss there."""
+        self._refined: Look | None = None
+        """At the anchor, where the end has refined it."""
         self.anchor = point.x.copy()
         self.objective = np.inf
         """At the anchor, over all samples; known from the first full look on."""
@@ -142,8 +146,13 @@ class SanEngine:
                 part[:] = 0.0
 
     def looked_at(self, x: np.ndarray) -> Look | None:
-        """Nothing is kept in that form."""
-        return None
+        """The last look at all samples, if it was at x and they are here."""
+        if self._refined is not None:
+            return self._refined if np.array_equal(x, self.anchor) else None
+        if not (isinstance(self.looks, Looks) and self.placed and np.array_equal(x, self.place)):
+            return None
+        self.looks.hard_end()
+        return Look(self.loss, self.gradient, self.looks.slope, self.looks.z)
 
     def finish(self) -> None:
         """Accept or refuse the last candidate, make the answer exactly fused and sparse, and certify it."""
@@ -162,9 +171,10 @@ class SanEngine:
             refined = polished(self.problem, self.anchor, self.point.y, self._mean_H(), self.q / self.seen)
         if refined is not None and not np.array_equal(refined, self.anchor):
             self._touch(self.problem.n_samples)
-            objective = self.problem.objective(refined)
+            look = self.problem.home.look(refined)
+            objective = look.loss + self.problem.penalty(refined)
             if objective <= self.objective:
-                self.anchor, self.objective = refined, objective
+                self.anchor, self.objective, self._refined = refined, objective, look
         self.point.x[:] = self.anchor
         self.certificate = Certificate(self.objective, self.lower_bound)
 
@@ -255,11 +265,13 @@ class SanEngine:
     def _full_look(self) -> float:
         """Line search over all samples from the anchor to the candidate; objective and gradient where it ends."""
         n = self.problem.n_samples
+        self.place[:] = np.nan  # should it be cut short
         self.looks.begin(None, None if self.placed else self.anchor)
         length, loss = self._search(n, self.gradient if self.full_looks else None)
         self.objective = loss / n + self.problem.penalty(self.anchor)
         gradient, largest = self.looks.settle(length)
         self.gradient, self.steepest, self.placed = gradient / n, float(largest), True
+        self.place[:], self.loss = self.anchor, loss / n
         self.full_looks += 1
         return length
 
