@@ -318,8 +318,8 @@ them lie near their aims: a9a to 1e-3 (3.0 and 4.3 in two runs) and covtype to 1
 - **a9a, 1e-3.** With λ = 1e-5 the gap says nothing before slopes are right to about 1e-5: after the second look at all
   samples the suboptimality is 1e-4 and the gap still 0.9, after the third 1e-7 and 0.25. So no tolerance ends a run at
   1e-3; two passes do. L-BFGS on the smoothed penalty passes 1e-3 on its way.
-- **covtype, 1e-6.** A third for the first pass, a quarter for the looks, a seventh for H, a ninth for evaluating where it
-  began and where it ended, for the record. L-BFGS is a strong opponent where n ≫ d and columns are standardised.
+- **covtype, 1e-6.** A third for the first pass, a quarter for the looks, a seventh for H, a ninth for evaluating where
+  it began and where it ended, for the record. L-BFGS is a strong opponent where n ≫ d and columns are standardised.
 - **chain.** Of the two, prox_tv's step in a FISTA and the one here, both exact, neither is quicker in seconds; a unit
   of one gradient took longer in the environment that prox_tv needs.
 """
