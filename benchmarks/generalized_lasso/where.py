@@ -45,7 +45,7 @@ PARTS = {
     "their models": (_coordinates.CoordinateEngine, "_descend"),
     "their line search": (_coordinates.CoordinateEngine, "_search"),
     "looks at all features": (_coordinates.CoordinateEngine, "_look"),
-    "and certificates": (_coordinates.CoordinateEngine, "_bounds"),
+    "and certificates": (_coordinates.CoordinateEngine, "_raise_bound"),
     "columns gathered": (_coordinates, "by_columns"),
     "units opened": (_contracted.ContractedEngine, "_opened"),
     "columns merged": (_contracted, "contracted"),

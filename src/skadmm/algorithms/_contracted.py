@@ -22,7 +22,7 @@ import scipy.sparse
 from skadmm.algorithms._base import Setup
 from skadmm.algorithms._descent import ROUNDING, ContractedModel
 from skadmm.algorithms._flow import balance
-from skadmm.algorithms._point_engine import PointEngine
+from skadmm.algorithms._point_engine import PointEngine, ridge_of
 from skadmm.algorithms._split import Point
 from skadmm.algorithms.san import MOST_REFUSALS, shorten
 from skadmm.certificate import Certificate, Certifier
@@ -94,7 +94,7 @@ class ContractedEngine(PointEngine):
         self.point = point
         self.tol = setup.tol
         self.rho = setup.rho
-        self.ridge = problem.omega.strength if isinstance(problem.omega, SquaredL2) else 0.0
+        self.ridge = ridge_of(problem)
         self.certifier = Certifier(problem)
         self.certificate = None
         self.finished = self.stalled = False
@@ -133,9 +133,7 @@ class ContractedEngine(PointEngine):
             if not self.looked:
                 self._start()
             self._step()
-            self.point.clock[0] += 1
-            self.point.x_sum[:] += self.point.x
-            self.point.y_sum[:] += self.point.y
+            self._step_made()
             self.stalled = self.refusals == MOST_REFUSALS
             self.finished = self.stalled or (self.tol is not None and self.optimality()[1] <= self.tol)
 
@@ -319,15 +317,5 @@ class ContractedEngine(PointEngine):
 
     def _certify(self, *, thorough: bool = False) -> None:
         """The best lower bound so far. The cheap one corrects β on single-feature rows only."""
-        slopes, gradient = self.slope, self.gradient
-        if self.certifier.kind == "none":
-            return
-        if self.certifier.free.size:
-            straight = self.certifier.orthogonal_slopes(slopes, self.z)
-            if straight is None:
-                return
-            slopes, gradient, touched = straight
-            self.point.clock[1] += touched
         slack = self.tied if thorough or self.certifier.kind != "l1" else None
-        bounds = self.certifier.certify(self.objective, slopes, gradient, self.multiplier, slack)
-        self.lower_bound = max(self.lower_bound, bounds.dual)
+        self.point.clock[1] += self._raise_bound(self.slope, self.z, self.gradient, slack)

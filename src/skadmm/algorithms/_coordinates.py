@@ -21,7 +21,7 @@ import numpy as np
 from skadmm import _watch
 from skadmm.algorithms._base import Setup
 from skadmm.algorithms._paths import PathPenalty
-from skadmm.algorithms._point_engine import PointEngine
+from skadmm.algorithms._point_engine import PointEngine, ridge_of
 from skadmm.algorithms._split import Point
 from skadmm.algorithms._sweeps import descend
 from skadmm.algorithms._working_set import by_columns
@@ -31,7 +31,6 @@ from skadmm.certificate import Certificate, Certifier
 from skadmm.kernels.expansion import expand_along, margins, sum_rows
 from skadmm.kernels.rows import CSRRows, DenseRows, multiply, multiply_transposed, norms_squared
 from skadmm.kernels.threads import one_thread
-from skadmm.regularizers import SquaredL2
 
 FIRST_CHOSEN, GROWTH = 100, 2
 """So many features are chosen at first; later so many times those that are not zero."""
@@ -87,7 +86,7 @@ class CoordinateEngine(PointEngine):
         problem = self.problem = setup.problem
         self.point, self.paths = point, paths
         self.tol, self.rho = setup.tol, setup.rho
-        self.ridge = problem.omega.strength if isinstance(problem.omega, SquaredL2) else 0.0
+        self.ridge = ridge_of(problem)
         self.certifier = Certifier(problem)
         self.certificate = None
         self.finished = False
@@ -121,9 +120,7 @@ class CoordinateEngine(PointEngine):
                 if not self.looked:
                     self._start()
                 self._step()
-                self.point.clock[0] += 1
-                self.point.x_sum[:] += self.point.x
-                self.point.y_sum[:] += self.point.y
+                self._step_made()
                 self.finished = self.tol is not None and self.optimality()[1] <= self.tol
 
     def optimality(self) -> tuple[str, float]:
@@ -177,18 +174,7 @@ class CoordinateEngine(PointEngine):
         self.multiplier = self.paths.prox(x - self.gradient, 1.0).multiplier
         self.point.dual[:] = self.multiplier / self.rho
         self.looked = True
-        bounds = self._bounds()
-        self.lower_bound = max(self.lower_bound, bounds.dual)
-
-    def _bounds(self) -> Certificate:
-        slopes, gradient = self.slope, self.gradient - self.ridge * self.point.x
-        if self.certifier.kind != "none" and self.certifier.free.size:
-            straight = self.certifier.orthogonal_slopes(slopes, self.margins)
-            if straight is None:
-                return Certificate(self.objective, -np.inf)
-            slopes, gradient, touched = straight
-            self._count(touched)
-        return self.certifier.certify(self.objective, slopes, gradient, self.multiplier)
+        self._count(self._raise_bound(self.slope, self.margins, self.gradient - self.ridge * x))
 
     def _step(self) -> None:
         """Minimise over the features that pull most; then look at all."""

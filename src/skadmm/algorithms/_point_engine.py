@@ -7,17 +7,27 @@ import numpy as np
 from skadmm.algorithms import _state
 from skadmm.algorithms._split import Point
 from skadmm.blocks.local import Look
-from skadmm.certificate import Certificate
+from skadmm.certificate import Certificate, Certifier
+from skadmm.problem import Problem
+from skadmm.regularizers import SquaredL2
+
+
+def ridge_of(problem: Problem) -> float:
+    """The strength of a squared ℓ2 that Ω is; 0 where it is none."""
+    return problem.omega.strength if isinstance(problem.omega, SquaredL2) else 0.0
 
 
 class PointEngine:
-    """Checkpoints and warm starts of such an engine; its steps are its own."""
+    """Checkpoints, warm starts and bounds of such an engine; its steps are its own."""
 
     steps_per_pass = 1
     point: Point
     rho: float
     multiplier: np.ndarray
     certificate: Certificate | None
+    certifier: Certifier
+    objective: float
+    lower_bound: float
 
     def looked_at(self, x: np.ndarray) -> Look | None:
         """Nothing is kept in that form."""
@@ -43,3 +53,25 @@ class PointEngine:
         """Go on from an earlier point."""
         self.rho = _state.take_point(self.point, tables)
         self.multiplier = self.rho * self.point.dual
+
+    def _step_made(self) -> None:
+        """Count it, and take it into the averages."""
+        self.point.clock[0] += 1
+        self.point.x_sum[:] += self.point.x
+        self.point.y_sum[:] += self.point.y
+
+    def _raise_bound(
+        self, slopes: np.ndarray, margins: np.ndarray, gradient: np.ndarray, slack: np.ndarray | None = None
+    ) -> int:
+        """The best lower bound so far, with that of these slopes and their gradient; how many samples it touched."""
+        touched = 0
+        if self.certifier.kind == "none":
+            return touched
+        if self.certifier.free.size:
+            straight = self.certifier.orthogonal_slopes(slopes, margins)
+            if straight is None:
+                return touched
+            slopes, gradient, touched = straight
+        bounds = self.certifier.certify(self.objective, slopes, gradient, self.multiplier, slack)
+        self.lower_bound = max(self.lower_bound, bounds.dual)
+        return touched

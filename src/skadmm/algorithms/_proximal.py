@@ -18,7 +18,7 @@ import numpy as np
 
 from skadmm.algorithms._base import Setup
 from skadmm.algorithms._paths import PathPenalty
-from skadmm.algorithms._point_engine import PointEngine
+from skadmm.algorithms._point_engine import PointEngine, ridge_of
 from skadmm.algorithms._split import Point
 from skadmm.algorithms.san import ROUNDING
 from skadmm.blocks import tasks
@@ -26,7 +26,6 @@ from skadmm.blocks.local import Look
 from skadmm.certificate import Certificate, Certifier
 from skadmm.kernels.rows import CSRRows
 from skadmm.kernels.threads import one_thread
-from skadmm.regularizers import SquaredL2
 
 RECENT = 5
 """A step may rise, but not above the largest of so many objectives …"""
@@ -54,8 +53,7 @@ class ProximalEngine(PointEngine):
         """`look` is one at the point, where somebody has taken it already."""
         self.problem, self.point, self.paths = setup.problem, point, paths
         self.tol, self.rho = setup.tol, setup.rho
-        omega = setup.problem.omega
-        self.ridge = omega.strength if isinstance(omega, SquaredL2) else 0.0
+        self.ridge = ridge_of(setup.problem)
         self.certifier = Certifier(setup.problem)
         self.certificate = None
         self.finished = False
@@ -88,9 +86,7 @@ class ProximalEngine(PointEngine):
                     self._start()
                 self._step()
                 self.steps += 1
-                self.point.clock[0] += 1
-                self.point.x_sum[:] += self.point.x
-                self.point.y_sum[:] += self.point.y
+                self._step_made()
                 self._judge()
 
     def optimality(self) -> tuple[str, float]:
@@ -193,14 +189,5 @@ class ProximalEngine(PointEngine):
 
     def _certify(self) -> None:
         """The best lower bound so far."""
-        if self.certifier.kind == "none":
-            return
-        slopes, gradient = self.slopes, self.gradient - self.ridge * self.point.x
-        if self.certifier.free.size:
-            straight = self.certifier.orthogonal_slopes(slopes, self.margins)
-            if straight is None:
-                return
-            slopes, gradient, touched = straight
-            self.point.clock[1] += touched
-        bounds = self.certifier.certify(self.objective, slopes, gradient, self.multiplier)
-        self.lower_bound = max(self.lower_bound, bounds.dual)
+        gradient = self.gradient - self.ridge * self.point.x
+        self.point.clock[1] += self._raise_bound(self.slopes, self.margins, gradient)

@@ -84,9 +84,7 @@ class WorkingSetEngine(PointEngine):
             self._grow()
             self._solve_on_set()
             self._look()
-            self.point.clock[0] += 1
-            self.point.x_sum[:] += self.point.x
-            self.point.y_sum[:] += self.point.y
+            self._step_made()
             self.finished = self.stalled or (self.tol is not None and self.optimality()[1] <= self.tol)
 
     def optimality(self) -> tuple[str, float]:
