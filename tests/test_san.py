@@ -13,8 +13,9 @@ from sklearn.datasets import load_svmlight_file
 from skadmm import Problem, Status, recession, solve
 from skadmm.algorithms import ALGORITHMS, _split
 from skadmm.algorithms._base import Setup
+from skadmm.algorithms._line_search import shorten
 from skadmm.algorithms._looks import HARD_SHARE, Looks, hard_rows, stages
-from skadmm.algorithms.san import SanEngine, shorten
+from skadmm.algorithms.san import SanEngine
 from skadmm.losses.logistic import SATURATED
 from skadmm.operators import chain, incidence, precision_graph, stack
 from skadmm.regularizers import L1, Box, ElasticNet, GroupL2, NonNegative, SquaredL2

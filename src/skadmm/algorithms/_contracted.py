@@ -22,9 +22,9 @@ import scipy.sparse
 from skadmm.algorithms._base import Setup
 from skadmm.algorithms._descent import ROUNDING, ContractedModel
 from skadmm.algorithms._flow import balance
+from skadmm.algorithms._line_search import MOST_REFUSALS, shorten
 from skadmm.algorithms._point_engine import PointEngine, ridge_of
 from skadmm.algorithms._split import Point
-from skadmm.algorithms.san import MOST_REFUSALS, shorten
 from skadmm.certificate import Certificate, Certifier
 from skadmm.kernels.contraction import columns_of, contracted, sum_cross
 from skadmm.kernels.expansion import add_squares, expand_along, margins, sum_outer, sum_rows

@@ -20,12 +20,12 @@ import numpy as np
 
 from skadmm import _watch
 from skadmm.algorithms._base import Setup
+from skadmm.algorithms._line_search import ROUNDING, shorten
 from skadmm.algorithms._paths import PathPenalty
 from skadmm.algorithms._point_engine import PointEngine, ridge_of
 from skadmm.algorithms._split import Point
 from skadmm.algorithms._sweeps import descend
 from skadmm.algorithms._working_set import by_columns
-from skadmm.algorithms.san import ROUNDING, shorten
 from skadmm.blocks.local import Look
 from skadmm.certificate import Certificate, Certifier
 from skadmm.kernels.expansion import expand_along, margins, sum_rows

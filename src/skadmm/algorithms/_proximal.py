@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from skadmm.algorithms._base import Setup
+from skadmm.algorithms._line_search import ROUNDING
 from skadmm.algorithms._paths import PathPenalty
 from skadmm.algorithms._point_engine import PointEngine, ridge_of
 from skadmm.algorithms._split import Point
-from skadmm.algorithms.san import ROUNDING
 from skadmm.blocks import tasks
 from skadmm.blocks.local import Look
 from skadmm.certificate import Certificate, Certifier

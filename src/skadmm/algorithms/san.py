@@ -26,6 +26,7 @@ import numpy as np
 
 from skadmm.algorithms import _state
 from skadmm.algorithms._base import Setup
+from skadmm.algorithms._line_search import MOST_REFUSALS, shorten
 from skadmm.algorithms._looks import Looks, stage_rules
 from skadmm.algorithms._model import ModelSolver
 from skadmm.algorithms._remote_looks import LostMemory, RemoteLooks
@@ -49,14 +50,9 @@ HARD_LOOKS, HARD_SWEEPS = 3, 20
 STALE_CURVATURE = 0.01
 """Curvature is brought up to date where it changed by more than this share of its largest value; a tenth of it at each
 further full look."""
-SHORTEST = 2.0**-20
-ROUNDING = 1e-14
-"""Objectives closer than this, relatively, are the same."""
 HOPEFUL = 100.0
 """A gap is worth asking for when the objective last fell by no more than so many times √tol: steps are Newton's, so the
 next fall is about the square of this one."""
-MOST_REFUSALS = 6
-"""So many steps refused in a row mean that rounding, or the inner sweeps, allow no more."""
 
 
 class SanEngine:
@@ -409,13 +405,3 @@ def looks_of(problem: Problem, checkpoint: Any) -> Any:
     if problem.remote:
         return RemoteLooks(problem.home, checkpoint)
     return Looks(problem.samples(), problem.n_samples, 0, problem.rows_at_once)
-
-
-def shorten(merit: Callable[[float], float], start: float, expected: float = 0.0) -> float:
-    """The first of 1, ½, ¼, … at which `merit` has fallen enough from `start`, its value at 0; 0 if none has."""
-    length = 1.0
-    while length >= SHORTEST:
-        if merit(length) <= start + 1e-4 * length * min(expected, 0.0) + ROUNDING * abs(start):
-            return length
-        length *= 0.5
-    return 0.0

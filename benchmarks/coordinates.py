@@ -1,0 +1,99 @@
+"""The lasso with what comes before units (coordinate descent, proximal steps) and with units alone, to a gap of 1e-6.
+
+    python benchmarks/coordinates.py
+
+Dense data with more features than samples, neighbours correlated; and sparse data of which thousands of features leave
+zero, where units take more than a minute (--dense leaves it out). Best of --repeats, the sparse one once.
+"""
+
+import argparse
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from _common import best_of
+from skadmm import Problem, solve
+from skadmm.algorithms import newton
+from skadmm.regularizers import L1
+
+SHAPES = ((200, 5000), (1000, 3000))
+SHARES = (0.3, 0.05, 0.01)
+
+
+@contextlib.contextmanager
+def units_alone() -> Iterator[None]:
+    """Nothing before units."""
+    usual, newton._before_units = newton._before_units, lambda setup, point: None
+    try:
+        yield
+    finally:
+        newton._before_units = usual
+
+
+def dense(rng: np.random.Generator, n: int, d: int, correlation: float) -> np.ndarray:
+    """Columns each of which is so much like the one before it."""
+    X = rng.standard_normal((n, d))
+    for j in range(1, d):
+        X[:, j] = correlation * X[:, j - 1] + np.sqrt(1 - correlation**2) * X[:, j]
+    return X
+
+
+def labelled(rng: np.random.Generator, X: Any, loss: str, active: int) -> np.ndarray:
+    """A target that a few features make, and noise."""
+    truth = np.zeros(X.shape[1])
+    truth[rng.choice(truth.size, active, replace=False)] = rng.standard_normal(active)
+    margin = X @ truth
+    target = margin + 0.1 * np.std(margin) * rng.standard_normal(margin.size)
+    return np.sign(target) if loss == "logistic" else target
+
+
+def compare(name: str, X: Any, target: np.ndarray, loss: str, share: float, repeats: int) -> float:
+    """Print both times, λ being this share of the least that leaves nothing; their ratio."""
+    least = np.abs(Problem(X, target, loss=loss, psi=L1(1.0)).gradient(np.zeros(X.shape[1]))).max()
+    problem = Problem(X, target, loss=loss, psi=L1(share * least))
+    answers = []
+
+    def run() -> None:
+        answers.append(solve(problem, "san-admm", tol=1e-6, passes=3000, record_every=0))
+
+    usual = best_of(run, repeats)
+    with units_alone():
+        alone = best_of(run, repeats)
+    first, last = answers[0], answers[-1]
+    print(
+        f"{name}, {loss}, λ = {share:g}: {1e3 * usual:,.0f} ms ({first.passes:.0f} passes, {first.status}), "
+        f"units alone {1e3 * alone:,.0f} ms ({last.passes:.0f} passes); {np.count_nonzero(first.x):,} not zero, "
+        f"objectives {abs(first.objective / last.objective - 1):.0e} apart; ratio {usual / alone:.2f}",
+        flush=True,
+    )
+    return usual / alone
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--repeats", type=int, default=3)
+    arguments.add_argument("--dense", action="store_true", help="leave the sparse set out")
+    given = arguments.parse_args()
+    rng = np.random.default_rng(0)
+    X = dense(rng, 100, 200, 0.5)
+    for loss in ("squared", "logistic"):  # compiles
+        compare("warming up", X, labelled(rng, X, loss, 20), loss, 0.05, 1)
+    ratios = []
+    for n, d in SHAPES:
+        for correlation in (0.0, 0.5, 0.9, 0.99):
+            for loss in ("squared", "logistic"):
+                X = dense(rng, n, d, correlation)
+                target = labelled(rng, X, loss, 20)
+                name = f"{n:,} × {d:,}, correlation {correlation:g}"
+                ratios += [compare(name, X, target, loss, share, given.repeats) for share in SHARES]
+    print(f"dense: ratios {min(ratios):.2f} to {max(ratios):.2f}, median {np.median(ratios):.2f}")
+    if not given.dense:
+        X = sp.random_array((20_000, 10_000), density=0.005, rng=rng, format="csr")
+        compare("20,000 × 10,000, 100 entries a row", X, labelled(rng, X, "logistic", 50), "logistic", 0.02, 1)
+
+
+if __name__ == "__main__":
+    main()
