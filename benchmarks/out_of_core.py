@@ -85,10 +85,10 @@ def timed_reading(path: Path, cold: bool) -> float:
 
 
 CHILD = """
-import json, sys, time
-from pathlib import Path
+import json, sys, tempfile, time
 import numpy as np
 from skadmm import Problem, solve
+from skadmm.blocks.convert import write_blocks
 from skadmm.operators import chain, stack
 from skadmm.regularizers import L1
 
@@ -100,11 +100,11 @@ def from_disk():
 
 folder, method, passes = sys.argv[1], sys.argv[2], float(sys.argv[3])
 model = {"psi": L1(1e-4), "A": stack(chain(100), "identity")}
-rng = np.random.default_rng(0)
-small = Problem(rng.standard_normal((90_000, 100)), np.where(rng.random(90_000) < 0.5, 1.0, -1.0), **model)
 options = {} if method == "san-admm" else {"step": 1.0, "batch_size": 10_000}
-solve(small, method, passes=2, **options)  # compiled
-del small
+rng = np.random.default_rng(0)
+with tempfile.TemporaryDirectory() as small:
+    write_blocks(small + "/rows", [(rng.standard_normal((90_000, 100)), np.where(rng.random(90_000) < 0.5, 1.0, -1.0))])
+    solve(Problem(small + "/rows", **model), method, passes=2, **options)  # compiled
 open("/proc/self/clear_refs", "w").write("5")
 before = resident("VmRSS")
 began = time.perf_counter()

@@ -63,8 +63,9 @@ def test_iterates_are_those_in_memory(method, kind, tmp_path, small_reads):
         solve(p, method, callback=lambda s, p=p: seen[p is here].append(np.concatenate([s.x, s.y, s.dual])), **options)
         for p in (here, there)
     ]
-    np.testing.assert_array_equal(np.array(seen[True]), np.array(seen[False]))
-    assert results[0].gap == results[1].gap
+    # san-admm reads files once in a step, and adds up in another order; to others the rows are the same array.
+    np.testing.assert_allclose(np.array(seen[True]), np.array(seen[False]), rtol=0, atol=1e-12 * (method == "san-admm"))
+    assert results[0].gap == pytest.approx(results[1].gap, rel=0, abs=1e-14 * (method == "san-admm"))
 
 
 def test_chunks_do_not_show(monkeypatch):

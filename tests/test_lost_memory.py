@@ -29,6 +29,8 @@ MODELS = {
 class Forgetful:
     """The looks of a problem, all forgotten when they are asked for the so-many-th time."""
 
+    here = False
+
     def __init__(self, problem, when):
         self.problem, self.when, self.asked = problem, when, 0
         self.restart()
@@ -38,7 +40,7 @@ class Forgetful:
 
     def __getattr__(self, name):
         def ask(*arguments):
-            self.asked += name not in ("begin", "hard_end")  # these travel with the next question
+            self.asked += name not in ("begin", "tell", "hard_end")  # these travel with the next question
             if self.asked == self.when:
                 self.asked += 1
                 self.looks = None

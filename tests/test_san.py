@@ -11,10 +11,10 @@ import scipy.sparse
 from sklearn.datasets import load_svmlight_file
 
 from skadmm import Problem, Status, recession, solve
-from skadmm.algorithms import ALGORITHMS, _split
+from skadmm.algorithms import ALGORITHMS, _split, _stages
 from skadmm.algorithms._base import Setup
 from skadmm.algorithms._line_search import shorten
-from skadmm.algorithms._looks import HARD_SHARE, Looks, hard_rows, stages
+from skadmm.algorithms._looks import HARD_SHARE, Looks, hard_rows
 from skadmm.algorithms.san import SanEngine
 from skadmm.losses.logistic import SATURATED
 from skadmm.operators import chain, incidence, precision_graph, stack
@@ -104,7 +104,7 @@ def test_the_growing_pass_equals_its_twin(kind):
     x, candidate = np.zeros(6), np.zeros(6)
     y, dual = np.zeros(11), np.zeros(11)
     H, q, squares, seen = np.zeros((6, 6)), np.zeros(6), np.zeros(6), 0
-    plan = stages(n, 6)
+    plan = [stage.rows(n) for stage in _stages.plan(n, 6)]
     schedule = [plan[0]] * 3 + plan[1:]
     for look, rows in enumerate(schedule):
 
@@ -151,7 +151,7 @@ def test_the_growing_pass_equals_its_twin(kind):
 @pytest.mark.parametrize("n", [1, 2, 5, 64, 100, 1000, 12345])
 @pytest.mark.parametrize("d", [1, 30])
 def test_stages_cover_every_row_once_and_double(n, d):
-    plan = stages(n, d)
+    plan = [stage.rows(n) for stage in _stages.plan(n, d)]
     assert np.array_equal(np.sort(np.concatenate(plan)), np.arange(n))
     sizes = np.cumsum([rows.size for rows in plan])
     assert all(later <= 2 * earlier + 1 for earlier, later in itertools.pairwise(sizes))

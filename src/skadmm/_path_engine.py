@@ -17,6 +17,7 @@ from skadmm.algorithms.san import (
     LEAST_DAMPING,
     MOST_REFUSALS,
     RAISED_DAMPING,
+    STALE_CURVATURE,
     SanEngine,
 )
 from skadmm.kernels.threads import one_thread
@@ -118,6 +119,7 @@ class PathEngine:
         engine.certificate = None
         engine.finished, engine.stalled, engine.refusals, engine.full_looks = False, False, 0, 1
         engine.point.dual[:] *= alpha / before  # inside its new bounds
+        engine.stale = STALE_CURVATURE * engine.steepest
         engine._renew()
         self._minimise_model()
 

@@ -173,15 +173,24 @@ class Problem:
         """Rows read between two moments at which a run can be stopped: about 64 MB of them."""
         return max(1024, min(1 << 20, int(AT_ONCE * self.n_samples / max(1, self.nnz))))
 
+    @property
+    def in_files(self) -> bool:
+        """Are the rows mapped from files?"""
+        return self.folder is not None and self.rows is self.folder.rows
+
     def expect(self, order: np.ndarray, batch_size: int) -> None:
         """Blocks of `batch_size` will be read in this order: files can be fetched ahead."""
-        if self.folder is not None and self.rows is self.folder.rows:
+        if self.folder is not None and self.in_files:
             self.folder.expect(order, batch_size)
 
     @property
     def natural_batch(self) -> int:
         """Samples in a block unless somebody says otherwise: one; on Dask, a whole block of Dask's."""
         return int(self.home.sizes.max()) if self.remote else 1
+
+    def n_blocks(self, batch_size: int) -> int:
+        """The number of blocks of `batch_size`."""
+        return len(self.home.bounds(batch_size)) if self.remote else -(-self.n_samples // batch_size)
 
     def block_sizes(self, batch_size: int) -> np.ndarray:
         """The number of samples in each block of `batch_size`; the last one may be short."""
@@ -394,14 +403,20 @@ def take_rows(rows: Any, indices: np.ndarray) -> Any:
     if isinstance(rows, DenseRows):
         some = rows.values[indices]  # in the order of the whole, so that the same kernels serve it
         return DenseRows(np.ascontiguousarray(some) if rows.values.flags.c_contiguous else np.asfortranarray(some))
-    matrix = scipy.sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=rows.shape)[indices]
-    return CSRRows(matrix.data, matrix.indices, matrix.indptr, rows.width)
+    starts, ends = rows.indptr[:-1][indices], rows.indptr[1:][indices]
+    counts = ends - starts
+    indptr = np.zeros(counts.size + 1, rows.indptr.dtype)
+    np.cumsum(counts, out=indptr[1:])
+    entries = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], counts)
+    return CSRRows(rows.data[entries], rows.indices[entries], indptr, rows.width)
 
 
 def stack_rows(parts: list[Any]) -> Any:
     """Rows from several blocks, one after the other."""
     if isinstance(parts[0], DenseRows):
         return DenseRows(np.concatenate([np.ascontiguousarray(part.values) for part in parts]))
-    matrices = [scipy.sparse.csr_array((p.data, p.indices, p.indptr), shape=p.shape) for p in parts]
-    matrix = scipy.sparse.csr_array(scipy.sparse.vstack(matrices, format="csr"))
-    return CSRRows(matrix.data, matrix.indices, matrix.indptr, parts[0].width)
+    counts = np.concatenate([np.diff(part.indptr) for part in parts])
+    indptr = np.zeros(counts.size + 1, parts[0].indptr.dtype)
+    np.cumsum(counts, out=indptr[1:])
+    data, indices = (np.concatenate([getattr(part, name) for part in parts]) for name in ("data", "indices"))
+    return CSRRows(data, indices, indptr, parts[0].width)

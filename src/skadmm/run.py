@@ -191,7 +191,8 @@ def solve(
         )  # fmt: skip
         if scale is not None:
             start.x[:] /= scale
-        order = as_sampler(sampler, setup.n_blocks, seed)
+        alike = algorithm.full and isinstance(sampler, str)  # every step reads all: there is nothing to draw
+        order = as_sampler(sampler, 1 if alike else setup.n_blocks, seed)
         engine = algorithm.start(setup, start)
         if warm_start is not None:
             engine.restore(warm_start.tables)

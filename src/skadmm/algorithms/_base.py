@@ -79,7 +79,7 @@ class Setup:
     @property
     def n_blocks(self) -> int:
         """The number of fixed blocks."""
-        return len(self.block_sizes)
+        return self.problem.n_blocks(self.batch_size)
 
     @cached_property
     def block_sizes(self) -> np.ndarray:

@@ -14,6 +14,7 @@ import numpy as np
 
 from skadmm import _watch
 from skadmm.algorithms import _state
+from skadmm.algorithms._stages import Stage, rows_of
 from skadmm.blocks.tasks import Largest
 from skadmm.kernels.expansion import (
     SCALAR_WORK,
@@ -30,35 +31,16 @@ from skadmm.kernels.expansion import (
 )
 from skadmm.kernels.rows import CSRRows, DenseRows
 from skadmm.kernels.samples import Samples, mean_conjugate
+from skadmm.problem import take_rows
 
 Index = np.ndarray | range
 """Numbers of rows."""
-FIRST_STAGE = 32
-"""The first stage holds one in so many samples …"""
-ROWS_PER_FEATURE = 8
-"""… but at least this many per feature."""
 HARD_MOVE, HARD_SHARE = 0.5, 0.02
 """A margin that moved by more than this is hard; at most this share of the samples."""
 DENSE_PRODUCT = 0.1
 """What a product of two entries of a dense row costs next to reading one."""
 EDGES = 256
 """Of a threshold sought among values on several workers, in one round."""
-
-
-def stage_rules(n: int, d: int) -> list[tuple[int, int]]:
-    """The stages of the first pass, as (first row, stride): each as large as all before it, spread over the data."""
-    first = max(n // FIRST_STAGE, min(n, ROWS_PER_FEATURE * d), 1)
-    stride = 1 << int(np.log2(n / first))
-    answer = [(0, stride)]
-    while stride > 1:
-        answer.append((stride // 2, stride))
-        stride //= 2
-    return answer
-
-
-def stages(n: int, d: int) -> list[np.ndarray]:
-    """The rows of each stage of the first pass: every 2^k-th row, then those in between, each stage doubling."""
-    return [np.arange(start, n, stride) for start, stride in stage_rules(n, d)]
 
 
 def hard_rows(moved: np.ndarray) -> np.ndarray:
@@ -73,8 +55,10 @@ def hard_rows(moved: np.ndarray) -> np.ndarray:
 class Looks:
     """The samples of one home; `first` is the number of its first sample among all `n`."""
 
-    FIXED = ("size", "d", "_n", "first", "_at_once", "_per_row")
-    """What the samples say, and no checkpoint."""
+    here = True
+    """Are the scalars in this process?"""
+    FIXED: tuple[str, ...] = ("size", "d", "_n", "first", "_at_once", "_per_row", "_stage")
+    """What the samples say, and no checkpoint; and what is of no use between two steps."""
 
     def __init__(self, samples: Samples, n: int, first: int = 0, at_once: int = 1 << 20) -> None:
         self._samples, self._at_once = samples, at_once
@@ -95,24 +79,22 @@ class Looks:
         """Where the margins are to be taken at first, when the look goes on."""
         self._old = np.empty(0)
         """In a stage, what its samples had added to Σ (h z − slope) a."""
-        self._stage: tuple[int, int] | None = None
-        self._hard: dict[str, np.ndarray] = {}
+        self._stage: Stage | None = None
+        self._hard: dict[str, Any] = {}
         self._columns = np.empty((self.size, 0))
         """Of the features that no penalty reaches, once they are asked for."""
 
     @property
-    def _at(self) -> slice:
+    def _at(self) -> list[slice]:
         """The rows looked at now. What is done to them is done in place: new arrays would cost more than the sums where
         freed memory goes back to the system at once, as it does on Dask's workers."""
-        if self._stage is None:
-            return slice(None)
-        start, stride = self._stage
-        return slice((start - self.first) % stride, None, stride)
+        return [slice(0, self.size, 1)] if self._stage is None else self._stage.slices(self.first, self.size)
 
     @property
-    def _index(self) -> range:
+    def _index(self) -> Index:
         """Their numbers."""
-        return range(self.size)[self._at]
+        at = self._at
+        return range(self.size)[at[0]] if len(at) == 1 else rows_of(at)
 
     def state(self) -> dict[str, Any]:
         """All that it knows."""
@@ -125,25 +107,31 @@ class Looks:
 
     # -- a look ------------------------------------------------------------------------------------------------
 
-    def begin(self, stage: tuple[int, int] | None, x: np.ndarray | None) -> None:
-        """Turn to the samples of a stage, or to all; their margins at `x`, or where they were."""
+    def tell(self, name: str, *arguments: Any) -> None:
+        """Ask what has no answer."""
+        getattr(self, name)(*arguments)
+
+    def begin(self, stage: Stage | None, x: np.ndarray | None, ahead: Any = None) -> None:
+        """Turn to the samples of a stage, or to all; their margins at `x`, or where they were. What will be asked of
+        them beyond that concerns only looks that see ``ahead``."""
         self.hard_end()
         self._stage = stage
-        at = self._at
-        self.moved[at] = self.z[at]
         if stage is None:
             self._old = np.empty(0)
-        else:
-            self._old = self._old if self._old.size == self.size else np.empty(self.size)
-            old = np.multiply(self.held[at], self.z[at], out=self._old[at])
-            old -= self.slope[at]
+        elif self._old.size != self.size:
+            self._old = np.empty(self.size)
+        for at in self._at:
+            self.moved[at] = self.z[at]
+            if stage is not None:
+                old = np.multiply(self.held[at], self.z[at], out=self._old[at])
+                old -= self.slope[at]
         self._from = x
 
     def along(self, step: np.ndarray | None, t: float) -> float:
         """Σ of the losses at the margins moved by t times those of `step`; slopes and curvatures there."""
         index, x, self._from = self._index, self._from, None
         if step is None:
-            self._move[self._at] = 0.0
+            self._set(self._move, 0.0)
         if step is not None and x is not None:
             rows = self._samples.rows
             self._read(lambda part: margins_of_two(rows, part, x, step, self.z, self._move), index)
@@ -152,7 +140,7 @@ class Looks:
         elif x is not None:
             self._margins(index, x, self.z)
         if x is not None and not self.known:
-            self.moved[self._at] = self.z[self._at]
+            self._set(self.moved, self.z)
         return self.losses(t)
 
     def ends(self, step: np.ndarray) -> tuple[float, float]:
@@ -168,26 +156,28 @@ class Looks:
         index = self._index
         return float(sum(in_parts(part, index, SCALAR_WORK * len(index))))
 
-    def join(self, length: float, new: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Move the margins by `length`; the changes of Σ h a aᵀ and Σ (h z − slope) a, and Σ a² of new samples."""
-        at, index = self._at, self._index
+    def join(self, length: float, new: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+        """Move the margins by `length`; the changes of Σ h a aᵀ and Σ (h z − slope) a, Σ a² of new samples, and the
+        largest curvature."""
         self._go(length)
         change = self._move  # of no use any more
-        added = np.multiply(self.bend[at], self.z[at], out=change[at])
-        added -= self.slope[at]
-        np.subtract(added, self._old[at], out=self._old[at])
-        np.subtract(self.bend[at], self.held[at], out=change[at])
+        for at in self._at:
+            added = np.multiply(self.bend[at], self.z[at], out=change[at])
+            added -= self.slope[at]
+            np.subtract(added, self._old[at], out=self._old[at])
+            np.subtract(self.bend[at], self.held[at], out=change[at])
+        index = self._index
         work, few = self._products(index), self._few(index)
         sums = sum_expansions(self._samples.rows, index, change, self._old, new, work, few)
-        self.held[at] = self.bend[at]
+        self._set(self.held, self.bend)
         self._measure()
-        return sums
+        return *sums, self._steepest()
 
     def settle(self, length: float) -> tuple[np.ndarray, float]:
         """Move the margins by `length`; Σ slope a, and the largest curvature."""
         self._go(length)
         self._measure()
-        return self._rows(self._index, self.slope), Largest(self.bend.max())
+        return self._rows(self._index, self.slope), self._steepest()
 
     def renew(self, stale: float, afresh: bool) -> tuple[Any, Any]:
         """The change of Σ h a aᵀ over samples whose curvature changed by more than `stale`; afresh, also Σ a²."""
@@ -220,43 +210,50 @@ class Looks:
         return float(np.nextafter(self.moved[rows].min(), -np.inf)) if rows.size else np.inf
 
     def hard_begin(self, threshold: float) -> int:
-        """Turn to the samples whose margins moved by more, until ``hard_end``; how many there are."""
+        """Turn to copies of the samples whose margins moved by more, until ``hard_end``; how many there are."""
         index = np.flatnonzero(self.moved > threshold)
-        self._hard = {"index": index, "z": self.z[index], "slope": self.slope[index], "bend": self.bend[index]}
+        rows, weight = self._copied(index), self._samples.weight
+        some = self._samples._replace(
+            rows=rows, target=self._samples.target[index], weight=weight[index] if weight.size else weight
+        )
+        self._hard = {"index": index, "samples": some, "all": np.arange(index.size), "move": np.empty(index.size)}
+        self._hard |= {"z": self.z[index], "slope": self.slope[index], "bend": self.bend[index]}
         return int(index.size)
+
+    def _copied(self, index: np.ndarray) -> Any:
+        """Copies of some rows."""
+        return take_rows(self._samples.rows, index)
 
     def hard_along(self, step: np.ndarray) -> tuple[float, float, float, float, float]:
         """Along a step: Σ slope·move, Σ h move², Σ of the losses at its start and at its end, and the longest move."""
-        index = self._hard["index"]
-        self._margins(index, step, self._move)
-        move = self._move[index]
-        tilt, bend = self.slope[index] @ move, self.held[index] @ move**2
+        hard, move = self._hard, self._hard["move"]
+        rows, every = hard["samples"].rows, hard["all"]
+        self._read(lambda part: margins(rows, part, step, move), every)
+        tilt, bend = hard["slope"] @ move, self.held[hard["index"]] @ move**2
         reach = Largest(np.abs(move).max(initial=0.0))
         return float(tilt), float(bend), self.hard_losses(0.0), self.hard_losses(1.0), reach
 
     def hard_losses(self, t: float) -> float:
         """Σ of the losses at t times the step."""
-        return float(loss_along(self._samples, self._hard["index"], self.z, self._move, t))
+        hard = self._hard
+        return float(loss_along(hard["samples"], hard["all"], hard["z"], hard["move"], t))
 
     def hard_go(self, length: float) -> tuple[np.ndarray, np.ndarray]:
         """Take the step; the changes of Σ h a aᵀ and Σ (h z − slope) a."""
-        index = self._hard["index"]
-        old = self.held[index] * self.z[index] - self.slope[index]
-        self.z[index] += length * self._move[index]
-        expand(self._samples, index, self.z, self.slope, self.bend)
-        change = self._move  # taken
-        change[index] = self.bend[index] * self.z[index] - self.slope[index] - old
-        q = self._rows(index, change)
-        change[index] = self.bend[index] - self.held[index]
-        H = self._outer(index, change)
-        self.held[index] = self.bend[index]
+        hard, held = self._hard, self.held[self._hard["index"]]
+        samples, every, z, slope, bend = (hard[name] for name in ("samples", "all", "z", "slope", "bend"))
+        old = held * z - slope
+        z += length * hard["move"]
+        expand(samples, every, z, slope, bend)
+        entries, few = self._entries(every), self._few(every)
+        q = sum_rows(samples.rows, every, bend * z - slope - old, entries, few)
+        H = sum_outer(samples.rows, every, bend - held, self._products(every), few)
+        self.held[hard["index"]] = bend
         return H, q
 
     def hard_end(self) -> None:
         """Back to all samples, where their last common look left them; H keeps what it has learnt."""
         if "index" in self._hard:
-            for name in ("z", "slope", "bend"):
-                getattr(self, name)[self._hard["index"]] = self._hard[name]
             self._hard = {}
 
     # -- the certificate -----------------------------------------------------------------------------------------
@@ -306,19 +303,30 @@ class Looks:
 
     # -- reading rows --------------------------------------------------------------------------------------------
 
+    def _set(self, numbers: np.ndarray, value: Any) -> None:
+        """Give the rows looked at now the numbers of another array, or one for all."""
+        for at in self._at:
+            numbers[at] = value[at] if isinstance(value, np.ndarray) else value
+
     def _go(self, length: float) -> None:
         """Move the margins."""
         self._hard = {}
         if length != 0.0:
-            move = self._move[self._at]
-            move *= length
-            self.z[self._at] += move
+            for at in self._at:
+                move = self._move[at]
+                move *= length
+                self.z[at] += move
 
     def _measure(self) -> None:
         """How far the margins went."""
-        moved = self.moved[self._at]
-        np.abs(np.subtract(self.z[self._at], moved, out=moved), out=moved)
+        for at in self._at:
+            moved = self.moved[at]
+            np.abs(np.subtract(self.z[at], moved, out=moved), out=moved)
         self.known = True
+
+    def _steepest(self) -> float:
+        """The largest curvature of the rows looked at now."""
+        return Largest(max(self.bend[at].max(initial=0.0) for at in self._at))
 
     def _margins(self, index: Index, x: np.ndarray, out: np.ndarray) -> None:
         rows = self._samples.rows

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from skadmm.algorithms import _kept_looks
-from skadmm.algorithms._looks import EDGES, HARD_MOVE, HARD_SHARE, Looks
+from skadmm.algorithms._looks import EDGES, HARD_MOVE, HARD_SHARE
+from skadmm.algorithms._one_reading import EagerLooks
 from skadmm.blocks.dask import WorkerGone
 from skadmm.blocks.tasks import Missing
 from skadmm.blocks.worker import run_stateful
@@ -27,7 +28,7 @@ class LostMemory(Exception):  # noqa: N818
 
 def start_looks(samples: Samples, memory: dict[str, Any], run: str, n: int, first: int) -> float:
     """Looks of this block, fresh."""
-    memory[run] = (0, Looks(samples, n, first))
+    memory[run] = (0, EagerLooks(samples, n, first))
     return 0.0
 
 
@@ -54,6 +55,8 @@ def ask_looks(
 class RemoteLooks:
     """Asks the looks of all blocks, and adds up."""
 
+    here = False
+
     def __init__(self, home: Any, checkpoint: Any = None) -> None:
         self._home, self._checkpoint = home, checkpoint
         self._run = f"looks-{uuid.uuid4().hex}"
@@ -68,6 +71,11 @@ class RemoteLooks:
         keeper, blocks = self._checkpoint, self._home.sizes.size
         if self._number < 0 or keeper is None:
             return {"kept": ""}
+        if self._waiting:
+            try:
+                self._ask("hard_end")
+            except LostMemory:
+                return {"kept": ""}
         if keeper.written > self._offered[1]:
             self._kept = self._offered[0]
         name = uuid.uuid4().hex
@@ -109,7 +117,7 @@ class RemoteLooks:
                 break
             except WorkerGone:
                 continue
-        self._number = 0
+        self._number, self._waiting = 0, []
 
     def _all(self, kind: str, task: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> Any:
         """A question to every block, of the worker that holds it; the sum of the answers."""
@@ -120,13 +128,13 @@ class RemoteLooks:
         if self._number >= 0:
             with contextlib.suppress(WorkerGone):  # and its memory with it
                 self._all("end_looks", end_looks, [(self._run,)] * self._home.sizes.size)
-        self._number = -1
+        self._number, self._waiting = -1, []
 
     def _ask(self, name: str, *arguments: Any) -> Any:
+        questions, self._waiting = [*self._waiting, (name, arguments)], []
         if self._number < 0:
             self.restart()
         self._number += 1
-        questions, self._waiting = [*self._waiting, (name, arguments)], []
         try:
             (answer,) = self._all(name, ask_looks, [(self._run, self._number, questions)] * self._home.sizes.size)
         except WorkerGone:
@@ -136,13 +144,13 @@ class RemoteLooks:
         return answer
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or not hasattr(Looks, name):
+        if name.startswith("_") or not hasattr(EagerLooks, name):
             raise AttributeError(name)
         return lambda *arguments: self._ask(name, *arguments)
 
-    def begin(self, stage: tuple[int, int] | None, x: np.ndarray | None) -> None:
-        """Turn to some samples, with the next question."""
-        self._waiting = [("begin", (stage, x))]
+    def tell(self, name: str, *arguments: Any) -> None:
+        """What has no answer goes with the next question."""
+        self._waiting.append((name, arguments))
 
     def hard_end(self) -> None:
         """The next ``begin`` sees to it."""

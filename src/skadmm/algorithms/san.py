@@ -24,11 +24,13 @@ from typing import Any
 
 import numpy as np
 
-from skadmm.algorithms import _state
+from skadmm.algorithms import _stages, _state
+from skadmm.algorithms._ahead import Ahead
 from skadmm.algorithms._base import Setup
 from skadmm.algorithms._line_search import MOST_REFUSALS, shorten
-from skadmm.algorithms._looks import Looks, stage_rules
+from skadmm.algorithms._looks import Looks
 from skadmm.algorithms._model import ModelSolver
+from skadmm.algorithms._one_reading import FileLooks
 from skadmm.algorithms._remote_looks import LostMemory, RemoteLooks
 from skadmm.algorithms._split import Point
 from skadmm.blocks.local import Look
@@ -75,7 +77,7 @@ class SanEngine:
         self.refusals = 0
         n, d = problem.n_samples, problem.n_features
         self.looks = looks_of(problem, setup.checkpoint)
-        plan = [] if setup.warm else stage_rules(n, d)
+        plan = [] if setup.warm else _stages.plan(n, d)
         self.stages = plan[:1] * (FIRST_LOOKS - 1) + plan
         self.stage, self.full_looks, self.seen = 0, 0, 0
         self.placed = False
@@ -89,7 +91,9 @@ class SanEngine:
         """At the anchor, over all samples; known from the first full look on."""
         self.fall = 0.0
         """By how much the objective fell in the last line search, relatively."""
-        self.gradient, self.steepest = np.zeros(d), 0.0
+        self.gradient = np.zeros(d)
+        self.steepest, self.stale = 0.0, 0.0
+        """The largest curvature seen of late; and by how much one must change to be brought up to date in H."""
         self.lower_bound, self.certified = -np.inf, False
         """The best so far; is it that of the anchor and the multiplier now?"""
         self.H, self.q, self.squares = np.zeros((d, d)), np.zeros(d), np.zeros(d)
@@ -145,7 +149,7 @@ class SanEngine:
         """The last look at all samples, if it was at x and they are here."""
         if self._refined is not None:
             return self._refined if np.array_equal(x, self.anchor) else None
-        if not (isinstance(self.looks, Looks) and self.placed and np.array_equal(x, self.place)):
+        if not (self.looks.here and self.placed and np.array_equal(x, self.place)):
             return None
         self.looks.hard_end()
         return Look(self.loss, self.gradient, self.looks.slope, self.looks.z)
@@ -208,11 +212,12 @@ class SanEngine:
     def _growing_step(self) -> None:
         """A stage of the first pass: new samples join the average; those of the first stage are expanded anew."""
         stage = self.stages[self.stage]
-        size = len(range(stage[0], self.problem.n_samples, stage[1]))
+        size = stage.size(self.problem.n_samples)
         new = self.stage == 0 or self.stage >= FIRST_LOOKS
-        self.looks.begin(stage, self.anchor)
+        self.looks.begin(stage, self.anchor, new)
         length, _ = self._search(size)
-        H, q, squares = self.looks.join(length, new)
+        H, q, squares, largest = self.looks.join(length, new)
+        self.steepest = max(self.steepest, float(largest))
         if new:
             self.seen += size
             self.squares += squares
@@ -262,20 +267,29 @@ class SanEngine:
         """Line search over all samples from the anchor to the candidate; objective and gradient where it ends."""
         n = self.problem.n_samples
         self.place[:] = np.nan  # should it be cut short
-        self.looks.begin(None, None if self.placed else self.anchor)
+        share, steepest = STALE_CURVATURE * 0.1**self.full_looks, self.steepest
+        self.stale = share * steepest
+        renews = steepest > 0.0 and self.seen == n and not self._expects_the_end()
+        self.looks.begin(None, None if self.placed else self.anchor, self.stale if renews else None)
         length, loss = self._search(n, self.gradient if self.full_looks else None)
         self.objective = loss / n + self.problem.penalty(self.anchor)
         gradient, largest = self.looks.settle(length)
         self.gradient, self.steepest, self.placed = gradient / n, float(largest), True
+        if steepest == 0.0:
+            self.stale = share * self.steepest
         self.place[:], self.loss = self.anchor, loss / n
         self.full_looks += 1
         return length
+
+    def _expects_the_end(self) -> bool:
+        """Will the next look at all samples be the last? Its fall of the objective is about the square of this one."""
+        return self.tol is not None and self.full_looks > 0 and self.fall <= np.sqrt(self.tol)
 
     def _renew(self) -> None:
         """A model of second order at the anchor, where all samples have just been looked at."""
         n = self.problem.n_samples
         afresh = self.seen < n  # a warm start comes without a model
-        H, squares = self.looks.renew(STALE_CURVATURE * 0.1 ** (self.full_looks - 1) * self.steepest, afresh)
+        H, squares = self.looks.renew(self.stale, afresh)
         if afresh:
             self.H[:], self.squares[:], self.seen = 0.0, squares, n
         self.H += H
@@ -401,7 +415,9 @@ class SanEngine:
 
 
 def looks_of(problem: Problem, checkpoint: Any) -> Any:
-    """What asks the samples, wherever they live."""
+    """What asks the samples, wherever they live; those that are far away, of which all is asked at once."""
     if problem.remote:
-        return RemoteLooks(problem.home, checkpoint)
+        return Ahead(RemoteLooks(problem.home, checkpoint), problem.n_samples)
+    if problem.in_files:
+        return Ahead(FileLooks(problem), problem.n_samples)
     return Looks(problem.samples(), problem.n_samples, 0, problem.rows_at_once)

@@ -117,9 +117,9 @@ class FileBlocks:
         for k in order:
             if fetched >= FETCHED_AHEAD:
                 return
-            fetched += self._fetch(int(k) * batch_size, min((int(k) + 1) * batch_size, self.n))
+            fetched += self.fetch(int(k) * batch_size, min((int(k) + 1) * batch_size, self.n))
 
-    def _fetch(self, start: int, stop: int) -> int:
+    def fetch(self, start: int, stop: int) -> int:
         """Let the system fetch some rows before they are read, and none beyond them; how many bytes.
 
         What it reads ahead of a page by itself is as long as a block may be, and of no use when the next is elsewhere.

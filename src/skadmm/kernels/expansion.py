@@ -78,6 +78,22 @@ def expand(samples, index, z, slope, bend):
 
 
 @kernel
+def expand_and_add(samples, index, step, z, move, slope, bend, out):
+    """move_i ← a_i·step, slope and curvature of every row of `index` at z_i + move_i, and out ← out + Σ slope_i a_i;
+    returns Σ w_i ℓ there. Each row is read once."""
+    total = 0.0
+    for i in index:
+        w, b = weight_of(samples, i), samples.target[i]
+        move[i] = row_dot(samples.rows, i, step)
+        margin = z[i] + move[i]
+        slope[i] = w * derivative(samples.loss, margin, b)
+        bend[i] = w * model_curvature(samples.loss, margin, b)
+        total += w * value(samples.loss, margin, b)
+        row_add(samples.rows, i, slope[i], out)
+    return total
+
+
+@kernel
 def add_rows(rows, index, scale, out):
     """out ← out + Σ over `index` of scale_i a_i."""
     for i in index:
