@@ -15,6 +15,7 @@ import scipy.sparse
 
 import archives
 from skadmm import CheckpointError, FusedLassoClassifier, FusedLassoRegressor, Problem, Status, solve
+from skadmm.algorithms import _stages
 from skadmm.operators import chain, stack
 from skadmm.regularizers import L1, SquaredL2
 
@@ -104,8 +105,11 @@ def test_first_order_iterates_are_those_in_memory(method, client):
         pytest.param({"omega": SquaredL2(0.1)}, id="ridge", marks=slow),
     ],
 )
-def test_second_order_iterates_are_those_in_memory(model, client):
+@pytest.mark.parametrize("run", [1, pytest.param(7, marks=slow)])
+def test_second_order_iterates_are_those_in_memory(model, run, client, monkeypatch):
     here, there = both(**model)
+    monkeypatch.setattr(_stages, "LARGE", 1)
+    monkeypatch.setattr(_stages, "RUN", run * here.n_features)
     first, second = (iterates(problem, "san-admm", passes=20, tol=1e-8) for problem in (here, there))
     assert first[0].status is Status.SOLVED
     assert_same_iterates(first, second)

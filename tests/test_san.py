@@ -93,9 +93,12 @@ def test_with_an_isotropic_surrogate_it_is_sa_admm():
         np.testing.assert_allclose(engine.point.dual, sa.point.dual, atol=1e-10)
 
 
+@pytest.mark.parametrize("run", [1, 3])
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
-def test_the_growing_pass_equals_its_twin(kind):
+def test_the_growing_pass_equals_its_twin(kind, run, monkeypatch):
     """The first pass, stage by stage, against plain NumPy: margins, line search, averages, sweeps."""
+    monkeypatch.setattr(_stages, "LARGE", 1)
+    monkeypatch.setattr(_stages, "RUN", 6 * run)
     X, target = data("logistic", n=100, d=6)
     A = stack(chain(6), "identity")
     problem = Problem(scipy.sparse.csr_array(X) if kind == "sparse" else X, target, psi=L1(0.02), A=A)

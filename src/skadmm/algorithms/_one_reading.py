@@ -120,7 +120,7 @@ class EagerLooks(Looks):
         x, self._from = self._from, None
 
         def look(piece: Piece, sums: Sums, room: Any) -> None:
-            samples, index = piece.samples, piece.numbers
+            samples, index, at = piece.samples, piece.numbers, piece.at
             held, slope, bend = (piece.of(array) for array in (self.held, self.slope, self.bend))
             if x is None and step is not None and not both:
                 z, move = piece.of(self.z), piece.of(self._move)
@@ -132,10 +132,11 @@ class EagerLooks(Looks):
                 sums.end += expand_along(samples, index, z, move, 1.0, slope, bend)
                 add_rows(samples.rows, index, slope, sums.rows)
             if stale is not None:
-                change = bend - held
-                add_outer(samples.rows, np.flatnonzero(np.abs(change) > stale), change, sums.outer, room)
-            sums.steepest = max(sums.steepest, float(bend.max(initial=0.0)))
-            far = np.flatnonzero(np.abs(z + move - piece.of(self.moved)) > HARD_MOVE)
+                change = np.empty(z.size)
+                change[at] = bend[at] - held[at]
+                add_outer(samples.rows, index[np.abs(change[at]) > stale], change, sums.outer, room)
+            sums.steepest = max(sums.steepest, float(bend[at].max(initial=0.0)))
+            far = index[np.abs(z[at] + move[at] - piece.of(self.moved)[at]) > HARD_MOVE]
             sums.far += far.size
             self._keep(piece, far, sums)
 
