@@ -40,13 +40,13 @@ class Forgetful:
         self.looks = EagerLooks(self.problem.samples(), self.problem.n_samples)
 
     def __getattr__(self, name):
-        def ask(*arguments):
+        def ask(*arguments, **more):
             self.asked += name not in ("tell", "begin", "hard_end")  # these travel with the next question
             if self.asked == self.when:
                 self.asked += 1
                 self.looks = None
                 raise LostMemory
-            return getattr(self.looks, name)(*arguments)
+            return getattr(self.looks, name)(*arguments, **more)
 
         return ask
 
@@ -81,3 +81,29 @@ def test_memory_lost_at_any_question(kind, ahead, monkeypatch):
         assert result.status is Status.SOLVED
         assert result.objective == pytest.approx(undisturbed.objective, rel=1e-8)
         assert result.passes <= undisturbed.passes + most + 1e-9
+
+
+@pytest.mark.parametrize("ahead", [False, True], ids=["one after the other", "at once"])
+def test_memory_lost_in_the_last_look(ahead, monkeypatch):
+    """A run that ends at the pass limit is certified as well, whenever the memory goes."""
+    rng = np.random.default_rng(8)
+    X = rng.standard_normal((N, D)) * [1, 1, 8, 1, 1]
+    target = np.where(X[:, 0] - X[:, 1] + rng.standard_normal(N) > 0, 1.0, -1.0)
+    problem = Problem(X, target, **MODELS["l1"])
+    monkeypatch.setattr(newton._contracted, "applies", lambda problem: False)
+    used = []
+
+    def run(when):
+        used.append(Forgetful(problem, when))
+        monkeypatch.setattr(san, "looks_of", lambda problem, _: Ahead(used[-1], N) if ahead else used[-1])
+        return solve(problem, "san-admm", passes=4.2, record_every=0)
+
+    undisturbed = run(-1)
+    certified = []
+    usual = san.SanEngine.finish
+    monkeypatch.setattr(
+        san.SanEngine, "finish", lambda self: [usual(self), certified.append(self.certificate.relative)][0]
+    )
+    for when in range(1, used[0].asked + 1):
+        assert run(when).objective == pytest.approx(undisturbed.objective, rel=1e-6)
+    assert max(certified) < 1e-3

@@ -16,6 +16,7 @@ from skadmm.blocks.convert import write_blocks
 from skadmm.operators import chain, stack
 from skadmm.problem import stack_rows, take_rows
 from skadmm.regularizers import L1
+from skadmm.sampling import as_sampler
 
 N, D = 900, 6
 A = stack(chain(D), "identity")
@@ -46,9 +47,11 @@ def problem_of(kind="rows", **options):
 
 @pytest.mark.parametrize("n", [1, 2, 5, 64, 100, 1000, 12345])
 def test_stages_of_runs_cover_every_row_once_and_double(n, runs):
-    plan = [stage.rows(n) for stage in _stages.plan(n, D)]
+    stages = _stages.plan(n, D, n * D)
+    plan = [stage.rows(n) for stage in stages]
+    assert stages[0].width == 7
     assert np.array_equal(np.sort(np.concatenate(plan)), np.arange(n))
-    assert [rows.size for rows in plan] == [stage.size(n) for stage in _stages.plan(n, D)]
+    assert [rows.size for rows in plan] == [stage.size(n) for stage in stages]
     sizes = np.cumsum([rows.size for rows in plan])
     assert all(later <= 2 * earlier + 7 for earlier, later in itertools.pairwise(sizes))
 
@@ -65,10 +68,11 @@ def test_a_block_knows_its_own_rows_of_a_stage(width):
 
 
 def test_only_large_tables_have_runs():
-    assert _stages.plan(10_000, 100)[0].width == 1
-    large = _stages.plan(2_000_000, 100)
+    assert _stages.plan(10_000, 100, 1_000_000)[0].width == 1
+    large = _stages.plan(2_000_000, 100, 200_000_000)
     assert large[0].width == _stages.RUN // 100
     assert large[0].size(2_000_000) >= 20 * large[0].width  # spread over the data
+    assert _stages.plan(20_000_000, 2_000, 200_000_000)[0].width == _stages.RUN // 10  # of few entries a row
 
 
 # -- the same answers --------------------------------------------------------------------------------------------
@@ -116,6 +120,52 @@ def test_all_at_once_is_one_after_the_other(kind, width, shortened, monkeypatch)
         np.testing.assert_allclose(other, one, rtol=1e-11, atol=1e-11)
 
 
+def test_a_home_without_rows_of_a_stage():
+    """A short block may lie between two runs; on a cluster, its sums are added to those of others."""
+    problem = problem_of()
+    for length in (1.0, 0.5):
+        looks = Ahead(EagerLooks(problem.samples(), 100 * N, 3 * N, 300), 100 * N)
+        looks.begin(Stage(0, 8, N), np.zeros(D), new=True)
+        assert looks.ends(np.ones(D)) == (0.0, 0.0)
+        if length < 1.0:
+            assert looks.losses(length) == 0.0
+        for part in looks.join(length, True):
+            np.testing.assert_array_equal(part, 0.0)
+
+
+def test_no_hessian_is_formed_where_none_is_wanted():
+    looks = EagerLooks(problem_of().samples(), N)
+    for stale, formed in ((None, False), (np.inf, False), (0.0, True)):
+        looks.begin(None, np.zeros(D))
+        assert isinstance(looks.look_ahead(np.ones(D), True, stale)[-2], np.ndarray) == formed
+
+
+@pytest.mark.parametrize("stride", [1, 4, 32])
+def test_pieces_share_out_the_work_and_stay_small(stride):
+    """Four parts at least where rows are many; no more of a file between two of them than may be in memory."""
+    n, at_once = 90_000, 8_000
+    problem = Problem(np.ones((n, 1)), np.where(np.arange(n) % 2 == 0, 1.0, -1.0))
+    looks = EagerLooks(problem.samples(), n, 0, at_once)
+    looks.begin(Stage(0, stride), np.zeros(1))
+    slices = looks._slices()
+    few = max(len(range(at.start, at.stop, at.step)) for at in slices)
+    groups = list(looks._groups(slices, few))
+    spans = [slices[group[-1]].stop - slices[group[0]].start for group in groups]
+    assert max(spans) <= max(at_once, 256 * stride)
+    assert len(groups[0]) >= (4 if stride < 8 else 1)
+    assert np.array_equal(_stages.rows_of(slices), np.arange(0, n, stride))
+
+
+@pytest.mark.parametrize("count", [0, 1, 5])
+def test_copies_of_columns_stay_columns(count):
+    """Or the kernels for rows would be compiled in the middle of a run."""
+    looks = Looks(problem_of("columns").samples(), N)
+    copies = looks._copied(np.arange(count)).values
+    assert copies.flags.f_contiguous
+    assert not copies.flags.c_contiguous
+    np.testing.assert_array_equal(copies[:count], table()[0][:count])
+
+
 @pytest.mark.parametrize("kind", ["rows", "sparse"])
 def test_rows_are_copied_and_stacked(kind):
     rows = problem_of(kind).rows
@@ -142,6 +192,11 @@ def folder_of(path, kind="rows"):
     cuts = [0, 100, 450, N]
     write_blocks(path, [(make(X[a:b]), target[a:b], weight[a:b]) for a, b in itertools.pairwise(cuts)])
     return path
+
+
+def file_looks(folder, at_once=300):
+    problem = Problem(folder, psi=L1(1e-3), A=A)
+    return FileLooks(problem.samples(), problem.files, at_once)
 
 
 @pytest.mark.parametrize("kind", ["rows", "sparse"])
@@ -175,7 +230,7 @@ def test_a_step_reads_a_file_once(tmp_path, monkeypatch):
 
 
 def test_rows_that_moved_far_are_copied_on_the_way(tmp_path):
-    looks = FileLooks(Problem(folder_of(tmp_path / "f"), psi=L1(1e-3), A=A))
+    looks = file_looks(folder_of(tmp_path / "f"))
     plain = Looks(problem_of().samples(), N)
     far = np.flatnonzero(np.abs(table()[0][:, 0]) > 2.4)
     assert 0 < far.size <= HARD_SHARE * N
@@ -203,3 +258,50 @@ def test_rows_that_moved_far_are_copied_on_the_way(tmp_path):
     count = looks.hard_begin(looks.hard_threshold())
     assert 0 < count <= HARD_SHARE * N
     np.testing.assert_array_equal(looks._hard["samples"].rows.values, table()[0][looks._hard["index"]])
+
+
+def test_many_copies_are_made_a_few_rows_at_a_time(tmp_path, monkeypatch):
+    looks = file_looks(folder_of(tmp_path / "f"), at_once=256)
+    pulses = []
+    monkeypatch.setattr(_one_reading._watch, "pulse", lambda: pulses.append(1))
+    every = np.arange(N)
+    np.testing.assert_array_equal(looks._copied(every).values, table()[0])
+    assert len(pulses) == -(-N // 256)
+    assert looks._copied(every[:0]).shape[1] == D
+
+
+def test_checkpoints_of_files_with_hard_rows(tmp_path, monkeypatch):
+    """At every step of a run that copies rows: to go on from there is to have gone on."""
+    monkeypatch.setattr(newton._contracted, "applies", lambda problem: False)
+    X, target, weight = table()
+    X[::113] *= 30.0
+    write_blocks(tmp_path / "f", [(X, target, weight)])
+    problem = Problem(tmp_path / "f", psi=L1(1e-3), A=A)
+    run = {"method": "san-admm", "record_every": 0, "checkpoint_every": 0}
+    copied = []
+    usual = FileLooks._summed
+    monkeypatch.setattr(FileLooks, "_summed", lambda self, look: [usual(self, look), copied.append(self._copies)][0])
+    whole = solve(problem, passes=7, checkpoint=tmp_path / "whole", **run)
+    assert any(copies is not None for copies in copied)
+    for passes in np.arange(0.5, 7, 0.5):
+        there = {"checkpoint": tmp_path / f"c{passes}"} | run
+        solve(problem, passes=passes, **there)
+        resumed = solve(problem, passes=7, **there)
+        np.testing.assert_array_equal(resumed.x, whole.x)
+        assert resumed.passes == whole.passes
+
+
+def test_a_path_over_files_reads_once_too(tmp_path):
+    problem = Problem(folder_of(tmp_path / "f"), psi=L1(1e-3), A=A)
+    again = problem._on(problem.rows, problem.target, problem.sample_weight)
+    assert again.files is problem.files is not None
+    assert problem.subset(np.arange(10)).files is None
+
+
+def test_nothing_is_drawn_for_steps_that_read_all():
+    """A generator for each step would cost more than a step on few samples; a number for each sample, memory."""
+    sampler = as_sampler("uniform", 10**9, 0, drawn=False)
+    assert not sampler.take(10**6, 5000).any()
+    assert sampler.take(0, 5000).size == 5000
+    with pytest.raises(ValueError, match="sampler"):
+        as_sampler("no such", 10, 0, drawn=False)

@@ -107,7 +107,7 @@ def test_the_growing_pass_equals_its_twin(kind, run, monkeypatch):
     x, candidate = np.zeros(6), np.zeros(6)
     y, dual = np.zeros(11), np.zeros(11)
     H, q, squares, seen = np.zeros((6, 6)), np.zeros(6), np.zeros(6), 0
-    plan = [stage.rows(n) for stage in _stages.plan(n, 6)]
+    plan = [stage.rows(n) for stage in _stages.plan(n, 6, problem.nnz)]
     schedule = [plan[0]] * 3 + plan[1:]
     for look, rows in enumerate(schedule):
 
@@ -154,7 +154,7 @@ def test_the_growing_pass_equals_its_twin(kind, run, monkeypatch):
 @pytest.mark.parametrize("n", [1, 2, 5, 64, 100, 1000, 12345])
 @pytest.mark.parametrize("d", [1, 30])
 def test_stages_cover_every_row_once_and_double(n, d):
-    plan = [stage.rows(n) for stage in _stages.plan(n, d)]
+    plan = [stage.rows(n) for stage in _stages.plan(n, d, n * d)]
     assert np.array_equal(np.sort(np.concatenate(plan)), np.arange(n))
     sizes = np.cumsum([rows.size for rows in plan])
     assert all(later <= 2 * earlier + 1 for earlier, later in itertools.pairwise(sizes))

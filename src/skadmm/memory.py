@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from skadmm.algorithms._base import Algorithm, Setup
+from skadmm.algorithms._looks import HARD_SHARE
 from skadmm.algorithms._xupdate import DENSE_LIMIT
 from skadmm.algorithms.newton import few_at_once
 from skadmm.kernels.expansion import PARTS, gathered_rows
@@ -31,6 +32,9 @@ def estimate(setup: Setup, algorithm: Algorithm) -> dict[str, float]:
         needs["second-order steps on a set of features"] = FLOAT * (SAN_VECTORS * n + SAN_MATRICES * min(d, 2000) ** 2)
     elif algorithm.certifies:
         needs["second-order steps"] = FLOAT * (SAN_VECTORS * float(n) + SAN_MATRICES * float(d) ** 2)
+        if problem.files is not None:
+            entry = FLOAT if isinstance(problem.rows, DenseRows) else SPARSE_ENTRY
+            needs["copies of rows that are looked at again"] = 2.0 * HARD_SHARE * entry * problem.nnz
         if isinstance(problem.rows, DenseRows):
             needs["rows and products on several threads"] = FLOAT * (min(PARTS * gathered_rows(d), n) + PARTS * d) * d
     elif algorithm.gradient == "average":

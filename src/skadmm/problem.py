@@ -174,14 +174,14 @@ class Problem:
         return max(1024, min(1 << 20, int(AT_ONCE * self.n_samples / max(1, self.nnz))))
 
     @property
-    def in_files(self) -> bool:
-        """Are the rows mapped from files?"""
-        return self.folder is not None and self.rows is self.folder.rows
+    def files(self) -> FileBlocks | None:
+        """Where the rows are mapped from; None where they are in memory, if only because columns were scaled."""
+        return self.folder if self.folder is not None and self.rows is self.folder.rows else None
 
     def expect(self, order: np.ndarray, batch_size: int) -> None:
         """Blocks of `batch_size` will be read in this order: files can be fetched ahead."""
-        if self.folder is not None and self.in_files:
-            self.folder.expect(order, batch_size)
+        if self.files is not None:
+            self.files.expect(order, batch_size)
 
     @property
     def natural_batch(self) -> int:
@@ -213,6 +213,7 @@ class Problem:
         for name in ("loss", "classes", "omega", "psi", "constraint", "feature_names"):
             setattr(other, name, getattr(self, name))
         other.rows, other.target = rows, target
+        other.folder = self.folder if rows is self.rows else None
         other.sample_weight = _as_weight(weight, target.size)
         return other
 

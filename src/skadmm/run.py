@@ -191,8 +191,7 @@ def solve(
         )  # fmt: skip
         if scale is not None:
             start.x[:] /= scale
-        alike = algorithm.full and isinstance(sampler, str)  # every step reads all: there is nothing to draw
-        order = as_sampler(sampler, 1 if alike else setup.n_blocks, seed)
+        order = as_sampler(sampler, setup.n_blocks, seed, drawn=not algorithm.full)
         engine = algorithm.start(setup, start)
         if warm_start is not None:
             engine.restore(warm_start.tables)

@@ -83,14 +83,18 @@ class Replay(Sampler):
         return self._indices
 
 
+NOT_DRAWN = 1024
+"""Indices that say nothing, at a time."""
 SAMPLERS: Registry[type[Sampler]] = Registry("sampler")
 SAMPLERS.add("uniform", Uniform)
 SAMPLERS.add("permutation", Permutation)
 SAMPLERS.add("cyclic", Cyclic)
 
 
-def as_sampler(sampler: Any, n_blocks: int, seed: int) -> Sampler:
-    """A sampler from its name, or from an array of indices to replay."""
-    if isinstance(sampler, str):
-        return SAMPLERS[sampler](n_blocks, seed)
-    return Replay(n_blocks, sampler)
+def as_sampler(sampler: Any, n_blocks: int, seed: int, drawn: bool = True) -> Sampler:
+    """A sampler from its name, or from an array of indices to replay. Where every step reads all blocks, nothing is
+    `drawn`: a name is checked, and the indices are zeros."""
+    if not isinstance(sampler, str):
+        return Replay(n_blocks, sampler)
+    named = SAMPLERS[sampler]
+    return named(n_blocks, seed) if drawn else Replay(n_blocks, np.zeros(NOT_DRAWN, np.int64))

@@ -6,25 +6,12 @@ comes with the answer to its first question and is kept for it here. Where the s
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from skadmm.algorithms._looks import HARD_MOVE, HARD_SHARE
 from skadmm.algorithms._stages import Stage
-
-
-class Guess(NamedTuple):
-    """What is known of the end of a step."""
-
-    join: Any = None
-    """The answers, of a stage; and of a look at all samples:"""
-    settle: Any = None
-    renew: Any = None
-    stale: float | None = None
-    """Which curvatures were brought up to date in it."""
-    far: int | None = None
-    """How many margins moved far."""
 
 
 class Ahead:
@@ -33,27 +20,38 @@ class Ahead:
     def __init__(self, looks: Any, n: int) -> None:
         self._looks, self._n = looks, n
         self._stage: Stage | None = None
-        self._wanted: Any = None
-        self._guess, self._taken = Guess(), Guess()
-        """Of the step that is being looked at; and of the one that was taken whole, if it was."""
+        self._new: bool = False
+        self._stale: float | None = None
+        """What was said at the beginning of the step."""
+        self._forget()
+
+    def _forget(self) -> None:
+        self._sums: Any = None
+        """What ``join`` or ``settle`` will say, if all of the step is taken …"""
+        self._H: Any = None
+        """… and ``renew`` …"""
+        self._far: int | None = None
+        """… and how many margins will have moved far."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._looks, name)
 
     def restart(self) -> None:
         """Nothing is known any more."""
-        self._guess = self._taken = Guess()
+        self._forget()
         self._looks.restart()
 
-    def begin(self, stage: Stage | None, x: np.ndarray | None, ahead: Any = None) -> None:
-        """Turn to some samples; of a stage, are they new; of all, which curvatures are stale: None where no Hessian
+    def begin(self, stage: Stage | None, x: np.ndarray | None, new: bool = False, stale: float | None = None) -> None:
+        """Turn to the samples of a stage: are they new? Or to all: which curvatures are stale? None where no Hessian
         will be wanted."""
-        self._stage, self._wanted = stage, ahead
-        self._guess = self._taken = Guess()
+        self._forget()
+        self._stage, self._new, self._stale = stage, new, stale
         self._looks.tell("begin", stage, x)
 
     def along(self, step: np.ndarray | None, t: float) -> float:
-        """Σ of the losses at t times the step: at its end, for that is what is asked first."""
+        """Σ of the losses at the end of a step, or where the samples are if there is none."""
+        if step is not None and t != 1.0:
+            raise ValueError(f"the first question is about the whole step, not {t} of it")
         return self._ask(step, both=False)[1]
 
     def ends(self, step: np.ndarray) -> tuple[float, float]:
@@ -62,47 +60,47 @@ class Ahead:
 
     def _ask(self, step: np.ndarray | None, both: bool) -> tuple[float, float]:
         if self._stage is not None:
-            start, end, *sums = self._looks.stage_ahead(step, self._wanted)
-            self._guess = Guess(join=tuple(sums))
+            start, end, *sums = self._looks.stage_ahead(step, self._new)
         else:
-            start, end, gradient, largest, H, far = self._looks.look_ahead(step, both, self._wanted)
-            self._guess = Guess(settle=(gradient, largest), renew=(H, 0.0), stale=self._wanted, far=int(far))
+            start, end, *sums, H, far = self._looks.look_ahead(step, both, self._stale)
+            self._H, self._far = None if self._stale is None else H, int(far)
+        self._sums = tuple(sums)
         return start, end
 
     def join(self, length: float, new: bool) -> Any:
         """The step of a stage has been taken."""
+        sums, self._sums = self._sums, None
         if length != 1.0:
             return self._looks.join(length, new)
         self._looks.tell("stage_taken")
-        return self._guess.join
+        return sums
 
     def settle(self, length: float) -> Any:
         """A step of all samples has been taken."""
+        sums, self._sums = self._sums, None
         if length != 1.0:
+            self._forget()
             return self._looks.settle(length)
-        self._taken = self._guess
         self._looks.tell("look_taken")
-        return self._guess.settle
+        return sums
 
     def renew(self, stale: float, afresh: bool) -> Any:
         """The change of H."""
-        if afresh or self._taken.stale != stale:
+        H, self._H = self._H, None
+        if H is None or afresh or stale != self._stale:
             return self._looks.renew(stale, afresh)
         self._looks.tell("renewed", stale)
-        answer, self._taken = self._taken.renew, self._taken._replace(renew=None, stale=None)
-        return answer
+        return H, 0.0
 
     def hard_threshold(self) -> float:
         """What the margins of hard rows moved by more than."""
-        far = self._taken.far
-        if far is None or far > HARD_SHARE * self._n:
+        if self._far is None or self._far > HARD_SHARE * self._n:
             return float(self._looks.hard_threshold())
-        return HARD_MOVE if far > 0 else np.inf
+        return HARD_MOVE if self._far > 0 else np.inf
 
     def hard_begin(self, threshold: float) -> int:
         """Turn to the hard rows."""
-        far = self._taken.far
-        if far is None or threshold != HARD_MOVE:
+        if self._far is None or threshold != HARD_MOVE:
             return int(self._looks.hard_begin(threshold))
         self._looks.tell("hard_begin", threshold)
-        return far
+        return self._far

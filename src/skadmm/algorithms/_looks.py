@@ -52,6 +52,18 @@ def hard_rows(moved: np.ndarray) -> np.ndarray:
     return np.flatnonzero(moved > threshold)
 
 
+def move_margins(
+    rows: Any, index: np.ndarray, x: np.ndarray | None, step: np.ndarray | None, z: np.ndarray, move: np.ndarray
+) -> None:
+    """Margins z of some rows at `x`, if that is given, and by how much a step moves them, if there is one."""
+    if step is not None and x is not None:
+        margins_of_two(rows, index, x, step, z, move)
+    elif step is not None:
+        margins(rows, index, step, move)
+    elif x is not None:
+        margins(rows, index, x, z)
+
+
 class Looks:
     """The samples of one home; `first` is the number of its first sample among all `n`."""
 
@@ -111,9 +123,9 @@ class Looks:
         """Ask what has no answer."""
         getattr(self, name)(*arguments)
 
-    def begin(self, stage: Stage | None, x: np.ndarray | None, ahead: Any = None) -> None:
-        """Turn to the samples of a stage, or to all; their margins at `x`, or where they were. What will be asked of
-        them beyond that concerns only looks that see ``ahead``."""
+    def begin(self, stage: Stage | None, x: np.ndarray | None, new: bool = False, stale: float | None = None) -> None:
+        """Turn to the samples of a stage, or to all; their margins at `x`, or where they were. What ``join`` and
+        ``renew`` will be asked (`new`, `stale`) is for those that see ahead."""
         self.hard_end()
         self._stage = stage
         if stage is None:
@@ -132,13 +144,9 @@ class Looks:
         index, x, self._from = self._index, self._from, None
         if step is None:
             self._set(self._move, 0.0)
-        if step is not None and x is not None:
+        if step is not None or x is not None:
             rows = self._samples.rows
-            self._read(lambda part: margins_of_two(rows, part, x, step, self.z, self._move), index)
-        elif step is not None:
-            self._margins(index, step, self._move)
-        elif x is not None:
-            self._margins(index, x, self.z)
+            self._read(lambda part: move_margins(rows, part, x, step, self.z, self._move), index)
         if x is not None and not self.known:
             self._set(self.moved, self.z)
         return self.losses(t)
@@ -221,8 +229,8 @@ class Looks:
         return int(index.size)
 
     def _copied(self, index: np.ndarray) -> Any:
-        """Copies of some rows."""
-        return take_rows(self._samples.rows, index)
+        """Copies of some rows; two at least, for of one nobody can tell whether it is stored by columns."""
+        return take_rows(self._samples.rows, index if index.size > 1 else np.append(index, [0, 0]))
 
     def hard_along(self, step: np.ndarray) -> tuple[float, float, float, float, float]:
         """Along a step: Σ slope·move, Σ h move², Σ of the losses at its start and at its end, and the longest move."""
@@ -326,7 +334,7 @@ class Looks:
 
     def _steepest(self) -> float:
         """The largest curvature of the rows looked at now."""
-        return Largest(max(self.bend[at].max(initial=0.0) for at in self._at))
+        return Largest(max((self.bend[at].max(initial=0.0) for at in self._at), default=0.0))
 
     def _margins(self, index: Index, x: np.ndarray, out: np.ndarray) -> None:
         rows = self._samples.rows

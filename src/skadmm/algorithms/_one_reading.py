@@ -14,10 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skadmm.algorithms._looks import HARD_MOVE, HARD_SHARE, Looks
+from skadmm import _watch
+from skadmm.algorithms._looks import HARD_MOVE, HARD_SHARE, Looks, move_margins
+from skadmm.blocks.files import FileBlocks
 from skadmm.blocks.tasks import Largest
 from skadmm.blocks.worker import part_of
 from skadmm.kernels.expansion import (
+    PARTS,
     SCALAR_WORK,
     add_outer,
     add_rows,
@@ -26,15 +29,13 @@ from skadmm.kernels.expansion import (
     expand_and_add,
     in_parts,
     loss_along,
-    margins,
-    margins_of_two,
     mirror,
     room_for,
 )
 from skadmm.kernels.rows import DenseRows
 from skadmm.kernels.samples import Samples
 from skadmm.kernels.threads import one_thread
-from skadmm.problem import Problem, stack_rows, take_rows
+from skadmm.problem import stack_rows, take_rows
 
 PIECE = 1 << 20
 """Entries of the rows that are dealt with one after the other."""
@@ -45,10 +46,13 @@ class Piece(NamedTuple):
 
     place: slice
     samples: Samples
-    numbers: np.ndarray
-    """Which of those samples."""
     at: slice
-    """The same."""
+    """Which of those samples."""
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """The numbers of these, among those samples."""
+        return np.arange(self.at.start, self.at.stop, self.at.step)
 
     def of(self, array: np.ndarray) -> np.ndarray:
         """Its part of an array over all samples."""
@@ -56,27 +60,47 @@ class Piece(NamedTuple):
 
 
 class Sums:
-    """What the rows of a step add up to."""
+    """What the rows of a step add up to; `few` of them at a time."""
 
-    def __init__(self, d: int) -> None:
+    def __init__(self, d: int, few: int) -> None:
+        self._few = few
         self.start = self.end = 0.0
         """Σ of the losses where the step begins, and where it ends."""
-        self.rows, self.squares, self.outer = np.zeros(d), np.zeros(d), np.zeros((d, d))
+        self.rows, self.squares = np.zeros(d), np.zeros(d)
+        self.outer: np.ndarray | None = None
+        """Lower triangle of the sum of outer products; None where none were formed."""
+        self._room: Any = None
         self.steepest, self.far = 0.0, 0
         """The largest curvature; how many margins moved far."""
-        self.copies: list[tuple[np.ndarray, Any]] = []
-        """Their numbers and rows, a piece at a time, where they are kept."""
+
+    def add_outer(self, rows: Any, index: np.ndarray, scale: np.ndarray) -> None:
+        """And scale_i a_i a_iᵀ for the rows in `index`."""
+        if index.size == 0:
+            return
+        if self.outer is None:
+            self.outer, self._room = np.zeros((self.rows.size, self.rows.size)), room_for(rows, self._few)
+        add_outer(rows, index, scale, self.outer, self._room)
 
     def add(self, other: Sums) -> None:
         """And those of other rows."""
         self.start += other.start
         self.end += other.end
-        for name in ("rows", "squares", "outer"):
-            total = getattr(self, name)
-            total += getattr(other, name)
+        self.rows += other.rows
+        self.squares += other.squares
+        if self.outer is None:
+            self.outer = other.outer
+        elif other.outer is not None:
+            self.outer += other.outer
         self.steepest = max(self.steepest, other.steepest)
         self.far += other.far
-        self.copies += other.copies
+
+    @property
+    def H(self) -> Any:
+        """The sum of outer products, both triangles."""
+        if self.outer is None:
+            return 0.0
+        mirror(self.outer)
+        return self.outer
 
 
 class EagerLooks(Looks):
@@ -84,11 +108,11 @@ class EagerLooks(Looks):
 
     def stage_ahead(
         self, step: np.ndarray | None, new: bool
-    ) -> tuple[float, float, np.ndarray, np.ndarray, np.ndarray, float]:
+    ) -> tuple[float, float, Any, np.ndarray, np.ndarray, float]:
         """Σ of the losses at both ends of a step, and what ``join`` says after the whole of it."""
         x, self._from = self._from, None
 
-        def look(piece: Piece, sums: Sums, room: Any) -> None:
+        def look(piece: Piece, sums: Sums) -> None:
             z, move = self._margins_of(piece, x, step)
             held, slope, bend, old = (piece.of(array) for array in (self.held, self.slope, self.bend, self._old))
             samples, index, at = piece.samples, piece.numbers, piece.at
@@ -100,11 +124,11 @@ class EagerLooks(Looks):
             if new:
                 add_squares(samples.rows, index, sums.squares)
             scale[at] = bend[at] - held[at]
-            add_outer(samples.rows, index, scale, sums.outer, room)
+            sums.add_outer(samples.rows, index, scale)
             sums.steepest = max(sums.steepest, float(bend[at].max(initial=0.0)))
 
         sums = self._summed(look)
-        return sums.start, sums.end, sums.outer, sums.rows, sums.squares, Largest(sums.steepest)
+        return sums.start, sums.end, sums.H, sums.rows, sums.squares, Largest(sums.steepest)
 
     def stage_taken(self) -> None:
         """The whole step has been taken."""
@@ -119,7 +143,7 @@ class EagerLooks(Looks):
         curvature, what ``renew`` says, and how many margins moved far."""
         x, self._from = self._from, None
 
-        def look(piece: Piece, sums: Sums, room: Any) -> None:
+        def look(piece: Piece, sums: Sums) -> None:
             samples, index, at = piece.samples, piece.numbers, piece.at
             held, slope, bend = (piece.of(array) for array in (self.held, self.slope, self.bend))
             if x is None and step is not None and not both:
@@ -134,15 +158,14 @@ class EagerLooks(Looks):
             if stale is not None:
                 change = np.empty(z.size)
                 change[at] = bend[at] - held[at]
-                add_outer(samples.rows, index[np.abs(change[at]) > stale], change, sums.outer, room)
+                sums.add_outer(samples.rows, index[np.abs(change[at]) > stale], change)
             sums.steepest = max(sums.steepest, float(bend[at].max(initial=0.0)))
             far = index[np.abs(z[at] + move[at] - piece.of(self.moved)[at]) > HARD_MOVE]
             sums.far += far.size
-            self._keep(piece, far, sums)
+            self._keep(piece, far)
 
         sums = self._summed(look)
-        H = 0.0 if stale is None else sums.outer
-        return sums.start, sums.end, sums.rows, Largest(sums.steepest), H, sums.far
+        return sums.start, sums.end, sums.rows, Largest(sums.steepest), sums.H, sums.far
 
     def look_taken(self) -> None:
         """The whole step has been taken."""
@@ -163,28 +186,24 @@ class EagerLooks(Looks):
         rows, index, at = piece.samples.rows, piece.numbers, piece.at
         if step is None:
             move[at] = 0.0
-        if step is not None and x is not None:
-            margins_of_two(rows, index, x, step, z, move)
-        elif step is not None:
-            margins(rows, index, step, move)
-        elif x is not None:
-            margins(rows, index, x, z)
+        move_margins(rows, index, x, step, z, move)
         if x is not None and not self.known:
             piece.of(self.moved)[at] = z[at]
         return z, move
 
-    def _keep(self, piece: Piece, far: np.ndarray, sums: Sums) -> None:
+    def _keep(self, piece: Piece, far: np.ndarray) -> None:
         """These rows moved far, and may be asked for again."""
 
-    def _summed(self, look: Callable[[Piece, Sums, Any], None]) -> Sums:
+    def _summed(self, look: Callable[[Piece, Sums], None]) -> Sums:
         """Look at all pieces, several at once; what they add up to does not depend on how many."""
-        slices, total = self._slices(), Sums(self.d)
+        slices = self._slices()
         few = max((len(range(at.start, at.stop, at.step)) for at in slices), default=0)
+        total = Sums(self.d, few)
 
         def part(numbers: np.ndarray) -> Sums:
-            sums, room = Sums(self.d), room_for(self._samples.rows, few)
+            sums = Sums(self.d, few)
             for k in numbers:
-                look(self._piece(slices[k]), sums, room)
+                look(self._piece(slices[k]), sums)
             return sums
 
         with one_thread():
@@ -192,7 +211,6 @@ class EagerLooks(Looks):
                 work = len(group) * (self._products(range(few)) + SCALAR_WORK * few)
                 for sums in in_parts(part, group, work):
                     total.add(sums)
-        mirror(total.outer)
         return total
 
     def _groups(self, slices: list[slice], few: int) -> Iterator[range]:
@@ -204,11 +222,16 @@ class EagerLooks(Looks):
             yield range(len(slices))[first:last]
 
     def _slices(self) -> list[slice]:
-        """Where pieces are."""
-        few = max(256, int(PIECE / max(self._per_row, 1.0)))
+        """Where pieces are: not too many rows in one, and as many pieces as parts of the work where there can be."""
+        places = self._at
+        few = PIECE / max(self._per_row, 1.0)
+        if len(places) == 1:
+            rows = len(range(self.size)[places[0]])
+            few = min(few, self._at_once / (PARTS * places[0].step), -(-rows // PARTS))
+        few = max(256, int(few))
         return [
             slice(start, min(start + few * at.step, at.stop), at.step)
-            for at in self._at
+            for at in places
             for start in range(at.start, at.stop, few * at.step)
         ]
 
@@ -218,7 +241,7 @@ class EagerLooks(Looks):
         place = slice(0, self.size) if whole else slice(at.start, at.stop)  # some rows of columns are another array
         samples = part_of(self._samples, place.start, place.stop)
         inside = slice(at.start - place.start, at.stop - place.start, at.step)
-        return Piece(place, samples, np.arange(inside.start, inside.stop, inside.step), inside)
+        return Piece(place, samples, inside)
 
     def _expect(self, slices: list[slice]) -> None:
         """These will be read next."""
@@ -227,40 +250,49 @@ class EagerLooks(Looks):
 class FileLooks(EagerLooks):
     """Of rows in files: fetched before they are read, and copied where they are few and will be asked for again."""
 
-    FIXED: tuple[str, ...] = (*Looks.FIXED, "_room")
+    FIXED: tuple[str, ...] = (*Looks.FIXED, "_room", "_copies")
 
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem.samples(), problem.n_samples, 0, problem.rows_at_once)
-        self._folder = problem.folder
+    def __init__(self, samples: Samples, folder: FileBlocks, at_once: int) -> None:
+        super().__init__(samples, folder.n, 0, at_once)
+        self._folder = folder
+        self._far: dict[int, tuple[np.ndarray, Any]] = {}
+        """The numbers of rows that moved far, and their copies, by where their piece begins."""
         self._room, self._lock = 0, threading.Lock()
-        """For so many more rows that moved far."""
+        """For so many more of them."""
         self._copies: tuple[np.ndarray, Any] | None = None
-        """Of rows that moved far in the last look, with their numbers; None where they were many."""
+        """All of them after the last look; None where they were many."""
 
-    def _summed(self, look: Callable[[Piece, Sums, Any], None]) -> Sums:
-        self._room, self._copies = int(HARD_SHARE * self.size), None
+    def _summed(self, look: Callable[[Piece, Sums], None]) -> Sums:
+        self._room, self._far, self._copies = int(HARD_SHARE * self.size), {}, None
         sums = super()._summed(look)
-        if self._room >= 0 and sums.copies:
-            self._copies = (
-                np.concatenate([one for one, _ in sums.copies]),
-                stack_rows([rows for _, rows in sums.copies]),
-            )
+        if self._room >= 0 and self._far:
+            numbers, rows = zip(*(self._far[start] for start in sorted(self._far)), strict=True)
+            self._copies = np.concatenate(numbers), stack_rows(list(rows))
+        self._far = {}
         return sums
 
-    def _keep(self, piece: Piece, far: np.ndarray, sums: Sums) -> None:
+    def _keep(self, piece: Piece, far: np.ndarray) -> None:
+        if far.size == 0:
+            return
         with self._lock:
             self._room -= far.size
-        if self._room < 0:
-            sums.copies.clear()
-        elif far.size > 0:
-            sums.copies.append((piece.place.start + far, take_rows(piece.samples.rows, far)))
+            if self._room < 0:
+                self._far = {}
+                return
+        copies = piece.place.start + far, take_rows(piece.samples.rows, far)
+        with self._lock:
+            if self._room >= 0:
+                self._far[piece.place.start] = copies
 
     def _copied(self, index: np.ndarray) -> Any:
         if self._copies is not None and np.array_equal(self._copies[0], index):
             return self._copies[1]
-        return super()._copied(index)
+        few, parts = self._few(index), []
+        for start in range(0, index.size, few):
+            _watch.pulse()
+            parts.append(take_rows(self._samples.rows, index[start : start + few]))
+        return stack_rows(parts) if parts else super()._copied(index)
 
     def _expect(self, slices: list[slice]) -> None:
-        if self._folder is not None:
-            for at in slices:
-                self._folder.fetch(at.start, at.stop)
+        for at in slices:
+            self._folder.fetch(at.start, at.stop)

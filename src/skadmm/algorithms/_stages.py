@@ -15,7 +15,7 @@ FIRST_STAGE = 32
 ROWS_PER_FEATURE = 8
 """… but at least this many per feature."""
 LARGE, RUN = 1 << 27, 1 << 17
-"""From so many numbers on a table is large, and so many make a run of rows: a thousand runs at least."""
+"""From so many stored entries on a table is large, and so many make a run of rows: a thousand runs at least."""
 
 
 class Stage(NamedTuple):
@@ -48,11 +48,11 @@ def rows_of(slices: list[slice]) -> np.ndarray:
     return np.concatenate([np.arange(some.start, some.stop, some.step) for some in slices] or [np.empty(0, np.int64)])
 
 
-def plan(n: int, d: int) -> list[Stage]:
-    """The stages of the first pass, in order."""
+def plan(n: int, d: int, stored: int) -> list[Stage]:
+    """The stages of the first pass over n rows of d features, in order; `stored` entries in all."""
     first = max(n // FIRST_STAGE, min(n, ROWS_PER_FEATURE * d), 1)
     stride = 1 << int(np.log2(n / first))
-    width = max(1, RUN // d) if n * d >= LARGE else 1
+    width = max(1, int(RUN * n / stored)) if stored >= LARGE else 1
     answer = [Stage(0, stride, width)]
     while stride > 1:
         answer.append(Stage(stride // 2, stride, width))

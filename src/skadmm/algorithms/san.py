@@ -77,7 +77,7 @@ class SanEngine:
         self.refusals = 0
         n, d = problem.n_samples, problem.n_features
         self.looks = looks_of(problem, setup.checkpoint)
-        plan = [] if setup.warm else _stages.plan(n, d)
+        plan = [] if setup.warm else _stages.plan(n, d, problem.nnz)
         self.stages = plan[:1] * (FIRST_LOOKS - 1) + plan
         self.stage, self.full_looks, self.seen = 0, 0, 0
         self.placed = False
@@ -162,8 +162,9 @@ class SanEngine:
 
     def _last_look(self) -> None:
         with one_thread():
-            if self.full_looks == 0 or not (self.finished or np.array_equal(self.anchor, self._candidate())):
-                self._full_look()
+            seen = self.placed and (self.finished or np.array_equal(self.anchor, self._candidate()))
+            if self.full_looks == 0 or not seen:
+                self._full_look(last=True)
             self._certify()
             if self.seen < self.problem.n_samples:
                 self._renew()
@@ -214,7 +215,7 @@ class SanEngine:
         stage = self.stages[self.stage]
         size = stage.size(self.problem.n_samples)
         new = self.stage == 0 or self.stage >= FIRST_LOOKS
-        self.looks.begin(stage, self.anchor, new)
+        self.looks.begin(stage, self.anchor, new=new)
         length, _ = self._search(size)
         H, q, squares, largest = self.looks.join(length, new)
         self.steepest = max(self.steepest, float(largest))
@@ -263,14 +264,14 @@ class SanEngine:
         if value(refined) <= value(x):
             x[:] = refined
 
-    def _full_look(self) -> float:
+    def _full_look(self, last: bool = False) -> float:
         """Line search over all samples from the anchor to the candidate; objective and gradient where it ends."""
         n = self.problem.n_samples
         self.place[:] = np.nan  # should it be cut short
         share, steepest = STALE_CURVATURE * 0.1**self.full_looks, self.steepest
         self.stale = share * steepest
-        renews = steepest > 0.0 and self.seen == n and not self._expects_the_end()
-        self.looks.begin(None, None if self.placed else self.anchor, self.stale if renews else None)
+        renews = steepest > 0.0 and self.seen == n and not (last or self._expects_the_end())
+        self.looks.begin(None, None if self.placed else self.anchor, stale=self.stale if renews else None)
         length, loss = self._search(n, self.gradient if self.full_looks else None)
         self.objective = loss / n + self.problem.penalty(self.anchor)
         gradient, largest = self.looks.settle(length)
@@ -282,8 +283,11 @@ class SanEngine:
         return length
 
     def _expects_the_end(self) -> bool:
-        """Will the next look at all samples be the last? Its fall of the objective is about the square of this one."""
-        return self.tol is not None and self.full_looks > 0 and self.fall <= np.sqrt(self.tol)
+        """Will the next look at all samples be the last? The next fall of the objective is about the square of this one
+        where steps are taken at all."""
+        if self.tol is None or self.full_looks == 0 or self.refusals > 0:
+            return False
+        return self.fall <= np.sqrt(self.tol)
 
     def _renew(self) -> None:
         """A model of second order at the anchor, where all samples have just been looked at."""
@@ -418,6 +422,6 @@ def looks_of(problem: Problem, checkpoint: Any) -> Any:
     """What asks the samples, wherever they live; those that are far away, of which all is asked at once."""
     if problem.remote:
         return Ahead(RemoteLooks(problem.home, checkpoint), problem.n_samples)
-    if problem.in_files:
-        return Ahead(FileLooks(problem), problem.n_samples)
+    if problem.files is not None:
+        return Ahead(FileLooks(problem.samples(), problem.files, problem.rows_at_once), problem.n_samples)
     return Looks(problem.samples(), problem.n_samples, 0, problem.rows_at_once)
