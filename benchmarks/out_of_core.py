@@ -3,9 +3,9 @@
     python benchmarks/out_of_core.py --folder /tmp/rows --gigabytes 6
 
 The folder is written once and kept if --keep is given. Reading is timed with plain ``read`` calls into one buffer,
-before and after the run, the quickest of three, with the system's cache as it is. With --cold the file is dropped from
-that cache before each reading and twice a second during the run, so that every pass reads the disk, as it would with a
-file larger than memory.
+before and after the run, the quickest of three. The file is dropped from the system's cache before each reading and
+twice a second during the run, so that every pass reads the disk, as it would with a file larger than memory. With
+--cached it is left there: reading then is copying from memory.
 """
 
 import argparse
@@ -126,21 +126,22 @@ def main() -> None:
     parser.add_argument("--gigabytes", type=float, default=6.0)
     parser.add_argument("--passes", type=float, default=6.0)
     parser.add_argument("--methods", nargs="+", default=["batch-iu-admm", "sa-iu-admm", "san-admm"])
-    parser.add_argument("--cold", action="store_true", help="have the system drop the file, all along")
+    parser.add_argument("--cached", action="store_true", help="leave the file in the system's cache")
     parser.add_argument("--keep", action="store_true")
     options = parser.parse_args()
+    cold = not options.cached
     if not (options.folder / "manifest.json").exists():
         write(options.folder, options.gigabytes)
     values = options.folder / "values.bin"
     size = values.stat().st_size
     try:
-        print(f"{size / 1e9:.2f} GB, rows of {WIDTH} numbers; cache {'emptied' if options.cold else 'as it is'}")
+        print(f"{size / 1e9:.2f} GB, rows of {WIDTH} numbers; cache {'emptied' if cold else 'as it is'}")
         for method in options.methods:
-            read = [timed_reading(values, options.cold) for _ in range(2)]
+            read = [timed_reading(values, cold) for _ in range(2)]
             arguments = [sys.executable, "-c", CHILD, str(options.folder), method, str(options.passes)]
-            with forgetting(values) if options.cold else contextlib.nullcontext():
+            with forgetting(values) if cold else contextlib.nullcontext():
                 told = json.loads(subprocess.run(arguments, check=True, capture_output=True, text=True).stdout)
-            read = min(*read, timed_reading(values, options.cold))
+            read = min(*read, timed_reading(values, cold))
             share = read * told["passes"] / told["seconds"]
             print(
                 f"{method:<14} {told['passes']:6.2f} passes in {told['seconds']:7.1f} s; reading {read:5.1f} s a pass "
