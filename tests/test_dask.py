@@ -16,6 +16,7 @@ import scipy.sparse
 import archives
 from skadmm import CheckpointError, FusedLassoClassifier, FusedLassoRegressor, Problem, Status, solve
 from skadmm.algorithms import _stages
+from skadmm.blocks import worker
 from skadmm.operators import chain, stack
 from skadmm.regularizers import L1, SquaredL2
 
@@ -113,6 +114,17 @@ def test_second_order_iterates_are_those_in_memory(model, run, client, monkeypat
     first, second = (iterates(problem, "san-admm", passes=20, tol=1e-8) for problem in (here, there))
     assert first[0].status is Status.SOLVED
     assert_same_iterates(first, second)
+
+
+@pytest.mark.parametrize("limit", [{"passes": 3}, {"time_limit": 1e-9}, {"passes": 50, "time_limit": 0.3}])
+def test_workers_forget_a_run_that_has_ended(limit, client):
+    """However it ended: what they keep is as long as their rows."""
+    _, there = both(psi=L1(1e-3), A=A)
+    solve(there, "san-admm", **limit)
+    names = there.home.together(
+        "names", worker.run_apart, [(lambda samples, memory: sorted(memory), ())] * there.home.sizes.size
+    )
+    assert not [name for block in names for name in block if name.startswith("looks-")]
 
 
 @slow

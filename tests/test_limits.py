@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from skadmm import ALGORITHMS, Problem, Status, _watch, memory, solve
-from skadmm.algorithms import Setup
+from skadmm.algorithms import Setup, _contracted
+from skadmm.algorithms.san import SanEngine
 from skadmm.kernels import threads
 from skadmm.operators import chain, stack
 from skadmm.regularizers import L1
@@ -119,6 +120,33 @@ def test_the_time_limit_holds_inside_a_step(method, larger, monkeypatch):
     assert result.status is Status.TIME_LIMIT
     assert 0.15 <= result.seconds < 0.4
     assert np.isfinite(result.x).all()
+
+
+@pytest.mark.parametrize("cause", ["time", "Ctrl-C"])
+def test_nothing_is_read_after_the_end(cause, larger, monkeypatch):
+    """Time may run out, or somebody press Ctrl-C, while no rows are read: no last look follows, only the last sound
+    point, and its record."""
+    monkeypatch.setattr(SanEngine, "_last_look", lambda self: pytest.fail("it looks at all samples"))
+    usual = SanEngine._minimise
+    calls = []
+
+    def slow(self, *arguments, **options):
+        calls.append(self.anchor)
+        usual(self, *arguments, **options)
+        if len(calls) == 5:
+            if cause == "time":
+                time.sleep(0.5)
+            else:
+                signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(SanEngine, "_minimise", slow)
+    monkeypatch.setattr(_contracted, "applies", lambda problem: False)
+    limit = 0.5 if cause == "time" else None
+    result = solve(larger, "san-admm", passes=1000, time_limit=limit, record_every=1e-9)  # a step at a time
+    assert result.status is (Status.TIME_LIMIT if cause == "time" else Status.INTERRUPTED)
+    assert len(calls) == 5
+    np.testing.assert_array_equal(result.x, calls[-1])
+    assert result.trace["objective"].iloc[-1] == result.objective == pytest.approx(larger.objective(result.x))
 
 
 # -- memory ------------------------------------------------------------------------------------------------------

@@ -388,14 +388,18 @@ class Run:
         )
 
     def finish(self, status: Status) -> None:
-        """Let the method put its answer in place, on the clock; not after a divergence."""
-        if status is Status.DIVERGED or self.cut_short:
-            return
-        began = _clock.now()
-        self.engine.finish()
-        self.seconds += _clock.now() - began
-        if np.isfinite(self.engine.point.x).all():
-            before, self.good = self.good["x"], self._copy_point()
-            if self.records and not np.array_equal(before, self.good["x"]):
-                good = self.good
-                self.records.append(self._row(good["x"], self._evaluate(good["x"], good["y"], good["dual"])))
+        """Let the method put its answer in place, on the clock; where time has run out, or somebody waits, the last
+        sound point is the answer; after a divergence all stays as it is."""
+        if status is not Status.DIVERGED and not self.cut_short:
+            before = self.good["x"]
+            if status in (Status.TIME_LIMIT, Status.INTERRUPTED):
+                self._take_back()
+            else:
+                began = _clock.now()
+                self.engine.finish()
+                self.seconds += _clock.now() - began
+            if np.isfinite(self.engine.point.x).all():
+                good = self.good = self._copy_point()
+                if self.records and not np.array_equal(before, good["x"]):
+                    self.records.append(self._row(good["x"], self._evaluate(good["x"], good["y"], good["dual"])))
+        self.engine.close()

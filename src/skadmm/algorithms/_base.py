@@ -162,7 +162,11 @@ class Engine(Protocol):
         ...
 
     def give_up(self) -> None:
-        """Put the last sound point into ``point``; called instead of ``finish`` when a step was cut short."""
+        """Put the last sound point into ``point``; called instead of ``finish`` when there is no time for that."""
+        ...
+
+    def close(self) -> None:
+        """The run is over: let go of what others keep for it."""
         ...
 
     def advance(self, order: np.ndarray, until: float = np.inf) -> None:
@@ -283,6 +287,9 @@ class FirstOrderEngine:
 
     def give_up(self) -> None:
         """The last iterate is the answer."""
+
+    def close(self) -> None:
+        """Nobody keeps anything."""
 
     def advance(self, order: np.ndarray, until: float = np.inf) -> None:
         """Take one step for each block index in `order`; the first call also fills the tables."""

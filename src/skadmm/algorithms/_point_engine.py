@@ -36,6 +36,9 @@ class PointEngine:
     def give_up(self) -> None:
         """The point after the last step."""
 
+    def close(self) -> None:
+        """Nobody keeps anything."""
+
     def state(self) -> dict[str, Any]:
         """All numbers and arrays of the engine."""
         return _state.capture(self)

@@ -72,6 +72,10 @@ class Relay:
         """The running one's last sound point."""
         self._now.give_up()
 
+    def close(self) -> None:
+        """The running one's."""
+        self._now.close()
+
     def state(self) -> dict[str, Any]:
         """Which one is running, and all of it."""
         return {"first": self._now is self._first, "engine": self._now.state()}

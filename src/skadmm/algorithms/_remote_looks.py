@@ -110,6 +110,7 @@ class RemoteLooks:
         """Fresh looks on every worker."""
         sizes = self._home.sizes
         first = np.cumsum(sizes) - sizes
+        self._number, self._waiting = 0, []
         while True:
             self._home.locate()
             try:
@@ -117,7 +118,6 @@ class RemoteLooks:
                 break
             except WorkerGone:
                 continue
-        self._number, self._waiting = 0, []
 
     def _all(self, kind: str, task: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> Any:
         """A question to every block, of the worker that holds it; the sum of the answers."""

@@ -157,8 +157,6 @@ class SanEngine:
     def finish(self) -> None:
         """Accept or refuse the last candidate, make the answer exactly fused and sparse, and certify it."""
         self._whole(self._last_look)
-        if self.problem.remote:
-            self.looks.close()
 
     def _last_look(self) -> None:
         with one_thread():
@@ -182,6 +180,11 @@ class SanEngine:
     def give_up(self) -> None:
         """The last point that a line search accepted."""
         self.point.x[:] = self.anchor
+
+    def close(self) -> None:
+        """Workers may forget the samples' scalars."""
+        if self.problem.remote:
+            self.looks.close()
 
     def state(self) -> dict[str, Any]:
         """All numbers and arrays of the engine and of its model."""

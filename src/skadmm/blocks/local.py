@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -9,8 +10,12 @@ import numpy as np
 
 from skadmm import _watch
 from skadmm.blocks import tasks
+from skadmm.kernels.expansion import several
 from skadmm.kernels.rows import CSRRows, DenseRows
 from skadmm.kernels.samples import Samples, mean_conjugate
+
+TWO = 2
+"""Chunks are read at a time: each takes memory while it is."""
 
 
 class Look(NamedTuple):
@@ -55,16 +60,23 @@ class LocalHome:
             weight = whole.weight[start:stop] if whole.weight.size else whole.weight
             yield slice(start, stop), whole._replace(rows=rows, target=whole.target[start:stop], weight=weight)
 
+    def _answers(self, work: Callable[[slice, Samples], Any]) -> Iterator[tuple[slice, Any]]:
+        """`work` on all chunks, two at a time; the answers in their order, the same on any number of threads."""
+        chunks = self.chunks()
+        while pair := list(itertools.islice(chunks, TWO)):
+            both = several() if len(pair) == TWO else map
+            yield from zip((place for place, _ in pair), both(lambda chunk: work(*chunk), pair), strict=True)
+
     def each(self, task: Callable[..., Any], *arguments: Any) -> list[Any]:
         """A task's answers, one for each chunk."""
-        return [task(samples, *arguments) for _, samples in self.chunks()]
+        return [answer for _, answer in self._answers(lambda _, samples: task(samples, *arguments))]
 
     def mean(self, task: Callable[..., Any], *arguments: Any) -> Any:
         """A task's mean over all samples."""
         total = None
-        for place, samples in self.chunks():
-            answer = tasks.scaled(task(samples, *arguments), (place.stop - place.start) / self.n)
-            total = answer if total is None else tasks.added([total, answer])
+        for place, answer in self._answers(lambda _, samples: task(samples, *arguments)):
+            share = tasks.scaled(answer, (place.stop - place.start) / self.n)
+            total = share if total is None else tasks.added([total, share])
         return total
 
     def look(self, x: np.ndarray) -> Look:
@@ -72,8 +84,8 @@ class LocalHome:
         slopes, margins = np.empty(self.n), np.empty(self.n)
         gradient = np.zeros(self.d)
         loss = 0.0
-        for place, samples in self.chunks():
-            part, slope = tasks.look(samples, x, self.n, slopes[place], margins[place])
+        looks = self._answers(lambda place, samples: tasks.look(samples, x, self.n, slopes[place], margins[place]))
+        for _, (part, slope) in looks:
             loss += part
             gradient += slope
         return Look(loss, gradient, slopes, margins)

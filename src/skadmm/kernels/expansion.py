@@ -230,7 +230,7 @@ def _added(total: np.ndarray, part: np.ndarray) -> np.ndarray:
 
 
 @cache
-def _several() -> Callable[..., Iterator[Any]]:
+def several() -> Callable[..., Iterator[Any]]:
     """``map`` on as many threads as Numba may use: NUMBA_NUM_THREADS, or the processors this process is allowed."""
     allowed: int = min(PARTS, numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
     return map if allowed == 1 else ThreadPoolExecutor(allowed, thread_name_prefix="skadmm").map
@@ -250,7 +250,7 @@ def in_parts(
         if entries * (some.size / max(len(index), 1)) < SMALL:
             yield work(some)
         else:
-            yield from _several()(work, np.array_split(some, PARTS))
+            yield from several()(work, np.array_split(some, PARTS))
 
 
 def sum_rows(
