@@ -12,6 +12,7 @@ from skadmm.algorithms._ahead import Ahead
 from skadmm.algorithms._looks import HARD_MOVE, HARD_SHARE, Looks
 from skadmm.algorithms._one_reading import EagerLooks, FileLooks
 from skadmm.algorithms._stages import Stage
+from skadmm.blocks import FileBlocks
 from skadmm.blocks.convert import write_blocks
 from skadmm.operators import chain, stack
 from skadmm.problem import stack_rows, take_rows
@@ -305,3 +306,16 @@ def test_nothing_is_drawn_for_steps_that_read_all():
     assert sampler.take(0, 5000).size == 5000
     with pytest.raises(ValueError, match="sampler"):
         as_sampler("no such", 10, 0, drawn=False)
+
+
+def test_rows_are_fetched_where_the_next_ones_are_elsewhere(tmp_path, monkeypatch):
+    fetched = []
+    monkeypatch.setattr(FileBlocks, "fetch", lambda self, start, stop: fetched.append((start, stop)) or 0)
+    looks = file_looks(folder_of(tmp_path / "f"))
+    stage = Stage(1, 4, 20)
+    looks.begin(stage, np.zeros(D))
+    looks.stage_ahead(np.ones(D), True)
+    assert [slice(*some, 1) for some in fetched] == stage.slices(0, N)
+    looks.begin(None, np.zeros(D))
+    looks.look_ahead(np.ones(D), True, None)
+    assert len(fetched) == len(stage.slices(0, N))

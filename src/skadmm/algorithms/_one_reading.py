@@ -294,5 +294,7 @@ class FileLooks(EagerLooks):
         return stack_rows(parts) if parts else super()._copied(index)
 
     def _expect(self, slices: list[slice]) -> None:
+        if self._stage is None:
+            return  # one row after the other: what the system reads ahead by itself is quicker
         for at in slices:
             self._folder.fetch(at.start, at.stop)
