@@ -37,7 +37,7 @@ class Forgetful:
         self.restart()
 
     def restart(self):
-        self.looks = EagerLooks(self.problem.samples(), self.problem.n_samples)
+        self.looks = EagerLooks(self.problem.samples())
 
     def __getattr__(self, name):
         def ask(*arguments, **more):

@@ -14,10 +14,9 @@ from skadmm.algorithms._one_reading import EagerLooks, FileLooks
 from skadmm.algorithms._stages import Stage
 from skadmm.blocks import FileBlocks
 from skadmm.blocks.convert import write_blocks
+from skadmm.blocks.cuts import stack_rows, take_rows
 from skadmm.operators import chain, stack
-from skadmm.problem import stack_rows, take_rows
 from skadmm.regularizers import L1
-from skadmm.sampling import as_sampler
 
 N, D = 900, 6
 A = stack(chain(D), "identity")
@@ -113,8 +112,8 @@ def test_all_at_once_is_one_after_the_other(kind, width, shortened, monkeypatch)
     problem = problem_of(kind)
     plan = [Stage(0, 4, width), Stage(2, 4, width), Stage(1, 2, width)]
     lengths = [0.25 if k in shortened else 1.0 for k in range(6)]
-    plain = walk(Looks(problem.samples(), N), plan, lengths)
-    eager = walk(Ahead(EagerLooks(problem.samples(), N, 0, 300), N), plan, lengths)
+    plain = walk(Looks(problem.samples()), plan, lengths)
+    eager = walk(Ahead(EagerLooks(problem.samples(), 0, 300), N), plan, lengths)
     assert len(plain) == len(eager)
     for one, other in zip(plain, eager, strict=True):
         one, other = (found[1] if isinstance(found, tuple) else found for found in (one, other))
@@ -125,7 +124,7 @@ def test_a_home_without_rows_of_a_stage():
     """A short block may lie between two runs; on a cluster, its sums are added to those of others."""
     problem = problem_of()
     for length in (1.0, 0.5):
-        looks = Ahead(EagerLooks(problem.samples(), 100 * N, 3 * N, 300), 100 * N)
+        looks = Ahead(EagerLooks(problem.samples(), 3 * N, 300), 100 * N)
         looks.begin(Stage(0, 8, N), np.zeros(D), new=True)
         assert looks.ends(np.ones(D)) == (0.0, 0.0)
         if length < 1.0:
@@ -135,7 +134,7 @@ def test_a_home_without_rows_of_a_stage():
 
 
 def test_no_hessian_is_formed_where_none_is_wanted():
-    looks = EagerLooks(problem_of().samples(), N)
+    looks = EagerLooks(problem_of().samples())
     for stale, formed in ((None, False), (np.inf, False), (0.0, True)):
         looks.begin(None, np.zeros(D))
         assert isinstance(looks.look_ahead(np.ones(D), True, stale)[-2], np.ndarray) == formed
@@ -146,7 +145,7 @@ def test_pieces_share_out_the_work_and_stay_small(stride):
     """Four parts at least where rows are many; no more of a file between two of them than may be in memory."""
     n, at_once = 90_000, 8_000
     problem = Problem(np.ones((n, 1)), np.where(np.arange(n) % 2 == 0, 1.0, -1.0))
-    looks = EagerLooks(problem.samples(), n, 0, at_once)
+    looks = EagerLooks(problem.samples(), 0, at_once)
     looks.begin(Stage(0, stride), np.zeros(1))
     slices = looks._slices()
     few = max(len(range(at.start, at.stop, at.step)) for at in slices)
@@ -160,7 +159,7 @@ def test_pieces_share_out_the_work_and_stay_small(stride):
 @pytest.mark.parametrize("count", [0, 1, 5])
 def test_copies_of_columns_stay_columns(count):
     """Or the kernels for rows would be compiled in the middle of a run."""
-    looks = Looks(problem_of("columns").samples(), N)
+    looks = Looks(problem_of("columns").samples())
     copies = looks._copied(np.arange(count)).values
     assert copies.flags.f_contiguous
     assert not copies.flags.c_contiguous
@@ -232,7 +231,7 @@ def test_a_step_reads_a_file_once(tmp_path, monkeypatch):
 
 def test_rows_that_moved_far_are_copied_on_the_way(tmp_path):
     looks = file_looks(folder_of(tmp_path / "f"))
-    plain = Looks(problem_of().samples(), N)
+    plain = Looks(problem_of().samples())
     far = np.flatnonzero(np.abs(table()[0][:, 0]) > 2.4)
     assert 0 < far.size <= HARD_SHARE * N
     step = np.zeros(D)
@@ -297,15 +296,6 @@ def test_a_path_over_files_reads_once_too(tmp_path):
     again = problem._on(problem.rows, problem.target, problem.sample_weight)
     assert again.files is problem.files is not None
     assert problem.subset(np.arange(10)).files is None
-
-
-def test_nothing_is_drawn_for_steps_that_read_all():
-    """A generator for each step would cost more than a step on few samples; a number for each sample, memory."""
-    sampler = as_sampler("uniform", 10**9, 0, drawn=False)
-    assert not sampler.take(10**6, 5000).any()
-    assert sampler.take(0, 5000).size == 5000
-    with pytest.raises(ValueError, match="sampler"):
-        as_sampler("no such", 10, 0, drawn=False)
 
 
 def test_rows_are_fetched_where_the_next_ones_are_elsewhere(tmp_path, monkeypatch):

@@ -260,7 +260,7 @@ def test_saturated_samples_have_the_majorisers_curvature():
     target = np.where(np.arange(41) % 2 == 0, 1.0, -1.0)
     weight = np.linspace(0.5, 1.5, 41)
     problem = Problem(X, target, sample_weight=weight)
-    looks = Looks(problem.samples(), 41)
+    looks = Looks(problem.samples())
     looks.begin(None, np.ones(1))
     looks.along(None, 0.0)
     z, scale = X[:, 0], problem.sample_weight

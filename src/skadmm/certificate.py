@@ -242,7 +242,7 @@ class Certifier:
 
         n = self.problem.n_samples
         if self._looks is None:
-            self._looks = Looks(self.problem.samples(), n)
+            self._looks = Looks(self.problem.samples())
         self._looks.z[:], self._looks.slope[:] = margins, slopes
         gradient = self.orthogonal(self._looks)
         return None if gradient is None else (self._looks.theta, gradient / n, 2 * n)

@@ -10,9 +10,10 @@ import scipy.sparse.linalg
 from skadmm import _checks
 from skadmm._compile import kernel
 from skadmm.blocks import FileBlocks, as_folder, as_rows, is_dask, is_folder, tasks
+from skadmm.blocks.cuts import take_rows
 from skadmm.blocks.local import LocalHome
 from skadmm.constraint import Constraint
-from skadmm.kernels.rows import CSRRows, DenseRows
+from skadmm.kernels.rows import CSRRows
 from skadmm.kernels.samples import Samples
 from skadmm.losses import as_loss
 from skadmm.regularizers import Stacked, Zero, as_regularizer
@@ -397,27 +398,3 @@ def _as_weight(weight: Any, n: int) -> np.ndarray:
     if np.any(weight < 0) or not np.any(weight > 0):
         raise ValueError("sample_weight takes numbers ≥ 0, at least one of them > 0")
     return weight * (n / weight.sum())
-
-
-def take_rows(rows: Any, indices: np.ndarray) -> Any:
-    """Some rows, copied."""
-    if isinstance(rows, DenseRows):
-        some = rows.values[indices]  # in the order of the whole, so that the same kernels serve it
-        return DenseRows(np.ascontiguousarray(some) if rows.values.flags.c_contiguous else np.asfortranarray(some))
-    starts, ends = rows.indptr[:-1][indices], rows.indptr[1:][indices]
-    counts = ends - starts
-    indptr = np.zeros(counts.size + 1, rows.indptr.dtype)
-    np.cumsum(counts, out=indptr[1:])
-    entries = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], counts)
-    return CSRRows(rows.data[entries], rows.indices[entries], indptr, rows.width)
-
-
-def stack_rows(parts: list[Any]) -> Any:
-    """Rows from several blocks, one after the other."""
-    if isinstance(parts[0], DenseRows):
-        return DenseRows(np.concatenate([np.ascontiguousarray(part.values) for part in parts]))
-    counts = np.concatenate([np.diff(part.indptr) for part in parts])
-    indptr = np.zeros(counts.size + 1, parts[0].indptr.dtype)
-    np.cumsum(counts, out=indptr[1:])
-    data, indices = (np.concatenate([getattr(part, name) for part in parts]) for name in ("data", "indices"))
-    return CSRRows(data, indices, indptr, parts[0].width)

@@ -15,6 +15,7 @@ import numpy as np
 from skadmm import _watch
 from skadmm.algorithms import _state
 from skadmm.algorithms._stages import Stage, rows_of
+from skadmm.blocks.cuts import take_rows
 from skadmm.blocks.tasks import Largest
 from skadmm.kernels.expansion import (
     SCALAR_WORK,
@@ -31,7 +32,6 @@ from skadmm.kernels.expansion import (
 )
 from skadmm.kernels.rows import CSRRows, DenseRows
 from skadmm.kernels.samples import Samples, mean_conjugate
-from skadmm.problem import take_rows
 
 Index = np.ndarray | range
 """Numbers of rows."""
@@ -65,16 +65,16 @@ def move_margins(
 
 
 class Looks:
-    """The samples of one home; `first` is the number of its first sample among all `n`."""
+    """The samples of one home; `first` is the number of its first sample among all."""
 
     here = True
     """Are the scalars in this process?"""
-    FIXED: tuple[str, ...] = ("size", "d", "_n", "first", "_at_once", "_per_row", "_stage")
+    FIXED: tuple[str, ...] = ("size", "d", "first", "_at_once", "_per_row", "_stage")
     """What the samples say, and no checkpoint; and what is of no use between two steps."""
 
-    def __init__(self, samples: Samples, n: int, first: int = 0, at_once: int = 1 << 20) -> None:
+    def __init__(self, samples: Samples, first: int = 0, at_once: int = 1 << 20) -> None:
         self._samples, self._at_once = samples, at_once
-        self._n, self.first = n, first
+        self.first = first
         self.size, self.d = samples.rows.shape
         stored = samples.rows.data.size if isinstance(samples.rows, CSRRows) else samples.rows.values.size
         self._per_row = stored / self.size

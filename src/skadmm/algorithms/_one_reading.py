@@ -16,9 +16,9 @@ import numpy as np
 
 from skadmm import _watch
 from skadmm.algorithms._looks import HARD_MOVE, HARD_SHARE, Looks, move_margins
+from skadmm.blocks.cuts import part_of, stack_rows, take_rows
 from skadmm.blocks.files import FileBlocks
 from skadmm.blocks.tasks import Largest
-from skadmm.blocks.worker import part_of
 from skadmm.kernels.expansion import (
     PARTS,
     SCALAR_WORK,
@@ -35,7 +35,6 @@ from skadmm.kernels.expansion import (
 from skadmm.kernels.rows import DenseRows
 from skadmm.kernels.samples import Samples
 from skadmm.kernels.threads import one_thread
-from skadmm.problem import stack_rows, take_rows
 
 PIECE = 1 << 20
 """Entries of the rows that are dealt with one after the other."""
@@ -253,7 +252,7 @@ class FileLooks(EagerLooks):
     FIXED: tuple[str, ...] = (*Looks.FIXED, "_room", "_copies")
 
     def __init__(self, samples: Samples, folder: FileBlocks, at_once: int) -> None:
-        super().__init__(samples, folder.n, 0, at_once)
+        super().__init__(samples, 0, at_once)
         self._folder = folder
         self._far: dict[int, tuple[np.ndarray, Any]] = {}
         """The numbers of rows that moved far, and their copies, by where their piece begins."""

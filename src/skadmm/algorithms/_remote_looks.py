@@ -26,9 +26,9 @@ class LostMemory(Exception):  # noqa: N818
     """A worker no longer knows where its samples stand."""
 
 
-def start_looks(samples: Samples, memory: dict[str, Any], run: str, n: int, first: int) -> float:
+def start_looks(samples: Samples, memory: dict[str, Any], run: str, first: int) -> float:
     """Looks of this block, fresh."""
-    memory[run] = (0, EagerLooks(samples, n, first))
+    memory[run] = (0, EagerLooks(samples, first))
     return 0.0
 
 
@@ -114,7 +114,7 @@ class RemoteLooks:
         while True:
             self._home.locate()
             try:
-                self._all("start_looks", start_looks, [(self._run, self._home.n, int(one)) for one in first])
+                self._all("start_looks", start_looks, [(self._run, int(one)) for one in first])
                 break
             except WorkerGone:
                 continue

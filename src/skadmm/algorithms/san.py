@@ -427,4 +427,4 @@ def looks_of(problem: Problem, checkpoint: Any) -> Any:
         return Ahead(RemoteLooks(problem.home, checkpoint), problem.n_samples)
     if problem.files is not None:
         return Ahead(FileLooks(problem.samples(), problem.files, problem.rows_at_once), problem.n_samples)
-    return Looks(problem.samples(), problem.n_samples, 0, problem.rows_at_once)
+    return Looks(problem.samples(), 0, problem.rows_at_once)

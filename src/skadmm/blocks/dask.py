@@ -19,6 +19,7 @@ import numpy as np
 from skadmm import _watch
 from skadmm.blocks import tasks, worker
 from skadmm.blocks._kinds import is_dask
+from skadmm.blocks.cuts import stack_rows
 from skadmm.blocks.lines import LineCut, Lines, Question
 from skadmm.blocks.local import Look
 
@@ -354,8 +355,6 @@ class DaskHome:
 
     def take(self, indices: np.ndarray) -> worker.Part:
         """A few samples by their numbers, brought here."""
-        from skadmm.problem import stack_rows
-
         edges = np.cumsum((0, *self.sizes))
         home = np.searchsorted(edges, indices, side="right") - 1
         given = {int(k): (np.asarray(indices)[home == k] - edges[k],) for k in np.unique(home)}

@@ -10,12 +10,13 @@ import numpy as np
 
 from skadmm import _watch
 from skadmm.blocks import tasks
+from skadmm.blocks.cuts import part_of
 from skadmm.kernels.expansion import several
-from skadmm.kernels.rows import CSRRows, DenseRows
+from skadmm.kernels.rows import DenseRows
 from skadmm.kernels.samples import Samples, mean_conjugate
 
-TWO = 2
-"""Chunks are read at a time: each takes memory while it is."""
+READ_AT_ONCE = 2
+"""Chunks; each takes memory while it is read."""
 
 
 class Look(NamedTuple):
@@ -26,13 +27,6 @@ class Look(NamedTuple):
     slopes: Any
     margins: np.ndarray | None
     """None where they are kept elsewhere."""
-
-
-def slice_rows(rows: Any, start: int, stop: int) -> Any:
-    """Some consecutive rows, without a copy."""
-    if isinstance(rows, DenseRows):
-        return DenseRows(rows.values[start:stop])
-    return CSRRows(rows.data, rows.indices, rows.indptr[start : stop + 1], rows.width)
 
 
 class LocalHome:
@@ -56,16 +50,14 @@ class LocalHome:
             if (start, stop) == (0, self.n):
                 yield slice(0, self.n), whole
                 return
-            rows = slice_rows(whole.rows, start, stop)
-            weight = whole.weight[start:stop] if whole.weight.size else whole.weight
-            yield slice(start, stop), whole._replace(rows=rows, target=whole.target[start:stop], weight=weight)
+            yield slice(start, stop), part_of(whole, start, stop)
 
     def _answers(self, work: Callable[[slice, Samples], Any]) -> Iterator[tuple[slice, Any]]:
-        """`work` on all chunks, two at a time; the answers in their order, the same on any number of threads."""
+        """`work` on all chunks, a few at a time; the answers in their order, the same on any number of threads."""
         chunks = self.chunks()
-        while pair := list(itertools.islice(chunks, TWO)):
-            both = several() if len(pair) == TWO else map
-            yield from zip((place for place, _ in pair), both(lambda chunk: work(*chunk), pair), strict=True)
+        while few := list(itertools.islice(chunks, READ_AT_ONCE)):
+            each = several() if len(few) > 1 else map
+            yield from zip((place for place, _ in few), each(lambda chunk: work(*chunk), few), strict=True)
 
     def each(self, task: Callable[..., Any], *arguments: Any) -> list[Any]:
         """A task's answers, one for each chunk."""

@@ -18,7 +18,7 @@ import scipy.sparse
 
 from skadmm.blocks import tasks
 from skadmm.blocks.convert import with_ones
-from skadmm.blocks.local import slice_rows
+from skadmm.blocks.cuts import part_of, take_rows
 from skadmm.blocks.memory import as_rows
 from skadmm.kernels.rows import CSRRows
 from skadmm.kernels.samples import Samples, mean_conjugate, refresh_block, slopes_at
@@ -160,13 +160,6 @@ async def answer(
     return await asyncio.get_running_loop().run_in_executor(_pool("lines", threads), run)
 
 
-def part_of(samples: Samples, start: int, stop: int) -> Samples:
-    """Some consecutive samples of a block, as a block of their own."""
-    weight = samples.weight[start:stop] if samples.weight.size else samples.weight
-    rows = slice_rows(samples.rows, start, stop)
-    return samples._replace(rows=rows, target=samples.target[start:stop], weight=weight, batch=stop - start)
-
-
 def refresh(
     samples: Samples, memory: dict[str, Any], bounds: tuple[int, int], old: Any, new: tuple[int, np.ndarray]
 ) -> np.ndarray:
@@ -222,8 +215,6 @@ def _slopes(samples: Samples, x: np.ndarray) -> np.ndarray:
 def take(held: Held, indices: np.ndarray) -> Part:
     """Some samples, to be sent to the driver: a small subset."""
     samples = held.samples
-    from skadmm.problem import take_rows
-
     weight = samples.weight[indices] if samples.weight.size else None
     return Part(take_rows(samples.rows, indices), samples.target[indices], weight)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from skadmm import _watch
 from skadmm.blocks import FileBlocks, as_folder, is_dask, is_folder
-from skadmm.blocks.local import slice_rows
+from skadmm.blocks.cuts import slice_rows
 from skadmm.estimators._design import Design
 from skadmm.kernels.rows import multiply
 
