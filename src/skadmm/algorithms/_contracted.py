@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+import scipy.sparse.csgraph
 
 from skadmm.algorithms._base import Setup
 from skadmm.algorithms._descent import ROUNDING, ContractedModel
@@ -35,7 +36,8 @@ from skadmm.problem import Problem
 from skadmm.regularizers import L1, SquaredL2, Stacked, Zero
 
 FIRST_OPENED, OPENED_SHARE = 300, 0.3
-"""In a step, at most so many zero features may open; or this share of those that are not zero."""
+"""In a step, at most so many connected sets of zero features may open; or this share of the features that are not zero.
+A set opens as a whole: a part of it would stay tied to zero through the rest."""
 AT_BOUND = 1e-9
 """A multiplier this close to its bound, relatively, is on it."""
 FEW_FLOW_SWEEPS, FLOW_SWEEPS, FLOW_TOLERANCE, LEAST_FLOW_TOLERANCE = 10, 300, 1e-3, 1e-10
@@ -89,6 +91,8 @@ def _names(basis: Any) -> np.ndarray:
 class ContractedEngine(PointEngine):
     """Newton steps on units. One step is one look at all samples."""
 
+    FIXED = ("first", "last", "single")
+
     def __init__(self, setup: Setup, point: Point) -> None:
         problem = self.problem = setup.problem
         self.point = point
@@ -104,6 +108,9 @@ class ContractedEngine(PointEngine):
         assert strengths is not None, "see applies()"
         self.strength, self.A = strengths, problem.constraint.A
         self.magnitude = abs(self.A)
+        self.first, self.last = self.A.indices[self.A.indptr[:-1]], self.A.indices[self.A.indptr[1:] - 1]
+        """The features of each row of A, which are the same where it has one."""
+        self.single = self.first == self.last
         self.columns = columns_of(problem.rows)
         self.squares = np.zeros(problem.n_features)
         add_squares(problem.rows, np.arange(problem.n_samples), self.squares)
@@ -227,17 +234,35 @@ class ContractedEngine(PointEngine):
         self._search(rows, u - start, candidate)
 
     def _opened(self) -> tuple[np.ndarray, np.ndarray, int]:
-        """Open the rows that pull most: the units, as a label (−1: zero) and a factor for each feature."""
-        pull = self.residual.copy()
-        zero = np.flatnonzero((self.point.x == 0.0) & (pull != 0.0))
+        """Open the rows with the largest violation: the units, as a label (−1: zero) and a factor for each feature."""
+        at_zero = self.point.x == 0.0
+        leaving = at_zero & (self.residual != 0.0)
+        leaving[self.first[self.single & ~self._wants_to_open(self.residual)]] = False  # its own ℓ1 term holds it
         most = max(FIRST_OPENED, int(OPENED_SHARE * np.count_nonzero(self.point.x)))
-        if zero.size > most:
-            order = np.argpartition(-np.abs(pull[zero]), most)
-            pull[zero[order[most:]]] = 0.0
-        on_bound = self.tied & (np.abs(self.multiplier) >= self.strength * (1.0 - AT_BOUND))
-        opening = on_bound & (np.sign(self.multiplier) * (self.A @ pull) < 0.0)
+        if np.count_nonzero(leaving) > most:
+            leaving = self._largest_sets(leaving, most)
+        violation = np.where(at_zero & ~leaving, 0.0, self.residual)
+        opening = self._wants_to_open(violation)
+        # A multiplier that the flow has left short of its bound must not hold a leaving feature at zero.
+        opening |= self.tied & (leaving[self.first] != leaving[self.last]) & at_zero[self.first] & at_zero[self.last]
         labels, factors = clusters(self.A, self.tied & ~opening)
         return labels, factors, int(labels.max()) + 1
+
+    def _wants_to_open(self, violation: np.ndarray) -> np.ndarray:
+        """The tied rows whose multiplier is on its bound and which a step along −`violation` would open."""
+        on_bound = self.tied & (np.abs(self.multiplier) >= self.strength * (1.0 - AT_BOUND))
+        return on_bound & (np.sign(self.multiplier) * (self.A @ violation) < 0.0)
+
+    def _largest_sets(self, leaving: np.ndarray, most: int) -> np.ndarray:
+        """Of the features in `leaving`, the `most` sets, connected by rows that stay tied, with the largest residual."""
+        joined = self.tied & ~self._wants_to_open(self.residual) & leaving[self.first] & leaving[self.last]
+        d = leaving.size
+        edges = scipy.sparse.coo_array((np.ones(joined.sum()), (self.first[joined], self.last[joined])), shape=(d, d))
+        count, member_of = scipy.sparse.csgraph.connected_components(edges, directed=False)
+        size = np.bincount(member_of, np.where(leaving, self.residual**2, 0.0), minlength=count)
+        largest = np.zeros(count, bool)
+        largest[np.argpartition(-size, min(most, count - 1))[:most]] = True
+        return leaving & largest[member_of]
 
     def _curvature(self, rows: Any, basis: Any) -> np.ndarray:
         """H on the units, damped. What the last step knows of it is kept where that is less work: for units that are
