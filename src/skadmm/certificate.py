@@ -16,17 +16,14 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse
-import scipy.sparse.linalg
+import scipy.sparse as sp
 
 from skadmm._compile import kernel
+from skadmm.polish import clusters
 from skadmm.problem import Problem
 from skadmm.regularizers import Zero
 from skadmm.regularizers._base import conjugate, dual_scale
-
-MAX_LEAST_SQUARES = 20_000
-"""Up to this many features the least-squares correction factorises AᵀA."""
-
+from skadmm.row_correction import MAX_FACTOR_WORK, correction, factor_work, symmetric_factor
 
 class Certificate(NamedTuple):
     """A pair of bounds: ``dual`` ≤ P* ≤ ``primal``."""
@@ -98,12 +95,17 @@ class Certifier:
         """v ↦ (AᵀA)⁻¹v on the reached features; None where A has not full column rank."""
         A = self.problem.constraint.A
         held = np.setdiff1d(np.arange(A.shape[1]), self.free)
-        if A.shape[0] < held.size or held.size == 0 or held.size > MAX_LEAST_SQUARES:
+        if A.shape[0] < held.size or held.size == 0:
+            return None
+        narrow = int(np.diff(A.indptr).max()) <= 2
+        if narrow and np.any(clusters(A, np.ones(A.shape[0], bool))[0][held] >= 0):
             return None
         part = A[:, held]
-        try:
-            factor = scipy.sparse.linalg.splu(scipy.sparse.csc_array(part.T @ part))
-        except RuntimeError:
+        gram = sp.csr_array(part.T @ part)
+        if factor_work(gram) > MAX_FACTOR_WORK:
+            return None
+        factor = symmetric_factor(gram)
+        if factor is None:
             return None
         pivots = np.abs(factor.U.diagonal())
         if pivots.min() <= 1e-12 * pivots.max():
@@ -158,18 +160,8 @@ class Certifier:
 
         Where y is zero β lies inside its bounds and may move; where y is not, it sits on the bound and must stay.
         """
-        part = self.problem.constraint.A[slack]
-        gram = part.T @ part
-        shift = 1e-12 * float(gram.diagonal().max())
-        factor = scipy.sparse.linalg.splu(
-            scipy.sparse.csc_array(gram + shift * scipy.sparse.eye_array(gram.shape[0])),
-            permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True},
-        )  # fmt: skip
         changed = multiplier.copy()
-        for _ in range(2):
-            correction = part @ factor.solve(residual)
-            changed[slack] -= correction
-            residual = residual - part.T @ correction
+        changed[slack] += correction(self.problem.constraint.A[slack], residual)
         return changed
 
     def certify(

@@ -20,6 +20,7 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.csgraph
 
+from skadmm import _watch
 from skadmm.algorithms._base import Setup
 from skadmm.algorithms._descent import ROUNDING, ContractedModel
 from skadmm.algorithms._flow import balance
@@ -34,6 +35,7 @@ from skadmm.kernels.threads import one_thread
 from skadmm.polish import clusters
 from skadmm.problem import Problem
 from skadmm.regularizers import L1, SquaredL2, Stacked, Zero
+from skadmm.row_correction import correction
 
 FIRST_OPENED, OPENED_SHARE = 300, 0.3
 """In a step, at most so many connected sets of zero features may open; or this share of the features that are not zero.
@@ -41,6 +43,9 @@ A set opens as a whole: a part of it would stay tied to zero through the rest.""
 AT_BOUND = 1e-9
 """A multiplier this close to its bound, relatively, is on it."""
 FEW_FLOW_SWEEPS, FLOW_SWEEPS, FLOW_TOLERANCE, LEAST_FLOW_TOLERANCE = 10, 300, 1e-3, 1e-10
+FLOW_ROUNDS, LEAST_FLOW_GAIN, LEAST_FLOW_STEP = 30, 1e-3, 1e-3
+"""Rounds of sweeps and least-squares solves; they end when a solve takes less than this share from ‖r‖². A solve is
+shortened down to this length."""
 SETTLING = 1e-3
 """Once a step improves the objective by less than this share, the flow is worth more sweeps."""
 TURNS, SWEEPS = 2, 20
@@ -202,14 +207,35 @@ class ContractedEngine(PointEngine):
 
         if self.improvement > SETTLING:
             sweep(beta, residual, FEW_FLOW_SWEEPS)
-        elif not sweep(beta, residual, FLOW_SWEEPS) and tied.size:
-            # A long way to go, as along a chain of many tied features: the unbounded flow is one sparse solve, and near
-            # the solution it hardly meets its bounds.
-            direct = np.clip(self.certifier.settled(beta, residual, self.tied), -self.strength, self.strength)
-            left = residual + self.A.T @ (direct - beta)
-            sweep(direct, left, FLOW_SWEEPS)
+            return
+        for _ in range(FLOW_ROUNDS):
+            if tied.size == 0 or sweep(beta, residual, FLOW_SWEEPS):
+                return
+            _watch.pulse()
+            before = float(residual @ residual)
+            self._flow_on_face(beta, residual)
+            if float(residual @ residual) > (1.0 - LEAST_FLOW_GAIN) * before:
+                return
+
+    def _flow_on_face(self, beta: np.ndarray, residual: np.ndarray) -> None:
+        """A long way to go, as along a chain of many tied features: on the rows that are not held by their bounds the
+        smallest residual is a least-squares problem, and from there β goes back inside its bounds."""
+        held = (np.abs(beta) >= self.strength * (1.0 - AT_BOUND)) & (np.sign(beta) * (self.A @ residual) <= 0.0)
+        face = np.flatnonzero(self.tied & ~held)
+        if face.size == 0:
+            return
+        change = correction(self.A[face], residual)
+        bound = self.strength[face]
+        length = 1.0
+        while length > LEAST_FLOW_STEP:
+            moved = np.zeros_like(beta)
+            moved[face] = np.clip(beta[face] + length * change, -bound, bound) - beta[face]
+            left = residual + self.A.T @ moved
             if left @ left < residual @ residual:
-                beta[:], residual[:] = direct, left
+                beta += moved
+                residual[:] = left
+                return
+            length *= 0.5
 
     def _step(self) -> None:
         with one_thread():
