@@ -25,6 +25,10 @@ from skadmm.regularizers import Zero
 from skadmm.regularizers._base import conjugate, dual_scale
 from skadmm.row_correction import MAX_FACTOR_WORK, correction, factor_work, symmetric_factor
 
+ORTHOGONAL = 1e-14
+"""Slopes are orthogonal to a column where their product is this share of the sum of its terms' sizes: rounding."""
+
+
 class Certificate(NamedTuple):
     """A pair of bounds: ``dual`` ≤ P* ≤ ``primal``."""
 
@@ -178,18 +182,24 @@ class Certifier:
         """
         if self.kind == "none":
             return Certificate(primal, -np.inf)
-        dual_points = [self._feasible(gradient, multiplier)]
-        if slack is not None and slack.any() and self.problem.constraint.B is None:
-            residual = gradient + self.problem.constraint.At(multiplier)
-            dual_points.append(self._feasible(gradient, self.settled(multiplier, residual, slack)))
-        # The dual objective grows with the scale, so one look at the samples is enough.
-        scale, multiplier, residual = max(dual_points, key=lambda dual_point: dual_point[0])
+        scale, multiplier, residual = self.dual_point(gradient, multiplier, slack)
         problem, push = self.problem, -self.problem.constraint.Bt(multiplier)
         dual = -self._mean_conjugate(slopes, scale)
         dual -= _conjugate(problem.omega, -scale * residual) if self.kind == "omega" else 0.0
         dual -= _conjugate(problem.psi, scale * push) if push.size else 0.0
         dual -= scale * float(multiplier @ problem.constraint.c)
         return Certificate(primal, dual if np.isfinite(dual) else -np.inf)
+
+    def dual_point(
+        self, gradient: np.ndarray, multiplier: np.ndarray, slack: np.ndarray | None
+    ) -> tuple[float, np.ndarray, np.ndarray]:
+        """A scale, a multiplier and its residual r for which the dual objective is finite; the better of two."""
+        dual_points = [self._feasible(gradient, multiplier)]
+        if slack is not None and slack.any() and self.problem.constraint.B is None:
+            residual = gradient + self.problem.constraint.At(multiplier)
+            dual_points.append(self._feasible(gradient, self.settled(multiplier, residual, slack)))
+        # The dual objective grows with the scale, so one look at the samples is enough.
+        return max(dual_points, key=lambda dual_point: dual_point[0])
 
     def _mean_conjugate(self, slopes: Any, scale: float) -> float:
         if isinstance(slopes, np.ndarray) or not hasattr(slopes, "conjugate"):
@@ -219,12 +229,20 @@ class Certifier:
         found = False
         for _ in range(20):
             off, hessian = looks.free_sums()
-            found = bool(np.all(np.abs(off) <= 1e-15 * scale))
+            found = bool(np.all(np.abs(off) <= ORTHOGONAL * scale))
             if found:
                 break
             step = np.linalg.lstsq(hessian, off, rcond=1e-12)[0]
             largest = float(looks.free_reach(step))
             looks.free_go(step * min(1.0, 4.0 / largest) if largest > 0 else step)
+        if not found:
+            off, hessian = looks.free_sums()
+        for _ in range(0 if found else 3):
+            # Slopes that are small differences of large margins carry the margins' rounding.
+            off = looks.free_correct(np.linalg.lstsq(hessian, off, rcond=1e-12)[0])
+            found = bool(np.all(np.abs(off) <= ORTHOGONAL * scale))
+            if found:
+                break
         gradient = looks.free_end(found)
         return gradient if found else None
 

@@ -264,8 +264,14 @@ class Problem:
 
     @cached_property
     def gradient_scale(self) -> float:
-        """‖∇f(0)‖, the scale gradients are measured against."""
-        return float(np.linalg.norm(self.gradient(np.zeros(self.n_features))))
+        """The scale gradients are measured against: ‖∇f(0)‖, or what a unit vector may make of it where that is zero."""
+        return float(np.linalg.norm(self.gradient(np.zeros(self.n_features)))) or self.L_mean
+
+    @cached_property
+    def _typical_split(self) -> float:
+        """The size of Ax after a gradient step from zero, were A to treat all directions alike."""
+        step = self.gradient_scale / self.L_mean if self.L_mean > 0 else 1.0
+        return step * float(np.sqrt(self.constraint.sum_of_squares / self.n_features))
 
     # -- values --------------------------------------------------------------------------------------------
 
@@ -329,9 +335,10 @@ class Problem:
     def kkt(self, x: np.ndarray, y: np.ndarray, multiplier: np.ndarray, gradient: np.ndarray | None = None) -> KKT:
         """How far (x, y, β) is from optimal, β = ρ·dual the unscaled multiplier.
 
-        Relative means: stationarity against the larger of ‖∇f(x)‖ and ‖Aᵀβ‖ (but not below 1e-8 ‖∇f(0)‖, or ‖∇f(0)‖
-        itself where there is no constraint),
-        feasibility against the largest of ‖Ax‖, ‖By‖ and ‖c‖ (but not below 1e-4 ‖|A||x|‖), the split against ‖Bᵀβ‖.
+        Relative means: stationarity against the larger of ‖∇f(x)‖ and ‖Aᵀβ‖, the split against ‖Bᵀβ‖, both not below
+        1e-4 ‖∇f(0)‖ (or ‖∇f(0)‖ itself where there is no constraint); feasibility against the largest of ‖Ax‖, ‖By‖
+        and ‖c‖, but not below 1e-4 ‖|A||x|‖, nor, where the solution is zero, below a millionth of what A makes of a
+        gradient step from zero.
         """
         gradient = self.gradient(x) if gradient is None else gradient
         pull = self.constraint.At(multiplier)
@@ -340,17 +347,20 @@ class Problem:
         push = self.constraint.Bt(multiplier)
         stray = y - self.prox_psi(y - push) if y.size else y
         stationarity, feasibility, split = (float(np.linalg.norm(v)) for v in (move, residual, stray))
-        floor = (1e-8 if self.n_constraints else 1.0) * self.gradient_scale
+        floor = (1e-4 if self.n_constraints else 1.0) * self.gradient_scale
         # Where Ax vanishes at the solution, what is left of it is rounding: no scale to measure by.
         rounding = 1e-4 * float(np.linalg.norm(abs(self.constraint.A) @ np.abs(x)))
 
         def against(part: float, *vectors: np.ndarray, least: float = 0.0) -> float:
-            return part / max(least, *(float(np.linalg.norm(v)) for v in vectors)) if part > 0 else 0.0
+            scale = max(least, *(float(np.linalg.norm(v)) for v in vectors))
+            return part / scale if scale > 0 else np.inf if part > 0 else 0.0
 
+        sides = self.constraint.A @ x, self.constraint.By(y), self.constraint.c
+        infeasible = against(feasibility, *sides, least=rounding)
+        if infeasible > 0.1:  # x and y of the size of what separates them: the solution may be zero
+            infeasible = against(feasibility, *sides, least=1e-6 * self._typical_split)
         relative = max(
-            against(stationarity, gradient, pull, least=floor),
-            against(feasibility, self.constraint.A @ x, self.constraint.By(y), self.constraint.c, least=rounding),
-            against(split, push, least=floor),
+            against(stationarity, gradient, pull, least=floor), infeasible, against(split, push, least=floor)
         )
         return KKT(stationarity, feasibility, split, relative)
 

@@ -149,6 +149,11 @@ class ContractedEngine(PointEngine):
             self.stalled = self.refusals == MOST_REFUSALS
             self.finished = self.stalled or (self.tol is not None and self.optimality()[1] <= self.tol)
 
+    @property
+    def slow(self) -> bool:
+        """Has it come to its end short of the tolerance?"""
+        return self.stalled and self.tol is not None and self.optimality()[1] > self.tol
+
     def optimality(self) -> tuple[str, float]:
         """The relative gap; where there is no certificate, the relative KKT residual."""
         if self.certifier.kind != "none":

@@ -303,6 +303,12 @@ class Looks:
         """Move them."""
         self._hard["z"] -= self._hard["columns"] @ step
 
+    def free_correct(self, step: np.ndarray) -> np.ndarray:
+        """Change the slopes themselves, as moving those coefficients would but for the rounding of margins; Σ θ a_j."""
+        free = self._hard
+        free["theta"] -= free["bend"] * (free["columns"] @ step)
+        return free["columns"].T @ free["theta"]
+
     def free_end(self, found: bool) -> np.ndarray:
         """Σ θ a at the slopes found; without them, those of the last look stand."""
         gradient = self._rows(range(self.size), self._hard["theta"]) if found else np.zeros(self.d)

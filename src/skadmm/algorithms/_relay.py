@@ -1,4 +1,4 @@
-"""One method after another: the first runs until it says that it is slow, the second goes on from its point."""
+"""One solver after another: each runs until it says that it is slow, the next goes on from its point."""
 
 from __future__ import annotations
 
@@ -14,18 +14,21 @@ from skadmm.certificate import Certificate
 
 
 class FirstEngine(Engine, Protocol):
-    """A method that knows when to give way."""
+    """A solver that knows when to give way."""
 
     slow: bool
+    """Would another solver be faster, or has this one come to its end without meeting the tolerance?"""
 
 
 class Relay:
-    """The engine of two that is running."""
+    """The engine that is running, of several."""
 
-    def __init__(self, first: FirstEngine, second: Callable[[], Engine]) -> None:
+    def __init__(self, first: FirstEngine, *later: Callable[[float], Any]) -> None:
+        """`later` make the next engines from the penalty parameter ρ of the one before; all share one point."""
         self.point: Point = first.point
-        self._first, self._second = first, second
-        self._now: Engine = first
+        self._later = later
+        self._number = 0
+        self._now: Any = first
 
     @property
     def steps_per_pass(self) -> int:
@@ -52,13 +55,18 @@ class Relay:
         return self._now.optimality()
 
     def advance(self, order: np.ndarray, until: float = np.inf) -> None:
-        """Steps; the first method's as long as it does not give way."""
-        before = int(self.point.clock[0])
+        """Steps; each solver's as long as it does not give way."""
+        first = int(self.point.clock[0])
         self._now.advance(order, until)
-        if self._now is self._first and self._first.slow:
-            self._now = self._second()
-            made = int(self.point.clock[0]) - before
-            self._now.advance(order[made:], until)
+        while self._number < len(self._later) and self._now.slow:
+            self._now.give_up()
+            self._now.close()
+            self._turn_to(self._number + 1, self._now.rho)
+            self._now.advance(order[int(self.point.clock[0]) - first :], until)
+
+    def _turn_to(self, number: int, rho: float) -> None:
+        self._number = number
+        self._now = self._later[number - 1](rho)
 
     def looked_at(self, x: np.ndarray) -> Look | None:
         """As the running one keeps it."""
@@ -78,14 +86,15 @@ class Relay:
 
     def state(self) -> dict[str, Any]:
         """Which one is running, and all of it."""
-        return {"first": self._now is self._first, "engine": self._now.state()}
+        return {"number": self._number, "engine": self._now.state()}
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on from a checkpoint."""
-        if not isinstance(state["first"], bool):
-            raise ValueError("'first' is not what it should be")
-        if not state["first"]:
-            self._now = self._second()
+        number = state["number"]
+        if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= len(self._later):
+            raise ValueError("'number' is not what it should be")
+        if number:
+            self._turn_to(number, self._now.rho)
         self._now.resume(state["engine"])
 
     def tables(self) -> dict[str, np.ndarray]:

@@ -87,6 +87,11 @@ class WorkingSetEngine(PointEngine):
             self._step_made()
             self.finished = self.stalled or (self.tol is not None and self.optimality()[1] <= self.tol)
 
+    @property
+    def slow(self) -> bool:
+        """Has it come to its end short of the tolerance?"""
+        return self.stalled and self.tol is not None and self.optimality()[1] > self.tol
+
     def optimality(self) -> tuple[str, float]:
         """The relative duality gap of the whole problem."""
         return "gap", Certificate(self.objective, self.lower_bound).relative

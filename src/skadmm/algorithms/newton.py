@@ -1,10 +1,13 @@
 """san-admm as a method: which engine a problem gets."""
 
+from typing import Any
+
 import numpy as np
 
-from skadmm.algorithms import _contracted, _paths, _working_set
+from skadmm.algorithms import _contracted, _multipliers, _paths, _working_set
 from skadmm.algorithms._base import Algorithm, Engine, Setup, inverse, register
 from skadmm.algorithms._coordinates import CoordinateEngine, pull
+from skadmm.algorithms._multipliers import MultiplierEngine
 from skadmm.algorithms._proximal import ProximalEngine
 from skadmm.algorithms._relay import FirstEngine, Relay
 from skadmm.algorithms._split import Point
@@ -24,6 +27,8 @@ READY = 100_000_000
 """Up to this many stored entries a copy of the units' columns is no matter."""
 FEW_SAMPLES = 5
 """So few samples a feature leave nothing for a growing first pass to win, and units are quicker there too."""
+LAST_RESORT = 2000
+"""Up to this many features the method of multipliers takes over from a solver that has stalled."""
 
 FEW_LEAVING = 0.5
 """Few features will leave zero, where this share of them, at most, wants to at once."""
@@ -40,6 +45,11 @@ def refusal(problem: Problem) -> str | None:
                 f"{problem.n_features} features are more than second-order steps can hold ({LARGEST}), "
                 "and not every one carries an ℓ1 term of its own"
             )
+    return _without_sweeps(problem) and _multipliers.refusal(problem)
+
+
+def _without_sweeps(problem: Problem) -> str | None:
+    """Why ADMM's sweeps on a model cannot take a problem, which leaves the method of multipliers."""
     if problem.y_of_x(np.zeros(problem.n_features)) is None:
         return "B is not invertible"
     if not problem.psi.subdifferentiable:
@@ -73,24 +83,36 @@ def prefers_units(setup: Setup, point: Point) -> bool:
 
 
 def _start(setup: Setup, point: Point) -> Engine:
-    reason = refusal(setup.problem) if setup.omega_mode != "fold" else None
+    problem = setup.problem
+    folded = setup.omega_mode == "fold"
+    reason = refusal(problem) if not folded else None
     if reason is not None:
         raise ValueError(f"method='san-admm': {reason}")
+    if problem.y_of_x(point.x) is None or not (folded or problem.psi.subdifferentiable):
+        return MultiplierEngine(setup, point)
+    solvers = _solvers(setup, point)
+    if setup.tol is not None and problem.n_features <= LAST_RESORT and _multipliers.refusal(problem) is None:
+        solvers.append(lambda rho: MultiplierEngine(setup, point, rho))
+    return Relay(*solvers) if len(solvers) > 1 else solvers[0]
+
+
+def _solvers(setup: Setup, point: Point) -> list[Any]:
+    """The first solver for a problem, and those that take over when it is slow, as functions of ρ."""
     if prefers_units(setup, point):
         return _on_units(setup, point)
     if not few_at_once(setup.problem, setup.rho_given):
-        return SanEngine(setup, point)
+        return [SanEngine(setup, point)]
     if _contracted.applies(setup.problem):
         return _on_units(setup, point)
-    return _working_set.WorkingSetEngine(setup, point)
+    return [_working_set.WorkingSetEngine(setup, point)]
 
 
-def _on_units(setup: Setup, point: Point) -> Engine:
+def _on_units(setup: Setup, point: Point) -> list[Any]:
     """Steps on units, and before them what forms no Hessian, where it applies."""
     first = _before_units(setup, point)
     if first is None:
-        return _contracted.ContractedEngine(setup, point)
-    return Relay(first, lambda: _contracted.ContractedEngine(setup, point))
+        return [_contracted.ContractedEngine(setup, point)]
+    return [first, lambda rho: _contracted.ContractedEngine(setup, point)]
 
 
 def _before_units(setup: Setup, point: Point) -> FirstEngine | None:

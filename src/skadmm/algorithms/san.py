@@ -49,6 +49,8 @@ FULL_TOLERANCE, LEAST_TOLERANCE = 1e-5, 1e-12
 FULL_DAMPING, LEAST_DAMPING, RAISED_DAMPING = 1e-6, 1e-12, 1e-4
 HARD_LOOKS, HARD_SWEEPS = 3, 20
 """So many looks at the hard rows, and sweeps after each."""
+MANY_LOOKS = 25
+"""Where it is fast it takes fewer full looks than this; another solver may take over then."""
 STALE_CURVATURE = 0.01
 """Curvature is brought up to date where it changed by more than this share of its largest value; a tenth of it at each
 further full look."""
@@ -106,6 +108,13 @@ class SanEngine:
     def rho(self) -> float:
         """The penalty parameter now."""
         return self.solver.rho
+
+    @property
+    def slow(self) -> bool:
+        """Has it come to its end, or made more steps than it takes where it is fast, short of the tolerance?"""
+        if self.tol is None or not (self.stalled or self.full_looks >= MANY_LOOKS):
+            return False
+        return not (self.finished and self.optimality()[1] <= self.tol)
 
     def optimality(self) -> tuple[str, float]:
         """The relative gap at the anchor; where there is no certificate, the relative KKT residual."""
