@@ -83,3 +83,161 @@ def test_huber_with_groups_of_trends_and_few_samples(seed):
     expected = cp.Problem(cp.Minimize(0.5 * cp.sum(cp.huber(X @ x - y)) / 20 + 0.1 * norms)).solve("CLARABEL")
     assert result.status is Status.SOLVED
     assert result.objective <= expected * (1 + 1e-5)
+
+
+# -- 3. crashes --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [6, 200, 1000])
+@pytest.mark.parametrize("with_identity", [False, True])
+def test_edges_without_weight(size, with_identity):
+    """A row of zeros in A is no penalty at all."""
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((60, size))
+    y = X[:, 0] - X[:, 1] + 0.1 * rng.standard_normal(60)
+    edges = [(j, j + 1) for j in range(size - 1)]
+    weights = np.ones(size - 1)
+    weights[2:4] = 0.0
+    answers = []
+    for chosen, weight in ((edges, weights), ([edge for edge, w in zip(edges, weights, strict=True) if w], None)):
+        A = incidence(chosen, n_features=size, weights=weight)
+        A = stack(A, "identity") if with_identity else A
+        answers.append(solve(Problem(X, y, "squared", psi=L1(0.05), A=A), tol=1e-8))
+    assert {answer.status for answer in answers} == {Status.SOLVED}
+    assert answers[0].objective == pytest.approx(answers[1].objective, rel=1e-7)
+
+
+@pytest.mark.parametrize("method", ["auto", "sa-iu-admm", "batch-admm"])
+@pytest.mark.parametrize(
+    ("X", "target", "model"),
+    [
+        pytest.param(np.eye(4), np.zeros(4), {"x0": np.ones(4)}, id="zero target, started elsewhere"),
+        pytest.param(np.eye(4), np.zeros(4), {"c": np.ones(3)}, id="zero target and c"),
+        pytest.param(np.zeros((4, 4)), np.ones(4), {"c": np.ones(3)}, id="zero X and c"),
+        pytest.param(np.eye(4), np.ones(4), {"A": sp.csr_array((3, 4))}, id="zero A"),
+        pytest.param(np.zeros((4, 4)), np.ones(4), {"A": sp.csr_array((3, 4)), "c": np.ones(3)}, id="all zero but c"),
+    ],
+)
+def test_problems_without_a_gradient_at_zero(X, target, model, method):
+    options = {name: model[name] for name in model if name == "x0"}
+    constraint = {"A": chain(4)} | {name: model[name] for name in model if name != "x0"}
+    result = solve(Problem(X, target, "squared", psi=L1(0.1), **constraint), method, tol=1e-6, step="theory", **options)
+    assert np.isfinite(result.x).all()
+    if method != "auto":
+        return  # that they do not fail is all that is asked of them here
+    x = cp.Variable(4)
+    y = constraint["A"] @ x - constraint.get("c", np.zeros(3))
+    expected = cp.Problem(cp.Minimize(0.125 * cp.sum_squares(X @ x - target) + 0.1 * cp.norm1(y))).solve("CLARABEL")
+    assert result.objective == pytest.approx(expected, abs=1e-5)
+    assert result.status is Status.SOLVED
+
+
+# -- 6. the right x with the wrong status ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("size", [20, 300])
+def test_strengths_just_above_the_one_that_zeroes_all(seed, size):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((50, size)) + (seed % 2)
+    y = rng.standard_normal(50)
+    edges = {(int(i), int(j)) for i, j in np.sort(rng.integers(0, size, (2 * size, 2)), axis=1) if i != j}
+    A = stack(incidence(sorted(edges), n_features=size), "identity")
+    # By duality the bound is the optimum of a linear programme.
+    w, t = cp.Variable(A.shape[0]), cp.Variable()
+    top = cp.Problem(cp.Minimize(t), [A.T @ w == X.T @ y / 50, cp.abs(w) <= t]).solve("CLARABEL")
+    result = solve(Problem(X, y, "squared", psi=L1(1.001 * top), A=A), tol=1e-6)
+    assert result.status is Status.SOLVED
+    assert not result.x.any()
+    assert result.kkt.relative <= 1e-3
+
+
+def test_a_solution_that_is_zero_has_a_small_residual():
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((40, 10))
+    problem = Problem(X, rng.standard_normal(40), "squared", psi=GroupL2(5.0), A=trend(10, 1), omega=L1(5.0))
+    result = solve(problem, tol=1e-6)
+    assert result.status is Status.SOLVED
+    assert np.abs(result.x).max() <= 1e-9
+
+
+def test_status_is_that_of_the_answer():
+    """The last look at the samples certifies more than the steps before it."""
+    rng = np.random.default_rng(4)
+    for _ in range(5):
+        X = rng.standard_normal((80, 30))
+        y = X[:, :5].sum(axis=1) + rng.standard_normal(80)
+        problem = Problem(X, y, "squared", psi=L1(0.05), A=stack(chain(30), "identity"))
+        for passes in (1, 2, 3, 4, 6, 8):
+            result = solve(problem, tol=1e-4, passes=passes)
+            assert (result.status is Status.SOLVED) == (result.gap <= 1e-4)
+            if result.gap <= 1e-6:
+                assert result.kkt.relative <= 1e-2
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_advice_for_a_method_without_a_step():
+    X = np.full((4, 2), 1e200)
+    with np.errstate(all="ignore"):
+        result = solve(Problem(X, np.array([1e200, -1e200, 1e200, 1e180]), "squared", psi=L1(1.0)), tol=1e-6)
+    assert "smaller step" not in result.message
+
+
+# -- 7. results worse than what was seen on the way ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["auto", "sa-iu-admm", "opg-admm", "stoc-admm"])
+def test_the_answer_is_the_best_point_of_the_trace(method):
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((60, 12)) * np.geomspace(1e-2, 1e2, 12)
+    labels = np.where(X @ rng.standard_normal(12) + 10 * rng.standard_normal(60) > 0, 1.0, -1.0)
+    problem = Problem(X, labels, "logistic", psi=L1(1e-3), A=chain(12))
+    result = solve(problem, method, tol=1e-9, passes=12, step="auto" if method == "auto" else 0.3)
+    assert result.objective <= result.trace["objective"].min() * (1 + 1e-9)
+    assert result.objective == pytest.approx(problem.objective(result.x), rel=1e-12)
+
+
+# -- 8. a certificate costs less than the solve --------------------------------------------------------------------------
+
+
+def test_corrections_on_a_graph_that_expands_are_not_factorised():
+    from skadmm.row_correction import MAX_FACTOR_WORK, correction, factor_work
+
+    rng = np.random.default_rng(6)
+    for edges, cheap in (([(j, j + 1) for j in range(19_999)], True), (None, False)):
+        if edges is None:
+            drawn = np.sort(rng.integers(0, 20_000, (40_000, 2)), axis=1)
+            edges = [(int(i), int(j)) for i, j in np.unique(drawn, axis=0) if i != j]
+        A = incidence(edges, n_features=20_000)
+        assert (factor_work(A.T @ A) <= MAX_FACTOR_WORK) == cheap
+        residual = A.T @ rng.standard_normal(A.shape[0])
+        left = residual + A.T @ correction(A, residual)
+        assert np.linalg.norm(left) <= 1e-6 * np.linalg.norm(residual)
+
+
+def test_the_time_limit_is_kept_on_a_random_graph():
+    rng = np.random.default_rng(7)
+    d = 8000
+    drawn = np.sort(rng.integers(0, d, (2 * d, 2)), axis=1)
+    A = incidence([(int(i), int(j)) for i, j in np.unique(drawn, axis=0) if i != j], n_features=d)
+    X = rng.standard_normal((300, d))
+    y = X @ np.repeat(rng.standard_normal(d // 100), 100) + rng.standard_normal(300)
+    result = solve(Problem(X, y, "squared", psi=L1(0.3), A=A), tol=1e-4, time_limit=20)
+    assert result.seconds <= 25
+    assert result.status in (Status.SOLVED, Status.TIME_LIMIT)
+
+
+# -- 13. the default limit of passes is a safety net ----------------------------------------------------------------------
+
+
+def test_default_passes_are_enough_for_graphs():
+    rng = np.random.default_rng(8)
+    solved = 0
+    for _ in range(8):
+        d = int(rng.integers(160, 400))
+        edges = {(int(i), int(j)) for i, j in np.sort(rng.integers(0, d, (2 * d, 2)), axis=1) if i != j}
+        X = rng.standard_normal((d // 2, d)) + rng.random()
+        y = X @ np.where(np.arange(d) < d // 5, 1.0, 0.0) + rng.standard_normal(d // 2)
+        problem = Problem(X, y, "squared", psi=L1(0.02), A=incidence(sorted(edges), n_features=d))
+        solved += solve(problem, tol=1e-6).status is Status.SOLVED
+    assert solved == 8

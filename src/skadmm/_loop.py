@@ -13,7 +13,7 @@ from skadmm import _clock, _watch, stepsize
 from skadmm._progress import Progress
 from skadmm.algorithms._base import Algorithm, Engine
 from skadmm.algorithms._state import check_like
-from skadmm.certificate import Certifier
+from skadmm.certificate import Certificate, Certifier
 from skadmm.checkpoint import Checkpoint
 from skadmm.problem import KKT, Problem
 from skadmm.result import TRACE_COLUMNS, Result, Snapshot, Status
@@ -22,12 +22,14 @@ SLICE_SECONDS = 0.05
 """How long compiled code runs before the loop looks up: at the clock, for an interrupt, for a bad number."""
 FAR_AWAY = 5.0
 """So many times longer, where rows are on a cluster: there, to look up costs the time of a message."""
+LEAST_GAIN = 1e-12
+"""A point recorded on the way is the answer where it is better by more than this share than the last one."""
 BLOW_UP = 1e12
 """A loss this many times the starting objective means divergence."""
 
 
 KEPT = ("settings", "seconds", "checking", "first_touched", "next_record", "records", "proved", "first_objective",
-        "step_passes")  # fmt: skip
+        "step_passes", "best_value", "best_rho", "best_point")  # fmt: skip
 """What a checkpoint keeps of a run, besides the engine and what the run was started with."""
 
 
@@ -91,10 +93,15 @@ class Run:
         self.next_record = 0.0
         self.stood: tuple[np.ndarray, Standing] | None = None
         """Where it was last evaluated, and what was found there."""
+        self.gradient_seen = np.zeros(problem.n_features)
+        """Of the loss, there."""
         self.averaged: tuple[np.ndarray, float] | None = None
         """The same for the averages' objective."""
         self.good = self._copy_point()
         self.proved = self.good  # the last point whose objective was seen to be sound
+        self.has_y_of_x = problem.y_of_x(np.zeros(problem.n_features)) is not None
+        self.best_value, self.best_rho, self.best_point = np.inf, engine.rho, self.good
+        """The measure of the best point recorded, ρ there, and the point; kept where there is a tolerance to meet."""
         self.first_objective = np.nan
         self.step_passes = 1.0 / engine.steps_per_pass
 
@@ -245,6 +252,7 @@ class Run:
         if np.isnan(standing.objective) or standing.loss > BLOW_UP * max(1.0, abs(self.first_objective)):
             return self._diverged(f"the objective went from {self.first_objective:.3g} to {standing.objective:.3g}")
         self.proved = self._copy_point()
+        self._compare(standing, self.proved)
         self.records.append(record)
         bar.report(record)
         if self._call_back(record):
@@ -253,6 +261,15 @@ class Run:
             return None
         measure, reached = ("kkt", standing.kkt.relative) if np.isnan(standing.gap) else ("gap", standing.gap)
         return self._solved(measure, reached) if reached <= tol else None
+
+    def _compare(self, standing: Standing, point: dict[str, np.ndarray]) -> None:
+        """Keep the point where it is the best so far: by its objective, or where y(x) does not exist, by its KKT
+        residual."""
+        if self.limits.tol is not None and self._criterion(standing) < self.best_value:
+            self.best_value, self.best_rho, self.best_point = self._criterion(standing), self.engine.rho, point
+
+    def _criterion(self, standing: Standing) -> float:
+        return standing.objective if self.has_y_of_x else standing.kkt.relative
 
     def _row(self, x: np.ndarray, standing: Standing) -> dict[str, float]:
         """A row of the trace."""
@@ -297,6 +314,7 @@ class Run:
         loss, gradient, slopes, margins = problem.home.look(x) if look is None else look
         y_of_x = problem.y_of_x(x)
         objective = loss + problem.penalty(x, y if y_of_x is None else y_of_x)
+        self.gradient_seen = gradient
         kkt = problem.kkt(x, y, multiplier, gradient)
         gap, touched = np.nan, self.n
         if self.certifier.kind != "none" and y_of_x is not None:
@@ -313,7 +331,9 @@ class Run:
 
     def _diverged(self, what: str) -> tuple[Status, str]:
         self.good = self.proved
-        return Status.DIVERGED, f"{what}; x is the last good iterate. Try a smaller step, or step='auto'"
+        advice = "Rescale the columns of X and the target" if self.algorithm.stepless else "Try a smaller step"
+        other = "" if self.algorithm.stepless else ", or step='auto'"
+        return Status.DIVERGED, f"{what}; x is the last good iterate. {advice}{other}"
 
     def _call_back(self, record: dict[str, float]) -> bool:
         if not self.callbacks:
@@ -361,9 +381,9 @@ class Run:
     def result(self, status: Status, message: str) -> Result:
         """The result, in the shape of the problem the user gave (without the part that folding added)."""
         good = self.good
-        x, y, dual = good["x"], good["y"], good["dual"]
-        standing = self._evaluate(x, y, dual)
-        gap = self.engine.certificate.relative if self.engine.certificate else standing.gap
+        x, y = good["x"], good["y"]
+        dual, standing = self._best_dual(x, y, good["dual"])
+        gap = self._final_gap(standing)
         return Result(
             x=x,
             y=y[: self.original.n_split],
@@ -387,6 +407,37 @@ class Run:
             tables=self.engine.tables() | ({} if self.scale is None else {"scale": self.scale}),
         )
 
+    def _final_gap(self, standing: Standing) -> float:
+        """The relative gap of the answer: with the method's own lower bound where it has one."""
+        if self.engine.certificate is None:
+            return standing.gap
+        return Certificate(min(standing.objective, self.engine.certificate.primal), self.engine.certificate.dual).relative
+
+    def _best_dual(self, x: np.ndarray, y: np.ndarray, dual: np.ndarray) -> tuple[np.ndarray, Standing]:
+        """The multiplier of the answer: the method's, or the one that proves its gap, where that is nearer to optimal."""
+        standing = self._evaluate(x, y, dual)
+        if not self.algorithm.certifies or self.certifier.kind == "none" or not self.has_y_of_x or not y.size:
+            return dual, standing
+        gradient = self.gradient_seen
+        scale, multiplier, _ = self.certifier.dual_point(gradient, self.engine.rho * dual, y == 0)
+        other = self.problem.kkt(x, y, scale * multiplier, gradient)
+        if other.relative < standing.kkt.relative:
+            return scale * multiplier / self.engine.rho, standing._replace(kkt=other)
+        return dual, standing
+
+    def revised(self, status: Status, message: str) -> tuple[Status, str]:
+        """How the run ended, now that the method has put its answer in place: that may meet the tolerance."""
+        if self.limits.tol is None or status not in (Status.STALLED, Status.PASS_LIMIT):
+            return status, message
+        good = self.good
+        dual, standing = self._best_dual(good["x"], good["y"], good["dual"])
+        gap = self._final_gap(standing)
+        measure, reached = ("kkt", standing.kkt.relative) if np.isnan(gap) else ("gap", gap)
+        if reached > self.limits.tol:
+            return status, message
+        self.good = good | {"dual": dual}
+        return self._solved(measure, reached)
+
     def finish(self, status: Status) -> None:
         """Let the method put its answer in place, on the clock; where time has run out, or somebody waits, the last
         sound point is the answer; after a divergence all stays as it is."""
@@ -402,4 +453,9 @@ class Run:
                 good = self.good = self._copy_point()
                 if self.records and not np.array_equal(before, good["x"]):
                     self.records.append(self._row(good["x"], self._evaluate(good["x"], good["y"], good["dual"])))
+            if status is not Status.SOLVED:
+                last = self._criterion(self._evaluate(self.good["x"], self.good["y"], self.good["dual"]))
+                if self.best_value < last - LEAST_GAIN * abs(last):
+                    dual = self.best_point["dual"] * (self.best_rho / self.engine.rho)
+                    self.good = self.best_point | {"dual": dual}
         self.engine.close()

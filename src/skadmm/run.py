@@ -21,7 +21,9 @@ from skadmm.regularizers import SquaredL2, Zero
 from skadmm.result import Result, Snapshot, Status
 from skadmm.sampling import as_sampler
 
-PAPER_RHO = 0.01
+PAPER_RHO, PAPER_PASSES = 0.01, 30.0
+SAFETY_NET = 500.0
+"""Passes after which a run that is to meet a tolerance ends in any case."""
 ON_DASK = ("san-admm", "sa-admm", "sa-iu-admm", "saga-admm", "saga-iu-admm", "batch-admm", "batch-iu-admm")
 OMEGA_MODES = ("prox", "system", "fold", "subgradient")
 
@@ -39,7 +41,7 @@ def solve(
     method: str = "auto",
     *,
     rho: float | str = "auto",
-    passes: float = 30,
+    passes: float | None = None,
     step: float | str = "auto",
     batch_size: int | None = None,
     sampler: Any = "uniform",
@@ -72,8 +74,9 @@ def solve(
         A name in ``skadmm.algorithms.ALGORITHMS``, or "auto": ``Result.message`` says what was chosen, and why.
     rho : float or "auto"
         The penalty parameter ρ. "auto" is the paper's 0.01 for the first-order methods; san-admm finds its own.
-    passes : float
-        Stop after this many effective passes over the data (step selection not counted in this limit).
+    passes : float or None
+        Stop after this many effective passes over the data (step selection not counted in this limit). None: 30, as in
+        the paper; 500 as a safety net where `tol` is given and the method is "auto" or certifies its answers.
     step : float, "auto" or "theory"
         A length: x moves by about `step` times a gradient. "auto" selects it on a subset of 500 samples, as the
         paper does; ``Result.tuning`` tells what that cost.
@@ -133,6 +136,8 @@ def solve(
     if choice is not None:
         method = choice.method
     algorithm = ALGORITHMS[method]
+    if passes is None:
+        passes = SAFETY_NET if tol is not None and (choice is not None or algorithm.certifies) else PAPER_PASSES
     rho_given = rho != "auto"
     rho = _checks.number(rho, "rho", above=0) if rho_given else PAPER_RHO
     limits = Limits(
@@ -210,6 +215,7 @@ def solve(
             status, message = run.loop(bar)
             watch.off = True
             run.finish(status)
+            status, message = run.revised(status, message)
         if endless is not None and status is not Status.DIVERGED:
             status, message = Status.NO_MINIMISER, f"{endless}; x is where the run stood when {message}"
         result = run.result(status, f"{message} ({choice.reason})" if choice else message)
