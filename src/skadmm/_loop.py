@@ -29,7 +29,7 @@ BLOW_UP = 1e12
 
 
 KEPT = ("settings", "seconds", "checking", "first_touched", "next_record", "records", "proved", "first_objective",
-        "step_passes", "best_value", "best_rho", "best_point")  # fmt: skip
+        "step_passes", "best_value", "best_kkt", "best_rho", "best_point")  # fmt: skip
 """What a checkpoint keeps of a run, besides the engine and what the run was started with."""
 
 
@@ -100,8 +100,8 @@ class Run:
         self.good = self._copy_point()
         self.proved = self.good  # the last point whose objective was seen to be sound
         self.has_y_of_x = problem.y_of_x(np.zeros(problem.n_features)) is not None
-        self.best_value, self.best_rho, self.best_point = np.inf, engine.rho, self.good
-        """The measure of the best point recorded, ρ there, and the point; kept where there is a tolerance to meet."""
+        self.best_value, self.best_kkt, self.best_rho, self.best_point = np.inf, np.inf, engine.rho, self.good
+        """The measure of the best point recorded, its KKT residual, ρ there, and the point; kept where there is a tolerance to meet."""
         self.first_objective = np.nan
         self.step_passes = 1.0 / engine.steps_per_pass
 
@@ -267,6 +267,7 @@ class Run:
         residual."""
         if self.limits.tol is not None and self._criterion(standing) < self.best_value:
             self.best_value, self.best_rho, self.best_point = self._criterion(standing), self.engine.rho, point
+            self.best_kkt = standing.kkt.relative
 
     def _criterion(self, standing: Standing) -> float:
         return standing.objective if self.has_y_of_x else standing.kkt.relative
@@ -432,7 +433,7 @@ class Run:
         good = self.good
         dual, standing = self._best_dual(good["x"], good["y"], good["dual"])
         gap = self._final_gap(standing)
-        measure, reached = ("kkt", standing.kkt.relative) if np.isnan(gap) else ("gap", gap)
+        measure, reached = ("gap", gap) if np.isfinite(gap) else ("kkt", standing.kkt.relative)
         if reached > self.limits.tol:
             return status, message
         self.good = good | {"dual": dual}
@@ -453,7 +454,7 @@ class Run:
                 good = self.good = self._copy_point()
                 if self.records and not np.array_equal(before, good["x"]):
                     self.records.append(self._row(good["x"], self._evaluate(good["x"], good["y"], good["dual"])))
-            if status is not Status.SOLVED:
+            if self.stopped_on != "kkt" or self.best_kkt <= (self.limits.tol or 0.0):
                 last = self._criterion(self._evaluate(self.good["x"], self.good["y"], self.good["dual"]))
                 if self.best_value < last - LEAST_GAIN * abs(last):
                     dual = self.best_point["dual"] * (self.best_rho / self.engine.rho)

@@ -49,7 +49,7 @@ INNER, LEAST_INNER = 0.1, 1e-13
 """The gradient of φ must fall to this share of the constraint's residual, both relative, before u changes."""
 LEAST_SIGMA = 1e-8
 """σ at first is at least this share of the one that gives loss and constraint the same curvature."""
-LAGGING, GROWTH, MOST_GROWTH = 0.3, 5.0, 1e6
+LAGGING, GROWTH, MOST_GROWTH = 0.3, 5.0, 1e9
 """σ grows by a factor where a change of u leaves more than this share of the constraint's residual; at most so far."""
 MOST_TRIALS, FLAT, SHORT = 30, 0.1, 1e-2
 """Of a line search: points tried, the share of the slope that may be left, and a length that asks for more damping."""
@@ -70,6 +70,15 @@ def refusal(problem: Problem) -> str | None:
     if problem.n_split and not can_differentiate(problem.psi, problem.n_split):
         return f"psi={type(problem.psi).__name__} has no derivative of its prox at this size"
     return None
+
+
+def _inverse_reach(matrix: Any, curvature: np.ndarray) -> np.ndarray:
+    """1 / Σ_j a_ej²/curvature_j for each row e; the median for rows of zeros."""
+    reach = np.asarray((matrix.multiply(matrix) @ sp.diags_array(1.0 / curvature)).sum(axis=1)).ravel()
+    seen = reach > 0.0
+    inverse = np.full(reach.size, 1.0 / float(np.median(reach[seen])) if seen.any() else 1.0)
+    inverse[seen] = 1.0 / reach[seen]
+    return inverse
 
 
 class MultiplierEngine(PointEngine):
@@ -147,7 +156,7 @@ class MultiplierEngine(PointEngine):
 
     def optimality(self) -> tuple[str, float]:
         """The relative gap, or the relative KKT residual where there is no certificate."""
-        return ("gap" if self._gapped else "kkt"), self.reached
+        return ("gap" if self._gapped and self.lower_bound > -np.inf else "kkt"), self.reached
 
     @property
     def _gapped(self) -> bool:
@@ -185,13 +194,14 @@ class MultiplierEngine(PointEngine):
     def _row_weights(self) -> np.ndarray:
         """For each row of K the σ at which its curvature is that of the loss; the same over a part of g that is not
         separable. Columns and rows of any scale count alike then."""
-        known = self.metric[self.metric > 0.0]
-        curvature = np.maximum(self.metric, LEAST_CURVATURE * (float(np.median(known)) if known.size else 1.0))
-        reach = np.asarray((self.K.multiply(self.K) @ sp.diags_array(1.0 / curvature)).sum(axis=1)).ravel()
-        seen = reach > 0.0
-        weight = np.ones(reach.size)
-        weight[seen] = 1.0 / reach[seen]
-        weight[~seen] = float(np.median(weight[seen])) if seen.any() else 1.0
+        constraint, d = self.problem.constraint, self.problem.n_features
+        known = self.metric[:d][self.metric[:d] > 0.0]
+        curvature = np.maximum(self.metric[:d], LEAST_CURVATURE * (float(np.median(known)) if known.size else 1.0))
+        weight = _inverse_reach(constraint.A, curvature)
+        if constraint.B is not None:
+            # y has no curvature of its own: it takes that of the rows it stands in.
+            of_y = np.asarray((sp.diags_array(weight) @ constraint.B.multiply(constraint.B)).sum(axis=0)).ravel()
+            weight = np.concatenate([of_y, weight])
         for part in self.parts:
             if not part.reg.separable:
                 weight[part.where] = np.exp(np.mean(np.log(weight[part.where])))
@@ -416,8 +426,10 @@ class MultiplierEngine(PointEngine):
             self.point.clock[1] += self._raise_bound(slope, z, gradient, y == 0)
             self.objective, self.multiplier = kept
             reached = Certificate(objective, self.lower_bound).relative
+            if self.lower_bound == -np.inf:  # no dual point was found
+                reached = problem.kkt(x, y, beta, gradient).relative
             better = objective <= self.objective
-            if not better:
+            if not better and self.lower_bound > -np.inf:
                 self.reached = Certificate(self.objective, self.lower_bound).relative
         else:
             reached = problem.kkt(x, y, beta, gradient).relative
