@@ -259,6 +259,14 @@ class Case:
         return float(np.linalg.norm(Ax + By - self.c) / size)
 
     @cached_property
+    def scale(self) -> float:
+        """Distances are measured against no less than this."""
+        start = self.options.get("x0")
+        begun = self.objective(start) if start is not None and self.invertible else 0.0
+        largest = max(self.objective_at_zero, begun if self.objective_at_zero == 0 and np.isfinite(begun) else 0.0)
+        return FLOOR * (largest or 1e-9)
+
+    @cached_property
     def objective_at_zero(self) -> float:
         """At the point of Ω's set nearest to zero; where y does not follow from x, of the loss alone."""
         x = np.clip(np.zeros(self.X.shape[1]), self.omega.lower, self.omega.upper)
@@ -714,7 +722,7 @@ def _oracle(case: Case) -> Optimum:
     if not attained:
         note = "there is no minimiser" if attained is False else "whether there is a minimiser is undecided"
         return Optimum(attained, np.nan, None, None, note)
-    best, notes, proved = (np.inf, None, None), [], False
+    best, notes, proved = _nothing(case), [], False
     for solver, options in SOLVERS:
         try:
             value, x, y, sure = _minimised(case, solver, options)
@@ -730,6 +738,15 @@ def _oracle(case: Case) -> Optimum:
     if not proved:
         return Optimum(None, best[0], best[1], best[2], "; ".join(notes))
     return Optimum(True, *best, "; ".join(notes))
+
+
+def _nothing(case: Case) -> tuple[float, np.ndarray | None, np.ndarray | None]:
+    """Value, x and y at zero: the solution of many a problem, which a solver meets only to its tolerance."""
+    x = np.clip(np.zeros(case.X.shape[1]), case.omega.lower, case.omega.upper)
+    if case.invertible:
+        return case.objective(x), x, None
+    y = np.zeros(case.B.shape[1])
+    return (case.objective(x, y), x, y) if case.infeasibility(x, y) == 0 else (np.inf, None, None)
 
 
 SOLVERS = [
@@ -850,7 +867,7 @@ def judge(case: Case, result: Any, error: BaseException | None = None) -> Verdic
         return Verdict("crash", note=f"{type(error).__name__}: {first}")
     best = oracle(case)
     objective = case.objective(result.x, result.y)
-    floor = FLOOR * case.objective_at_zero
+    floor = case.scale
     off = abs(objective - result.objective)
     misreported = bool(off > 1e-6 * max(abs(objective), floor)) if np.isfinite(objective) else off != 0
     about = {
@@ -864,11 +881,12 @@ def judge(case: Case, result: Any, error: BaseException | None = None) -> Verdic
         else:
             kind = {True: "unbounded called wrongly", False: "no minimiser", None: "oracle unknown"}[best.attained]
         return Verdict(kind, **about)
-    scale = max(abs(best.value), floor, 1e-300)
+    scale = max(abs(best.value), floor)
     distance = (objective - best.value) / scale
     if np.isnan(distance):
         distance = np.inf
-    astray = not np.isfinite(objective) or case.infeasibility(result.x, result.y) > LOOSE
+    infeasibility = case.infeasibility(result.x, result.y)
+    astray = not np.isfinite(objective) or infeasibility > LOOSE
     by_gap = solved and result.stopped_on == "gap" and case.invertible
     # The oracle's value is that of a feasible point, whether or not it is the least: below it by more than the gap
     # proves the certificate wrong.
@@ -882,10 +900,12 @@ def judge(case: Case, result: Any, error: BaseException | None = None) -> Verdic
         astray = True
     if solved:
         if astray or distance > LOOSE:
-            return Verdict("false certificate", **about, note=f"off by {distance:.1e}, by {result.stopped_on}")
+            note = f"off by {distance:.1e}, infeasible by {infeasibility:.1e}"
+            return Verdict("false certificate", **about, note=note)
         return Verdict("solved" if distance <= CLOSE else "solved loosely", **about)
     right = distance <= CLOSE and not astray
-    return Verdict("right x, not solved" if right else "wrong x", **about)
+    note = f"infeasible by {infeasibility:.1e}" if infeasibility > LOOSE else ""
+    return Verdict("right x, not solved" if right else "wrong x", **about, note=note)
 
 
 def _worse_than_trace(case: Case, result: Any) -> bool:
@@ -896,7 +916,7 @@ def _worse_than_trace(case: Case, result: Any) -> bool:
     seen = seen[np.isfinite(seen)]
     if seen.size == 0:
         return False
-    allowed = 1e-9 * max(abs(result.objective), FLOOR * case.objective_at_zero * 1e-3)
+    allowed = 1e-9 * max(abs(result.objective), 1e-3 * case.scale)
     return bool(not result.objective - seen.min() <= allowed)
 
 
