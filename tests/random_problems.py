@@ -868,8 +868,9 @@ def judge(case: Case, result: Any, error: BaseException | None = None) -> Verdic
     best = oracle(case)
     objective = case.objective(result.x, result.y)
     floor = case.scale
-    off = abs(objective - result.objective)
-    misreported = bool(off > 1e-6 * max(abs(objective), floor)) if np.isfinite(objective) else off != 0
+    misreported = objective != result.objective
+    if np.isfinite(objective):
+        misreported = bool(not abs(objective - result.objective) <= 1e-6 * max(abs(objective), floor))
     about = {
         "objective": objective, "optimum": best.value, "worse_than_trace": _worse_than_trace(case, result),
         "misreported": misreported,
