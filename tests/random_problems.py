@@ -658,14 +658,16 @@ def _critical(case: Case, penalty: Penalty) -> tuple[float, float | None]:
             jac=lambda t: basis.T @ case.gradient(basis @ t), options={"maxiter": 2000, "gtol": 1e-10, "ftol": 1e-15},
         )  # fmt: skip
         x = basis @ answer.x
-    gradient = case.gradient(x)
+    gradient, first = case.gradient(x), case.gradient(np.zeros(A.shape[1]))
+    # Where x with y = 0 fit as well as any, every strength zeroes y: then the gradient at zero gives a scale.
+    fitted = np.linalg.norm(gradient) <= 1e-6 * np.linalg.norm(first)
     beta = np.zeros(A.shape[0])
-    beta[seen] = np.linalg.lstsq(A[seen].T, -gradient, rcond=1e-10)[0]
+    beta[seen] = np.linalg.lstsq(A[seen].T, -(first if fitted else gradient), rcond=1e-10)[0]
     scale = float(penalty.dual_norm(beta, _NumPyNorms())) or 0.1
-    if case.B is not None:
+    if case.B is not None or fitted:
         return scale, None
     off = np.linalg.norm(A[seen].T @ beta[seen] + gradient)
-    if off > 1e-6 * np.linalg.norm(case.gradient(np.zeros(A.shape[1]))):
+    if off > 1e-6 * np.linalg.norm(first):
         return scale, None  # the loss has no minimiser among x with y = 0
     variable = cp.Variable(A.shape[0])
     constraints = [A.T @ variable == -gradient] + ([variable[~seen] == 0] if not seen.all() else [])
