@@ -1,7 +1,5 @@
 """Faults that were reported of 0.1.0, each as the problem that showed it."""
 
-import warnings
-
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -12,7 +10,7 @@ from skadmm.losses import Huber
 from skadmm.operators import chain, grid, incidence, stack, trend
 from skadmm.regularizers import L1, GroupL2
 
-# -- 1. connected sets of more than 300 features stayed at zero --------------------------------------------------------
+# -- 1. connected sets of more than 300 features stayed at zero -------------------------------------------------------
 
 TABLES = {
     "uniform": lambda rng, n, d: rng.random((n, d)),
@@ -52,7 +50,7 @@ def test_estimators_with_large_connected_sets():
     assert FusedLassoClassifier(alpha=1e-3, graph=(64, 64)).fit(X, y).result_.status is Status.SOLVED
 
 
-# -- 2. Huber's loss where every residual starts beyond δ --------------------------------------------------------------
+# -- 2. Huber's loss where every residual starts beyond δ -------------------------------------------------------------
 
 
 def huber(residual, delta=1.0):
@@ -85,7 +83,7 @@ def test_huber_with_groups_of_trends_and_few_samples(seed):
     assert result.objective <= expected * (1 + 1e-5)
 
 
-# -- 3. crashes --------------------------------------------------------------------------------------------------------
+# -- 3. crashes -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", [6, 200, 1000])
@@ -132,7 +130,7 @@ def test_problems_without_a_gradient_at_zero(X, target, model, method):
     assert result.status is Status.SOLVED
 
 
-# -- 6. the right x with the wrong status ------------------------------------------------------------------------------
+# -- 6. the right x with the wrong status -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -183,7 +181,7 @@ def test_advice_for_a_method_without_a_step():
     assert "smaller step" not in result.message
 
 
-# -- 7. results worse than what was seen on the way ---------------------------------------------------------------------
+# -- 7. results worse than what was seen on the way -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", ["auto", "sa-iu-admm", "opg-admm", "stoc-admm"])
@@ -197,7 +195,7 @@ def test_the_answer_is_the_best_point_of_the_trace(method):
     assert result.objective == pytest.approx(problem.objective(result.x), rel=1e-12)
 
 
-# -- 8. a certificate costs less than the solve --------------------------------------------------------------------------
+# -- 8. a certificate costs less than the solve -----------------------------------------------------------------------
 
 
 def test_corrections_on_a_graph_that_expands_are_not_factorised():
@@ -227,7 +225,7 @@ def test_the_time_limit_is_kept_on_a_random_graph():
     assert result.status in (Status.SOLVED, Status.TIME_LIMIT)
 
 
-# -- 13. the default limit of passes is a safety net ----------------------------------------------------------------------
+# -- 13. the default limit of passes is a safety net ------------------------------------------------------------------
 
 
 def test_default_passes_are_enough_for_graphs():

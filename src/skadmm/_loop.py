@@ -101,7 +101,8 @@ class Run:
         self.proved = self.good  # the last point whose objective was seen to be sound
         self.has_y_of_x = problem.y_of_x(np.zeros(problem.n_features)) is not None
         self.best_value, self.best_kkt, self.best_rho, self.best_point = np.inf, np.inf, engine.rho, self.good
-        """The measure of the best point recorded, its KKT residual, ρ there, and the point; kept where there is a tolerance to meet."""
+        """The measure of the best point recorded, its KKT residual, ρ there, and the point; kept where there is a
+        tolerance to meet."""
         self.first_objective = np.nan
         self.step_passes = 1.0 / engine.steps_per_pass
 
@@ -412,10 +413,11 @@ class Run:
         """The relative gap of the answer: with the method's own lower bound where it has one."""
         if self.engine.certificate is None:
             return standing.gap
-        return Certificate(min(standing.objective, self.engine.certificate.primal), self.engine.certificate.dual).relative
+        primal, dual = self.engine.certificate
+        return Certificate(min(standing.objective, primal), dual).relative
 
     def _best_dual(self, x: np.ndarray, y: np.ndarray, dual: np.ndarray) -> tuple[np.ndarray, Standing]:
-        """The multiplier of the answer: the method's, or the one that proves its gap, where that is nearer to optimal."""
+        """The multiplier of the answer: the method's, or the one that proves its gap where that is more optimal."""
         standing = self._evaluate(x, y, dual)
         if not self.algorithm.certifies or self.certifier.kind == "none" or not self.has_y_of_x or not y.size:
             return dual, standing

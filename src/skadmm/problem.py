@@ -264,7 +264,7 @@ class Problem:
 
     @cached_property
     def gradient_scale(self) -> float:
-        """The scale gradients are measured against: ‖∇f(0)‖, or what a unit vector may make of it where that is zero."""
+        """The scale of gradients: ‖∇f(0)‖, or where that is zero the mean smoothness, the gradient's at a unit vector."""
         return float(np.linalg.norm(self.gradient(np.zeros(self.n_features)))) or self.L_mean
 
     @cached_property

@@ -1,9 +1,9 @@
 """Least-squares corrections of a multiplier on some rows of A: δ with rowsᵀδ as close to −r as it can be.
 
-δ = −rows (rowsᵀrows)⁺ r. A sparse factorisation of rowsᵀrows gives it exactly and is cheap for chains, trees and grids of
-moderate size; on graphs that expand in all directions it fills up, and there a few conjugate gradient steps are enough.
-Which of the two is used follows from a bound of the factorisation's work, so that a correction never costs more than the
-run it serves.
+δ = −rows (rowsᵀrows)⁺ r. A sparse factorisation of rowsᵀrows gives it exactly and is cheap for chains, trees and grids
+of moderate size; on graphs that expand in all directions it fills up, and there a few conjugate gradient steps are
+enough. Which of the two is used follows from a bound of the factorisation's work, so that a correction never costs more
+than the run it serves.
 """
 
 from typing import Any

@@ -285,7 +285,7 @@ class ContractedEngine(PointEngine):
         return on_bound & (np.sign(self.multiplier) * (self.A @ violation) < 0.0)
 
     def _largest_sets(self, leaving: np.ndarray, most: int) -> np.ndarray:
-        """Of the features in `leaving`, the `most` sets, connected by rows that stay tied, with the largest residual."""
+        """Of the features in `leaving`, the `most` connected sets (by rows that stay tied) with the largest residual."""
         joined = self.tied & ~self._wants_to_open(self.residual) & leaving[self.first] & leaving[self.last]
         d = leaving.size
         edges = scipy.sparse.coo_array((np.ones(joined.sum()), (self.first[joined], self.last[joined])), shape=(d, d))

@@ -100,7 +100,8 @@ class ModelSolver:
         if self._gram is None:
             limit = 1
         else:
-            self._even = max(float(np.trace(H) + damping.sum()), 1e-12) / (self.problem.constraint.sum_of_squares or 1.0)
+            curvature = max(float(np.trace(H) + damping.sum()), 1e-12)
+            self._even = curvature / (self.problem.constraint.sum_of_squares or 1.0)
             if not self._started:
                 self._started = True
                 self._set_rho(FIRST_SHARE * self._even)

@@ -4,16 +4,17 @@ With y split off by K v + k = s (v is x; where B is not −I, x and y together, 
 
     φ(v) = f(x) + min over s of g(s) + (σ/2)‖K v + k − s + u/σ‖² + (κ/2)‖v − v₀‖²_M
 
-is convex and differentiable, with a semismooth gradient: its second derivative is H_f + σKᵀ(I − J)K + κM, J the Jacobian
-of the prox of g (``regularizers/_envelope.py``). Newton steps with a line search minimise it to any accuracy; then the
-multiplier u becomes σ(w − prox(w)), a subgradient of g, the centre v₀ moves to v, and σ grows where the constraint lags
-behind. It converges for any convex problem, whatever the rank of A, B or X, and near the solution the steps are few; each
-reads all samples and factorises a matrix of the size of v.
+is convex and differentiable, with a semismooth gradient: its second derivative is H_f + σKᵀ(I − J)K + κM, J the
+Jacobian of the prox of g (``regularizers/_envelope.py``). Newton steps with a line search minimise it to any accuracy;
+then the multiplier u becomes σ(w − prox(w)), a subgradient of g, the centre v₀ moves to v, and σ grows where the
+constraint lags behind. It converges for any convex problem, whatever the rank of A, B or X, and near the solution the
+steps are few; each reads all samples and factorises a matrix of the size of v.
 
 References
 ----------
 Rockafellar, R. T. (1976). Augmented Lagrangians and applications of the proximal point algorithm in convex programming.
-Li, X., Sun, D. and Toh, K.-C. (2018). A highly efficient semismooth Newton augmented Lagrangian method for lasso problems.
+Li, X., Sun, D. and Toh, K.-C. (2018). A highly efficient semismooth Newton augmented Lagrangian method for solving lasso
+problems. SIAM Journal on Optimization 28.
 """
 
 from __future__ import annotations
@@ -238,7 +239,7 @@ class MultiplierEngine(PointEngine):
         self._evaluate()
 
     def _first_sigma(self) -> float:
-        """σ for which the thresholds of the prox are of the size of K v, as far as one Newton step on the loss tells."""
+        """σ for which the thresholds of the prox are of the size of K v after one Newton step on the loss."""
         gradient = np.zeros_like(self.v)
         gradient[: self.problem.n_features] = self._gradient()
         moved = self._solve(self._matrix(None), gradient)
@@ -259,10 +260,9 @@ class MultiplierEngine(PointEngine):
         s = self._prox(w)
         away = v - self.centre
         psi = self.problem.psi_value(s[:p]) if p else 0.0
-        return (
-            loss + 0.5 * self.ridge * float(v[:d] @ v[:d]) + psi + 0.5 * float((w - s) @ (self.penalty_parameter * (w - s)))
-            + 0.5 * self.kappa * float(away @ (self.metric * away))
-        )  # fmt: skip
+        split = 0.5 * float((w - s) @ (self.penalty_parameter * (w - s)))
+        near = 0.5 * self.kappa * float(away @ (self.metric * away))
+        return loss + 0.5 * self.ridge * float(v[:d] @ v[:d]) + psi + split + near
 
     def _step(self) -> None:
         """Change the multiplier as often as the gradient of φ is small enough; then a Newton step."""

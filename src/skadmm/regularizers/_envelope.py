@@ -1,9 +1,9 @@
 """The curvature of a Moreau envelope: I − ∂prox, which a Newton step on an augmented Lagrangian asks for.
 
-min over y of reg(y) + ‖y − v‖²/(2·step) is differentiable in v with the gradient (v − prox(v))/step, and (I − J)/step is
-its generalised second derivative, J in the generalised Jacobian of the prox. Separable regularisers are differentiated
-one coordinate at a time, which is exact where the prox is piecewise linear; norms of groups have their own formulas; the
-prox of any other regulariser is differentiated numerically as a whole.
+min over y of reg(y) + ‖y − v‖²/(2·step) is differentiable in v with the gradient (v − prox(v))/step, and (I − J)/step
+is its generalised second derivative, J in the generalised Jacobian of the prox. Separable regularisers are
+differentiated one coordinate at a time, which is exact where the prox is piecewise linear; norms of groups have their
+own formulas; the prox of any other regulariser is differentiated numerically as a whole.
 """
 
 from functools import singledispatch
