@@ -17,7 +17,6 @@ from skadmm.estimators._design import assembled, spread
 from skadmm.estimators._large import refuse_large
 from skadmm.estimators._progress import Counter
 from skadmm.path import Path, alpha_grid, alpha_max, checked_alphas, path, reached
-from skadmm.problem import Problem
 
 SELECTIONS = ("min", "1se", "aic", "bic")
 
@@ -71,7 +70,7 @@ class CrossValidated(StructuredModel):
         count = _checks.count(self.alphas, "alphas")
         if prepared.penalty.A.shape[0] == 0:
             return np.ones(1)
-        top = max(self._alpha_max(prepared.problem(target, 1.0)) for target in targets)
+        top = max(self._alpha_max(prepared, target) for target in targets)
         return alpha_grid(top, count, self.eps)
 
     def _by_criterion(self, prepared: Prepared, targets: list[np.ndarray], X: Any, y: Any) -> int:
@@ -127,8 +126,8 @@ class CrossValidated(StructuredModel):
     def _splitter(self, y: Any) -> Any:
         return check_cv(self.cv, y, classifier=is_classifier(self))
 
-    def _alpha_max(self, problem: Problem) -> float:
-        return alpha_max(problem)
+    def _alpha_max(self, prepared: Prepared, target: np.ndarray) -> float:
+        return alpha_max(prepared.problem(target, 1.0))
 
     def _path(
         self, prepared: Prepared, target: np.ndarray, alphas: np.ndarray, callback: Any, *, certify: bool = True
