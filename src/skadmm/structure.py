@@ -1,10 +1,12 @@
 """What the zeros of Ax say about x: which features are fused, and how many degrees of freedom are left."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
+
+from skadmm._line import as_line
 
 LARGEST_DENSE = 400
 """Up to this many features that rows of A join, a rank or a null space is computed densely."""
@@ -106,21 +108,56 @@ def _joined(A: sp.csr_array) -> tuple[list[np.ndarray], list[np.ndarray]]:
     return [parts[0][k] for k in held], [parts[1][k] for k in held]
 
 
-def null_space(A: sp.csr_array) -> np.ndarray | None:
-    """A basis of {x : Ax = 0} as columns; None where A is too large and general to tell."""
-    d = A.shape[1]
-    if A.shape[0] == 0:
-        return np.eye(d)
-    if np.diff(A.indptr).max() <= 2:
-        from skadmm.polish import clusters
+class NullSpace(NamedTuple):
+    """{x : Ax = 0}."""
 
-        labels, factors = clusters(A, np.ones(A.shape[0], bool))
-        basis = np.zeros((d, int(labels.max(initial=-1)) + 1))
-        held = labels >= 0
-        basis[held, labels[held]] = factors[held]
-        return basis
-    if d > LARGEST_DENSE:
-        return None
-    _, values, right = np.linalg.svd(A.toarray(), full_matrices=True)
-    rank = int(np.count_nonzero(values > 1e-12 * values[0])) if values.size else 0
-    return right[rank:].T
+    basis: sp.csr_array
+    """Its basis vectors are the columns."""
+    disjoint: bool
+    """Has every feature an entry in at most one of them?"""
+
+
+def null_space(A: sp.csr_array) -> NullSpace | None:
+    """A basis of {x : Ax = 0}; None where A is too large and general to tell.
+
+    Rows of at most two entries make one vector for each connected component, differences along a line its polynomials.
+    Other rows are taken densely, where they join at most LARGEST_DENSE features.
+    """
+    from skadmm.polish import clusters
+
+    d = A.shape[1]
+    counts = np.diff(A.indptr)
+    narrow = counts <= 2
+    labels, factors = clusters(A, narrow)
+    size = int(labels.max(initial=-1)) + 1
+    held = np.flatnonzero(labels >= 0)
+    basis = sp.csr_array((factors[held], (held, labels[held])), shape=(d, size))
+    if narrow.all():
+        return NullSpace(basis, True)
+    rest = sp.csr_array(A[~narrow] @ basis)  # what the other rows ask of the components
+    rest.eliminate_zeros()
+    rest.sort_indices()
+    rest = rest[np.diff(rest.indptr) > 0]
+    if rest.shape[0] == 0:
+        return NullSpace(basis, True)
+    free = np.ones(size, bool)
+    found = []
+    for rows, columns in zip(*_joined(rest), strict=True):
+        part = sp.csr_array(rest[rows][:, columns])
+        line = as_line(part)
+        if line is None and columns.size > LARGEST_DENSE:
+            return None
+        vectors = _dense_null_space(part.toarray()) if line is None else line.null_space()
+        free[columns] = False
+        if vectors.shape[1]:
+            place = np.repeat(columns, vectors.shape[1])
+            number = np.tile(np.arange(vectors.shape[1]), columns.size)
+            found.append(sp.csr_array((vectors.ravel(), (place, number)), shape=(size, vectors.shape[1])))
+    found.append(sp.eye_array(size, format="csr")[:, free])
+    inner = sp.csr_array(sp.hstack(found))
+    return NullSpace(sp.csr_array(basis @ inner), bool(np.diff(inner.indptr).max(initial=0) <= 1))
+
+
+def _dense_null_space(A: np.ndarray) -> np.ndarray:
+    _, values, right = np.linalg.svd(A, full_matrices=True)
+    return right[int(np.count_nonzero(values > 1e-12 * values[0])) :].T

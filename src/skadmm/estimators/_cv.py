@@ -126,8 +126,12 @@ class CrossValidated(StructuredModel):
     def _splitter(self, y: Any) -> Any:
         return check_cv(self.cv, y, classifier=is_classifier(self))
 
+    def _trend(self, prepared: Prepared) -> Any:
+        """What the penalty matrix, with its columns for the intercept, is known to be."""
+        return None
+
     def _alpha_max(self, prepared: Prepared, target: np.ndarray) -> float:
-        return alpha_max(prepared.problem(target, 1.0))
+        return alpha_max(prepared.problem(target, 1.0), self._trend(prepared))
 
     def _path(
         self, prepared: Prepared, target: np.ndarray, alphas: np.ndarray, callback: Any, *, certify: bool = True

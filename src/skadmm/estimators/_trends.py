@@ -158,6 +158,10 @@ class TrendModel(StructuredModel):
             return self._as_signal(prepared, prepared.problem(target, 1.0)).alpha_max
         return super()._alpha_max(prepared, target)
 
+    def _trend(self, prepared: Any) -> Any:
+        trend = prepared.penalty.trend
+        return trend._replace(G=prepared.design.widened(trend.G)) if isinstance(trend, GraphTrend) else trend
+
     def _structure(self, prepared: Any, labels: list[np.ndarray], results: list[Result]) -> None:
         super()._structure(prepared, labels, results)
         if isinstance(prepared.penalty.trend, GraphTrend) and prepared.penalty.trend.order > 0:
