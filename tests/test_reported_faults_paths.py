@@ -10,12 +10,25 @@ import cvxpy as cp
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.stats import norm, poisson
 
-from skadmm import FusedLassoRegressorCV, Problem, TrendFilter, TrendFilterCV, alpha_max, memory, path, solve
+from skadmm import (
+    FusedLassoRegressorCV,
+    Problem,
+    TrendFilter,
+    TrendFilterCV,
+    alpha_max,
+    losses,
+    memory,
+    path,
+    recession,
+    solve,
+)
 from skadmm._compile import facts
 from skadmm._line import as_line, line_at
 from skadmm.estimators._signal import Signal
 from skadmm.estimators._trends import GraphTrend, _interpolation, graph_trend, spaced_trend
+from skadmm.losses import Huber
 from skadmm.operators import chain, grid, incidence, overlapping_groups, stack, trend
 from skadmm.path import with_strength
 from skadmm.regularizers import L1, L2, Box, ElasticNet, GroupL2, GroupLInf, LInf, NonNegative, SquaredL2, Stacked
@@ -523,3 +536,85 @@ def test_the_matrix_between_knots(step):
         slope = (values[-1] - values[-2]) / (knots[-1] - knots[-2])
         beyond = positions > knots[-1]
         np.testing.assert_allclose((matrix @ values)[beyond], values[-1] + slope * (positions[beyond] - knots[-1]))
+
+
+# -- information criteria, and losses of one's own -----------------------------------------------------------
+
+
+@facts(name="poisson", labels=False, attained=False)
+class Poisson(NamedTuple):
+    """ℓ(z, b) = exp(z) − b z, as a user would write it."""
+
+    curvature_bound = property(lambda self: 50.0)
+
+
+losses.define(
+    Poisson,
+    value=lambda loss, z, b: math.exp(z) - b * z,
+    derivative=lambda loss, z, b: math.exp(z) - b,
+    curvature=lambda loss, z, b: math.exp(z),
+    conjugate=lambda loss, theta, b: (
+        (theta + b) * (math.log(theta + b) - 1.0) if theta + b > 0.0 else (0.0 if theta + b == 0.0 else math.inf)
+    ),
+)
+
+
+def counts():
+    rng = np.random.default_rng(0)
+    table = np.column_stack([0.3 * rng.standard_normal((200, 3)), np.ones(200)])
+    return table, rng.poisson(np.exp(table @ [0.5, -0.5, 0.0, 0.3])).astype(float)
+
+
+def test_the_criteria_of_the_squared_loss_are_those_of_a_normal_likelihood():
+    """−2 log likelihood at the estimated variance, by the density; a constant is common to all strengths."""
+    answer = path(Problem(X, Y, loss="squared", psi=L1(1.0)), n_alphas=5, eps=0.01)
+    residuals = Y - answer.x @ X.T
+    scale = np.sqrt(np.mean(residuals**2, axis=1))
+    minus_two = -2 * np.array([norm.logpdf(r, scale=s).sum() for r, s in zip(residuals, scale, strict=True)])
+    for criterion, price in ((answer.aic, 2.0), (answer.bic, np.log(60))):
+        np.testing.assert_allclose(np.diff(criterion), np.diff(minus_two + price * answer.dof), rtol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["logistic", "huber", "poisson"])
+def test_the_criteria_of_other_losses_are_twice_the_loss(name):
+    """Huber's and users' losses were taken for squared residuals."""
+    if name == "poisson":
+        table, target = counts()
+        problem = Problem(table, target, loss=Poisson(), psi=L1(1.0), A=sp.csr_array(np.eye(3, 4)))
+    else:
+        loss = Huber(0.7) if name == "huber" else "logistic"
+        problem = Problem(X, Y if name == "huber" else np.sign(Y), loss=loss, psi=L1(1.0))
+    answer = path(problem, n_alphas=3, eps=0.1)
+    n = problem.n_samples
+    mean_losses = np.array([problem.loss_value(x) for x in answer.x])
+    np.testing.assert_allclose(answer.aic, 2 * n * mean_losses + 2 * answer.dof, rtol=1e-8)
+    np.testing.assert_allclose(answer.bic, 2 * n * mean_losses + np.log(n) * answer.dof, rtol=1e-8)
+    if name == "poisson":
+        minus_two = [-2 * poisson.logpmf(target, np.exp(table @ x)).sum() for x in answer.x]
+        np.testing.assert_allclose(np.diff(answer.deviance), np.diff(minus_two), rtol=1e-8)
+
+
+def test_a_poisson_loss_with_an_intercept_is_solved():
+    table, target = counts()
+    problem = Problem(table, target, loss=Poisson(), psi=L1(0.02), A=sp.csr_array(np.eye(3, 4)))
+    result = solve(problem, tol=1e-8, passes=500)
+    assert result.status is Status.SOLVED
+    x = cp.Variable(4)
+    data = cp.sum(cp.exp(table @ x) - cp.multiply(target, table @ x)) / 200
+    best = cp.Problem(cp.Minimize(data + 0.02 * cp.norm1(x[:3]))).solve(solver="CLARABEL")
+    assert problem.objective(result.x) <= best + 1e-7
+
+
+def test_poisson_counts_that_are_all_zero_have_no_minimiser():
+    table, target = counts()
+    problem = Problem(table, np.zeros(200), loss=Poisson(), psi=L1(0.02), A=sp.csr_array(np.eye(3, 4)))
+    assert recession.find(problem).features.tolist() == [3]
+    assert "no sample's loss ever rises" in str(recession.find(problem))
+    weight = np.ones(200)
+    weight[target > 0] = 0.0
+    some = Problem(table, target, loss=Poisson(), psi=L1(0.02), A=sp.csr_array(np.eye(3, 4)), sample_weight=weight)
+    assert recession.find(some) is not None
+    one = np.zeros(200)
+    one[7] = 1.0  # a single count holds the intercept
+    held = Problem(table, one, loss=Poisson(), psi=L1(0.02), A=sp.csr_array(np.eye(3, 4)))
+    assert recession.find(held) is None

@@ -41,6 +41,8 @@ class Solution(NamedTuple):
     reached: float
     """The relative duality gap, or the relative KKT residual where there is no certificate."""
     status: Status
+    y: np.ndarray | None = None
+    """The solver's own Ax, whose zeros are exact."""
 
 
 def can_follow(problem: Problem) -> bool:
@@ -97,7 +99,8 @@ class PathEngine:
         x = engine.anchor if self.certify else engine.point.x
         reached = float(engine.optimality()[1]) if self.certify else self.promise
         status = Status.SOLVED if reached <= self.tol else Status.STALLED if engine.stalled else Status.PASS_LIMIT
-        return Solution(x.copy(), engine.objective - problem.penalty(engine.anchor), reached, status)
+        loss = engine.objective - problem.penalty(engine.anchor)
+        return Solution(x.copy(), loss, reached, status, engine.point.y.copy())
 
     def _promising_step(self) -> None:
         """A look, and the model's minimiser; finished when that promises next to nothing."""

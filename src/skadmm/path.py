@@ -12,6 +12,7 @@ import numpy as np
 from skadmm import _checks
 from skadmm._alpha_max import alpha_max
 from skadmm._path_engine import PathEngine, Solution, can_follow
+from skadmm.losses import deviance
 from skadmm.problem import Problem
 from skadmm.regularizers import with_strength as rescaled
 from skadmm.result import Result, Status
@@ -37,15 +38,9 @@ class Path:
     """What each solve reached: the relative duality gap, or the relative KKT residual without a certificate."""
     statuses: list[str]
     n_samples: int
-    squared: bool
-
-    @property
-    def deviance(self) -> np.ndarray:
-        """n log(mean squared residual) for the losses of regression, 2n times the mean loss for the others."""
-        tiny = np.finfo(float).tiny
-        if self.squared:
-            return self.n_samples * np.log(np.maximum(2.0 * self.losses, tiny))
-        return 2.0 * self.n_samples * self.losses
+    deviance: np.ndarray
+    """−2 log likelihood up to a constant: n log(RSS/n) for the squared loss, whose variance is estimated; 2n times the
+    mean loss for all others. See :func:`skadmm.losses.deviance`."""
 
     @property
     def aic(self) -> np.ndarray:
@@ -129,7 +124,7 @@ def path(
             other = with_fixed_rho(with_strength(problem, alpha), tol, passes)
             if other is not None:
                 loss = other.objective - with_strength(problem, alpha).penalty(other.x)
-                solution = Solution(other.x, loss, reached(other), other.status)
+                solution = Solution(other.x, loss, reached(other), other.status, other.y)
         solutions.append(solution)
         if callback is not None:
             callback(k, solutions[-1])
@@ -138,11 +133,11 @@ def path(
         alphas=grid,
         x=np.array([solution.x for solution in solutions]),
         losses=np.array([solution.loss for solution in solutions]),
-        dof=np.array([degrees_of_freedom(A, solution.x, psi) for solution in solutions]),
+        dof=np.array([degrees_of_freedom(A, solution.x, psi, solution.y) for solution in solutions]),
         gaps=np.array([solution.reached for solution in solutions]),
         statuses=[str(solution.status) for solution in solutions],
         n_samples=problem.n_samples,
-        squared=not problem.loss.labels,
+        deviance=np.array([deviance(problem.loss, solution.loss, problem.n_samples) for solution in solutions]),
     )
 
 
@@ -157,7 +152,8 @@ class _Separately:
         problem = with_strength(self.problem, alpha)
         result = solve(problem, warm_start=self.last, **self.options)
         self.last = None if result.status is Status.DIVERGED else result
-        return Solution(result.x, result.objective - problem.penalty(result.x), reached(result), result.status)
+        loss = result.objective - problem.penalty(result.x)
+        return Solution(result.x, loss, reached(result), result.status, result.y)
 
 
 def alpha_grid(top: float, n_alphas: int = 50, eps: float = 1e-3) -> np.ndarray:

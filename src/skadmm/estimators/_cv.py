@@ -16,6 +16,7 @@ from skadmm.estimators._callbacks import Tasks, with_callbacks
 from skadmm.estimators._design import assembled, spread
 from skadmm.estimators._large import refuse_large
 from skadmm.estimators._progress import Counter
+from skadmm.losses import deviance
 from skadmm.path import Path, alpha_grid, alpha_max, checked_alphas, path, reached
 
 SELECTIONS = ("min", "1se", "aic", "bic")
@@ -144,7 +145,7 @@ class CrossValidated(StructuredModel):
                 loss -= 0.5 * prepared.ridge * float(result.x @ result.x)
             return Path(
                 alphas, np.outer(same, result.x), loss * same, (dof * same).astype(int), reached(result) * same,
-                [str(result.status)] * alphas.size, target.size, not prepared.loss.labels,
+                [str(result.status)] * alphas.size, target.size, deviance(prepared.loss, loss, target.size) * same,
             )  # fmt: skip
         stochastic = self.method not in ("auto", "san-admm")
         options = {"random_state": self._seed()} if stochastic else {}

@@ -15,6 +15,7 @@ from skadmm.estimators._base import StructuredModel
 from skadmm.estimators._graphs import feature_graph
 from skadmm.estimators._penalty import Penalty, checked_ratio, with_l1
 from skadmm.estimators._signal import Signal
+from skadmm.losses import deviance
 from skadmm.operators import trend
 from skadmm.operators.canonical import canonical
 from skadmm.path import Path
@@ -177,12 +178,14 @@ class TrendModel(StructuredModel):
         for k, alpha in enumerate(alphas):
             results.append(signal.solve(float(alpha), float(self.tol)))
             callback(k, results[-1])
-        penalties = np.array([a * np.abs(r.y).sum() for a, r in zip(alphas, results, strict=True)])
+        losses = np.array([r.objective - a * np.abs(r.y).sum() for a, r in zip(alphas, results, strict=True)])
+        if prepared.ridge > 0:
+            losses -= np.array([0.5 * prepared.ridge * float(r.x @ r.x) for r in results])
         return Path(
-            alphas=alphas, x=np.array([r.x for r in results]),
-            losses=np.array([r.objective for r in results]) - penalties,
+            alphas=alphas, x=np.array([r.x for r in results]), losses=losses,
             dof=np.array([_dof(prepared.penalty, r) for r in results]), gaps=np.array([r.gap for r in results]),
-            statuses=[str(r.status) for r in results], n_samples=target.size, squared=True,
+            statuses=[str(r.status) for r in results], n_samples=target.size,
+            deviance=np.array([deviance(prepared.loss, loss, target.size) for loss in losses]),
         )  # fmt: skip
 
     def _fold(self, prepared: Any, part: Any, test: Any, weight: Any) -> Any:
