@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.optimize
@@ -17,6 +17,14 @@ LARGEST_PROGRAM = 20_000
 """Up to this many entries of A a linear programme is solved; beyond it the answer is bounded."""
 SECONDS = 10.0
 """For that programme, which nothing can interrupt."""
+LARGEST_FACTOR = 5000
+"""Up to this many features a sparse matrix is factorised, beyond it solved by iterations."""
+MOST_ITERATIONS = 5000
+SYMMETRIC: dict[str, Any] = {
+    "permc_spec": "MMD_AT_PLUS_A",
+    "diag_pivot_thresh": 0.0,
+    "options": {"SymmetricMode": True},
+}
 FEASIBLE = 1e-7
 """A w that misses Aᵀw = r by no more than this, relatively, counts."""
 
@@ -83,22 +91,12 @@ def least_strength_over_graph(trend: GraphTrend, r: np.ndarray, dual: Dual) -> f
     G = trend.G
     count, component = sp.csgraph.connected_components(sp.csr_array(abs(G).T @ abs(G)), directed=False)
     _, ground = np.unique(component, return_index=True)
-    inner = np.ones(G.shape[1], bool)
-    inner[ground] = False
-    z = r
-    if inner.any():
-        L = sp.csc_array(sp.csr_array(G.T @ G)[inner][:, inner])
-        factor = scipy.sparse.linalg.splu(
-            L, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
-        )
+    inverse = _inverse(sp.csr_array(G.T @ G), ground)
     sizes = np.bincount(component)
+    z = r
     for _ in range((trend.order + 1) // 2):
+        z = inverse(z - (np.bincount(component, weights=z) / sizes)[component])
         z = z - (np.bincount(component, weights=z) / sizes)[component]
-        solved = np.zeros(z.size)
-        if inner.any():
-            solved[inner] = factor.solve(z[inner])
-            solved[inner] += factor.solve(z[inner] - L @ solved[inner])
-        z = solved - (np.bincount(component, weights=solved) / sizes)[component]
     if trend.order % 2 == 0:
         return smallest_growth(_network(G, Demands(z, z, True), dual.lower, dual.upper))
     highest, lowest = np.full(count, -np.inf), np.full(count, np.inf)
@@ -106,6 +104,32 @@ def least_strength_over_graph(trend: GraphTrend, r: np.ndarray, dual: Dual) -> f
     np.minimum.at(lowest, component, z)
     # w = z + c has the smallest bounds where c makes both ends weigh the same.
     return float(np.max((highest - lowest) / (dual.upper[0] - dual.lower[0])))
+
+
+def _inverse(L: sp.csr_array, ground: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """A graph's Laplacian L inverted, with the solution zero at one node of each component.
+
+    By its factors, or, since those of a large graph may fill up, by conjugate gradients, which can be interrupted.
+    """
+    inner = np.ones(L.shape[0], bool)
+    inner[ground] = False
+    part = sp.csc_array(L[inner][:, inner])
+    size = part.shape[0]
+    factor: Any = None
+    if 0 < size <= LARGEST_FACTOR:
+        factor = scipy.sparse.linalg.splu(part, **SYMMETRIC)
+
+    def solve(z: np.ndarray) -> np.ndarray:
+        out = np.zeros(z.size)
+        if factor is not None:
+            out[inner] = factor.solve(z[inner])
+            out[inner] += factor.solve(z[inner] - part @ out[inner])
+        elif size:
+            scale = sp.diags_array(1.0 / part.diagonal())
+            out[inner] = scipy.sparse.linalg.cg(part, z[inner], rtol=1e-13, maxiter=5 * size, M=scale)[0]
+        return out
+
+    return solve
 
 
 def _rows_of_one_entry(A: sp.csr_array, demands: Demands, lower: np.ndarray, upper: np.ndarray) -> float:
@@ -199,15 +223,15 @@ def _nearest(demands: Demands, basis: sp.csr_array) -> np.ndarray | None:
 def _feasible(A: sp.csr_array, r: np.ndarray) -> list[np.ndarray]:
     """Some w with Aᵀw = r: that of least Euclidean norm, and the one on rows of one entry."""
     found = []
-    gram = sp.csc_array(A.T @ A)
-    shift = 1e-12 * float(gram.diagonal().max())
-    factor = scipy.sparse.linalg.splu(
-        sp.csc_array(gram + shift * sp.eye_array(gram.shape[0])),
-        permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True},
-    )  # fmt: skip
     w = np.zeros(A.shape[0])
-    for _ in range(5):
-        w += A @ factor.solve(r - A.T @ w)
+    if A.shape[1] <= LARGEST_FACTOR:
+        gram = sp.csc_array(A.T @ A)
+        shift = 1e-12 * float(gram.diagonal().max())
+        factor = scipy.sparse.linalg.splu(sp.csc_array(gram + shift * sp.eye_array(gram.shape[0])), **SYMMETRIC)
+        for _ in range(5):
+            w += A @ factor.solve(r - A.T @ w)
+    else:  # factors may fill up; this can be interrupted
+        w = scipy.sparse.linalg.lsqr(sp.csr_array(A.T), r, atol=1e-14, btol=1e-14, iter_lim=MOST_ITERATIONS)[0]
     if np.linalg.norm(A.T @ w - r) <= FEASIBLE * np.linalg.norm(r):
         found.append(w)
     single = np.flatnonzero(np.diff(A.indptr) == 1)

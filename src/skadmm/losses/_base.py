@@ -1,9 +1,9 @@
 """What a loss is: four scalar functions of a margin z = a·x and a target b, and a few facts about them.
 
 A loss is a ``NamedTuple`` of its parameters with the facts ``name`` and ``labels`` (True when the target is a class,
-coded −1/+1), and two more where they hold: ``attained=False`` (its infimum may lie at infinity) and ``gaussian=True`` (it
-is that of a normal distribution of unknown variance). It has a property ``curvature_bound`` (an upper bound of ℓ'') and,
-where it has parameters, a method ``prepared`` that checks them. Its file calls :func:`define`; one line in
+coded −1/+1), and two more where they hold: ``attained=False`` (its infimum may lie at infinity) and ``gaussian=True``
+(it is that of a normal distribution of unknown variance). It has a property ``curvature_bound`` (an upper bound of ℓ'')
+and, where it has parameters, a method ``prepared`` that checks them. Its file calls :func:`define`; one line in
 ``losses/__init__.py`` makes it known by name.
 """
 
