@@ -618,3 +618,21 @@ def test_poisson_counts_that_are_all_zero_have_no_minimiser():
     one[7] = 1.0  # a single count holds the intercept
     held = Problem(table, one, loss=Poisson(), psi=L1(0.02), A=sp.csr_array(np.eye(3, 4)))
     assert recession.find(held) is None
+
+
+def test_alpha_max_can_be_stopped_between_flows(monkeypatch):
+    """Ctrl-C and a time limit are noticed between two searches for paths, not only at the end."""
+    calls = []
+
+    def stop():
+        calls.append(1)
+        if len(calls) > 5:
+            raise KeyboardInterrupt
+
+    rng = np.random.default_rng(0)
+    problem = Problem(
+        rng.standard_normal((5, 900)), rng.standard_normal(5), loss="squared", psi=L1(1.0), A=grid((30, 30))
+    )
+    monkeypatch.setattr("skadmm._cuts._watch.pulse", stop)
+    with pytest.raises(KeyboardInterrupt):
+        alpha_max(problem)
