@@ -10,7 +10,7 @@ import scipy.sparse.linalg
 
 from skadmm._compile import kernel
 from skadmm._line import GraphTrend, Line, as_line
-from skadmm._multipliers import Demands, Dual, least_strength, least_strength_over_graph
+from skadmm._multipliers import Demands, Dual, smallest_strength, smallest_strength_over_graph
 from skadmm._on_subspace import minimise
 from skadmm.problem import Problem
 from skadmm.regularizers import L1, Box, ElasticNet, NonNegative, SquaredL2, Zero, with_strength
@@ -107,11 +107,11 @@ def alpha_max(problem: Problem, trend: Line | GraphTrend | None = None) -> float
     if demands is None:
         return 0.0
     if isinstance(trend, GraphTrend) and demands.exact:
-        strength = least_strength_over_graph(trend, demands.lower, dual)
+        strength = smallest_strength_over_graph(trend, demands.lower, dual)
     else:
         # Features that no row reaches are at their minimum: no w has anything to say about them.
         there = Demands(demands.lower[reached], demands.upper[reached], demands.exact)
-        strength = least_strength(sp.csr_array(A[:, reached]), there, dual, line, sp.csr_array(flat.basis[reached]))
+        strength = smallest_strength(sp.csr_array(A[:, reached]), there, dual, line, sp.csr_array(flat.basis[reached]))
     if not np.isfinite(strength):
         raise ValueError(f"alpha_max: no strength of psi={type(psi).__name__} makes Ax exactly zero: give the alphas")
     return strength

@@ -55,7 +55,7 @@ class Dual(NamedTuple):
     """Is it the unit ball?"""
 
 
-def least_strength(A: sp.csr_array, demands: Demands, dual: Dual, line: Line | None, basis: sp.csr_array) -> float:
+def smallest_strength(A: sp.csr_array, demands: Demands, dual: Dual, line: Line | None, basis: sp.csr_array) -> float:
     """The smallest s; an upper bound where nothing better is known. `basis` spans the null space of A."""
     counts = np.diff(A.indptr)
     if line is not None and demands.exact:
@@ -81,7 +81,7 @@ def least_strength(A: sp.csr_array, demands: Demands, dual: Dual, line: Line | N
     return min(bounds)
 
 
-def least_strength_over_graph(trend: GraphTrend, r: np.ndarray, dual: Dual) -> float:
+def smallest_strength_over_graph(trend: GraphTrend, r: np.ndarray, dual: Dual) -> float:
     """For differences over a graph, G(GᵀG)^k or (GᵀG)^k, of the same penalty on every row.
 
     Inverting L = GᵀG as often as it occurs leaves Gᵀw = z, a flow, or w = z + a constant on each component.
@@ -205,7 +205,7 @@ def _linear_program(A: sp.csr_array, demands: Demands, lower: np.ndarray, upper:
 
 
 def _nearest(demands: Demands, basis: sp.csr_array) -> np.ndarray | None:
-    """A target within the demands that some w meets (orthogonal to the null space of A), of least sum of sizes."""
+    """A target within the demands that some w meets (orthogonal to the null space of A), with the smallest sum of sizes."""
     if basis.shape[1] == 0:
         return demands.middle
     d = demands.lower.size
@@ -221,7 +221,7 @@ def _nearest(demands: Demands, basis: sp.csr_array) -> np.ndarray | None:
 
 
 def _feasible(A: sp.csr_array, r: np.ndarray) -> list[np.ndarray]:
-    """Some w with Aᵀw = r: that of least Euclidean norm, and the one on rows of one entry."""
+    """Some w with Aᵀw = r: that of minimum Euclidean norm, and the one on rows of one entry."""
     found = []
     w = np.zeros(A.shape[0])
     if A.shape[1] <= LARGEST_FACTOR:
@@ -244,4 +244,4 @@ def _feasible(A: sp.csr_array, r: np.ndarray) -> list[np.ndarray]:
     return found
 
 
-__all__ = ["Demands", "Dual", "least_strength", "least_strength_over_graph"]
+__all__ = ["Demands", "Dual", "smallest_strength", "smallest_strength_over_graph"]
