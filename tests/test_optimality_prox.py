@@ -28,6 +28,8 @@ from skadmm.regularizers import (
 from skadmm.regularizers._base import (
     conjugate,
     conjugate_at,
+    dual_norm,
+    dual_norm_at,
     dual_scale,
     dual_scale_at,
     prox,
@@ -173,6 +175,34 @@ def check_prox(reg, v, step, others):
     scale = dual_scale(reg, u)
     assert scale >= 1.0 - 1e-9 or np.abs(u).max() <= 1e-9 * np.abs(v).max() / step
     assert close(at_p + conjugate(reg, scale * u), p @ u, scale=np.abs(p) @ np.abs(u) + 1.0)
+
+
+@kernel
+def compiled_dual_norm(reg, w):
+    return dual_norm(reg, w)
+
+
+def test_the_dual_norm_is_where_a_vector_leaves_the_subdifferential_at_zero(reg):
+    """w is in s ∂reg(0) exactly when reg*(w / s) = −reg(0)."""
+    zero = np.zeros(SIZE)
+    if not value(reg, zero) < np.inf:
+        return  # zero is outside the constraint
+
+    def belongs(w):
+        return bool(conjugate(reg, w) <= -value(reg, zero))
+
+    for w in (*POINTS, *np.eye(SIZE), *-np.eye(SIZE)):
+        norm = dual_norm(reg, w)
+        assert compiled_dual_norm(reg, w) == pytest.approx(norm, rel=1e-12)
+        if reg.separable:
+            assert max(dual_norm_at(reg, j, w[j]) for j in range(SIZE)) == norm
+        if norm == 0.0:
+            assert belongs(1e9 * w)
+        elif norm < np.inf:
+            assert belongs(w / (norm * (1 + 1e-9)))
+            assert not belongs(w / (norm * (1 - 1e-9)))
+        else:
+            assert not belongs(1e-9 * w)
 
 
 def test_prox_satisfies_the_variational_inequality_and_moreau(reg, inside):

@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skadmm import auto
-from skadmm.algorithms import _split
+from skadmm import memory
+from skadmm.algorithms import ALGORITHMS, _contracted, _split
 from skadmm.algorithms._base import Setup
+from skadmm.algorithms.newton import SOME, few_at_once, refusal
 from skadmm.algorithms.san import (
     FULL_SWEEPS,
     LEAST_DAMPING,
@@ -22,7 +23,7 @@ from skadmm.algorithms.san import (
 )
 from skadmm.kernels.threads import one_thread
 from skadmm.problem import Problem
-from skadmm.regularizers import SquaredL2, Zero
+from skadmm.regularizers import SquaredL2, Zero, with_strength
 from skadmm.result import Status
 
 FIRST_RHO = 0.01
@@ -40,11 +41,19 @@ class Solution(NamedTuple):
     reached: float
     """The relative duality gap, or the relative KKT residual where there is no certificate."""
     status: Status
+    y: np.ndarray | None = None
+    """The solver's own Ax, whose zeros are exact."""
 
 
 def can_follow(problem: Problem) -> bool:
-    """Is it a problem for the second-order engine?"""
-    return auto.choose(problem).method == "san-admm" and isinstance(problem.omega, (Zero, SquaredL2))
+    """Is keeping one engine with a dense Hessian from strength to strength a gain?
+
+    It is where there are few features, or where solve() would take such an engine too. Where solve() works on units or
+    on sets of features, separate solves are faster and take no memory of size d².
+    """
+    if problem.remote or not isinstance(problem.omega, (Zero, SquaredL2)) or refusal(problem) is not None:
+        return False
+    return problem.n_features < SOME or not (few_at_once(problem) or _contracted.applies(problem))
 
 
 class PathEngine:
@@ -61,6 +70,7 @@ class PathEngine:
         )
         mode = "system" if isinstance(problem.omega, SquaredL2) else "none"
         setup = Setup(self.problem, FIRST_RHO, 1.0, 1, mode, rho_given=False, tol=tol)
+        memory.check(setup, ALGORITHMS["san-admm"], None)
         start = _split.start(self.problem, np.zeros(problem.n_features), None, None)
         self.engine = SanEngine(setup, start)
         self.limit = (passes if certify else min(passes, MOST_LOOKS)) * problem.n_samples
@@ -89,7 +99,8 @@ class PathEngine:
         x = engine.anchor if self.certify else engine.point.x
         reached = float(engine.optimality()[1]) if self.certify else self.promise
         status = Status.SOLVED if reached <= self.tol else Status.STALLED if engine.stalled else Status.PASS_LIMIT
-        return Solution(x.copy(), engine.objective - problem.penalty(engine.anchor), reached, status)
+        loss = engine.objective - problem.penalty(engine.anchor)
+        return Solution(x.copy(), loss, reached, status, engine.point.y.copy())
 
     def _promising_step(self) -> None:
         """A look, and the model's minimiser; finished when that promises next to nothing."""
@@ -110,7 +121,7 @@ class PathEngine:
         engine, problem = self.engine, self.problem
         before = problem.psi.strength
         loss = engine.objective - problem.penalty(engine.anchor)
-        problem.psi = problem.psi._replace(strength=float(alpha))
+        problem.psi = with_strength(problem.psi, alpha)
         engine.solver._split = engine.solver._split._replace(psi=problem.psi)
         if self.fresh:
             return

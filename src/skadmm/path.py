@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import itertools
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
-import scipy.sparse.linalg
 
 from skadmm import _checks
+from skadmm._alpha_max import alpha_max
 from skadmm._path_engine import PathEngine, Solution, can_follow
-from skadmm.kernels.expansion import expand, sum_rows
-from skadmm.kernels.rows import DenseRows
+from skadmm.losses import deviance
 from skadmm.problem import Problem
+from skadmm.regularizers import with_strength as rescaled
 from skadmm.result import Result, Status
 from skadmm.run import solve
-from skadmm.structure import degrees_of_freedom, null_space
+from skadmm.structure import degrees_of_freedom
 
 if TYPE_CHECKING:
     import pandas as pd
-
-LARGEST_PROGRAM = 20_000
-"""Up to this many entries of A the linear program of alpha_max is solved; beyond it is bounded."""
-NEWTON_STEPS = 60
 
 
 @dataclass
@@ -43,15 +38,9 @@ class Path:
     """What each solve reached: the relative duality gap, or the relative KKT residual without a certificate."""
     statuses: list[str]
     n_samples: int
-    squared: bool
-
-    @property
-    def deviance(self) -> np.ndarray:
-        """n log(mean squared residual) for the losses of regression, 2n times the mean loss for the others."""
-        tiny = np.finfo(float).tiny
-        if self.squared:
-            return self.n_samples * np.log(np.maximum(2.0 * self.losses, tiny))
-        return 2.0 * self.n_samples * self.losses
+    deviance: np.ndarray
+    """−2 log likelihood up to a constant: n log(RSS/n) for the squared loss, whose variance is estimated; 2n times the
+    mean loss for all others. See :func:`skadmm.losses.deviance`."""
 
     @property
     def aic(self) -> np.ndarray:
@@ -81,23 +70,6 @@ class Path:
         from skadmm.plotting import coefficient_path
 
         return coefficient_path(self.alphas, self.x, **options)
-
-
-def alpha_max(problem: Problem) -> float:
-    """The least strength of ψ at which Ax = 0 at the solution.
-
-    With x₀ the minimiser on the null space of A and g the gradient there, it is the least ‖w‖ (dual norm of ψ) with
-    Aᵀw = −g. For ℓ1 that is a linear program, solved exactly (and in closed form where AᵀA determines w); for
-    disjoint groups w is unique. Where neither applies (overlapping groups, A beyond LARGEST_PROGRAM entries) a
-    feasible w gives an upper bound.
-    """
-    A = problem.constraint.A
-    if problem.n_split == 0:
-        raise ValueError("alpha_max needs a problem with a psi")
-    if problem.constraint.B is not None or problem.constraint.c.any():
-        raise ValueError("alpha_max takes problems with B = −I and c = 0")
-    gradient = _gradient_on_null_space(problem)
-    return _least_dual_norm(A, gradient, problem.psi)
 
 
 def path(
@@ -138,8 +110,7 @@ def path(
     -------
     Path
     """
-    if not hasattr(problem.psi, "strength"):
-        raise TypeError(f"psi={type(problem.psi).__name__} has no strength to make a path of")
+    rescaled(problem.psi, 1.0)
     grid = alpha_grid(alpha_max(problem), n_alphas, eps) if alphas is None else checked_alphas(alphas)
     tol, passes = _checks.number(tol, "tol", above=0), _checks.number(passes, "passes", above=0)
     if method in ("auto", "san-admm") and not options and can_follow(problem):
@@ -153,7 +124,7 @@ def path(
             other = with_fixed_rho(with_strength(problem, alpha), tol, passes)
             if other is not None:
                 loss = other.objective - with_strength(problem, alpha).penalty(other.x)
-                solution = Solution(other.x, loss, reached(other), other.status)
+                solution = Solution(other.x, loss, reached(other), other.status, other.y)
         solutions.append(solution)
         if callback is not None:
             callback(k, solutions[-1])
@@ -162,11 +133,11 @@ def path(
         alphas=grid,
         x=np.array([solution.x for solution in solutions]),
         losses=np.array([solution.loss for solution in solutions]),
-        dof=np.array([degrees_of_freedom(A, solution.x, psi) for solution in solutions]),
+        dof=np.array([degrees_of_freedom(A, solution.x, psi, solution.y) for solution in solutions]),
         gaps=np.array([solution.reached for solution in solutions]),
         statuses=[str(solution.status) for solution in solutions],
         n_samples=problem.n_samples,
-        squared=not problem.loss.labels,
+        deviance=np.array([deviance(problem.loss, solution.loss, problem.n_samples) for solution in solutions]),
     )
 
 
@@ -181,7 +152,8 @@ class _Separately:
         problem = with_strength(self.problem, alpha)
         result = solve(problem, warm_start=self.last, **self.options)
         self.last = None if result.status is Status.DIVERGED else result
-        return Solution(result.x, result.objective - problem.penalty(result.x), reached(result), result.status)
+        loss = result.objective - problem.penalty(result.x)
+        return Solution(result.x, loss, reached(result), result.status, result.y)
 
 
 def alpha_grid(top: float, n_alphas: int = 50, eps: float = 1e-3) -> np.ndarray:
@@ -211,8 +183,8 @@ def with_fixed_rho(problem: Problem, tol: float, passes: float, **options: Any) 
 
 def with_strength(problem: Problem, alpha: float) -> Problem:
     """`problem` with ψ of another strength."""
-    other = problem._on(problem.rows, problem.target, problem.sample_weight if problem.sample_weight.size else None)
-    other.psi = problem.psi._replace(strength=float(alpha))
+    other = copy.copy(problem)
+    other.psi = rescaled(problem.psi, alpha)
     return other
 
 
@@ -227,105 +199,6 @@ def checked_alphas(alphas: Any) -> np.ndarray:
     if grid.size == 0 or not np.all(np.isfinite(grid)) or np.any(grid <= 0):
         raise ValueError(f"alphas={alphas!r}: it takes a sequence of numbers > 0")
     return np.sort(grid)[::-1]
-
-
-def _gradient_on_null_space(problem: Problem) -> np.ndarray:
-    """∇f at the minimiser over {x : Ax = 0}, by Newton's method on the few coordinates of that space."""
-    n = problem.n_samples
-    basis = null_space(problem.constraint.A)
-    if basis is None:
-        raise ValueError(
-            f"alpha_max: A is too large for its null space ({problem.n_features} features): give the alphas"
-        )
-    rows = problem.rows
-    X = rows.values if isinstance(rows, DenseRows) else sp.csr_array((rows.data, rows.indices, rows.indptr), rows.shape)
-    columns = np.asarray(X @ basis, dtype=np.float64)
-    ridge = float(getattr(problem.omega, "strength", 0.0)) * (basis.T @ basis)
-    index, samples = np.arange(n), problem.samples()
-    z, slope, bend = np.zeros(n), np.empty(n), np.empty(n)
-    u = np.zeros(basis.shape[1])
-    value = expand(samples, index, z, slope, bend) / n
-    for _ in range(NEWTON_STEPS if u.size else 0):
-        g = columns.T @ slope / n + ridge @ u
-        hessian = columns.T @ (bend[:, None] * columns) / n + ridge
-        step = np.linalg.lstsq(hessian, g, rcond=1e-13)[0]
-        decrease = float(g @ step)
-        if decrease <= 1e-15 * max(abs(value), 1e-300):
-            break
-        length = 1.0
-        while length > 1e-8:
-            new = u - length * step
-            z = columns @ new
-            trial = expand(samples, index, z, slope, bend) / n + 0.5 * float(new @ ridge @ new)
-            if trial <= value - 1e-4 * length * decrease:
-                break
-            length *= 0.5
-        u, value = new, trial
-    x = basis @ u
-    smooth = float(getattr(problem.omega, "strength", 0.0)) * x
-    return sum_rows(rows, index, slope, problem.nnz) / n + smooth
-
-
-def _least_dual_norm(A: sp.csr_array, gradient: np.ndarray, psi: Any) -> float:
-    """min dual norm of w over Aᵀw = −g; exact where it can be, else that of a feasible w."""
-    if not np.any(gradient):
-        return 0.0
-    w = _least_squares_multiplier(A, gradient)
-    bound = _dual_norm(psi, w)
-    if not psi.separable or A.nnz > LARGEST_PROGRAM:
-        return min(bound, _node_bound(A, gradient, psi))
-    if A.shape[0] <= A.shape[1] and np.linalg.matrix_rank(A.toarray()) == A.shape[0]:  # w is unique
-        return bound
-    return min(bound, _linear_program(A, gradient, bound))
-
-
-def _least_squares_multiplier(A: sp.csr_array, gradient: np.ndarray) -> np.ndarray:
-    tight = {"atol": 1e-14, "btol": 1e-14, "iter_lim": 20 * max(A.shape)}
-    return -np.asarray(scipy.sparse.linalg.lsqr(sp.csr_array(A.T), gradient, **tight)[0])
-
-
-def _node_bound(A: sp.csr_array, gradient: np.ndarray, psi: Any) -> float:
-    """With w on the rows that hold a single feature; infinite where one has none."""
-    if not psi.separable:
-        return np.inf
-    single = np.flatnonzero(np.diff(A.indptr) == 1)
-    entry = np.zeros(A.shape[1])
-    np.maximum.at(entry, A.indices[A.indptr[single]], np.abs(A.data[A.indptr[single]]))
-    reached_by_A = np.bincount(A.indices, minlength=A.shape[1]) > 0
-    if np.any(entry[reached_by_A] == 0):
-        return np.inf
-    return float(np.max(np.abs(gradient[reached_by_A]) / entry[reached_by_A], initial=0.0))
-
-
-def _dual_norm(psi: Any, w: np.ndarray) -> float:
-    """The least strength of ψ whose conjugate is finite at w."""
-    weights = np.asarray(psi.weights)
-    if psi.separable:
-        return float(np.max(np.abs(w) / weights if weights.size else np.abs(w), initial=0.0))
-    members, starts = psi.groups
-    norms = [np.linalg.norm(w[members[a:b]]) for a, b in itertools.pairwise(starts)]
-    return float(np.max(np.array(norms) / weights, initial=0.0))
-
-
-def _linear_program(A: sp.csr_array, gradient: np.ndarray, bound: float) -> float:
-    """min t over Aᵀw = −g, |w| ≤ t, by HiGHS; infinite where it found nothing."""
-    from scipy.optimize import linprog
-
-    m = A.shape[0]
-    reached_by_A = np.flatnonzero(np.bincount(A.indices, minlength=A.shape[1]))
-    unit = bound  # the scale of w
-    equal = sp.hstack([A.T[reached_by_A], sp.csr_array((reached_by_A.size, 1))], format="csr")
-    sides = sp.vstack(
-        [sp.hstack([sign * sp.eye_array(m), -sp.csr_array(np.ones((m, 1)))], format="csr") for sign in (1.0, -1.0)],
-        format="csr",
-    )
-    cost = np.zeros(m + 1)
-    cost[-1] = 1.0
-    answer = linprog(
-        cost, A_ub=sides, b_ub=np.zeros(2 * m), A_eq=equal, b_eq=-gradient[reached_by_A] / unit,
-        bounds=[(None, None)] * m + [(0, None)], method="highs",
-    )  # fmt: skip
-    return float(answer.x[-1] * unit) if answer.status == 0 else np.inf
 
 
 __all__ = ["Path", "alpha_grid", "alpha_max", "path"]

@@ -1,8 +1,10 @@
 """Is the minimum attained? Directions along which the penalty is flat and the loss falls for ever.
 
-The logistic loss has no minimiser along a direction u that no penalty sees (A u = 0, no Ω) when every sample agrees
-with it: bᵢ aᵢ·u ≥ 0 for all i, not all zero. The null space of A is found where that is cheap: features that no row
-of A reaches, and, for rows of two entries (graphs), one direction for each connected component.
+A loss whose infimum lies at infinity has no minimiser along a direction u that no penalty sees (A u = 0, no Ω) when no
+sample's loss ever rises along it: aᵢ·u ≥ 0 where ℓ(·, bᵢ) is flat at +∞, aᵢ·u ≤ 0 where it is flat at −∞, aᵢ·u = 0
+where it is neither, not all zero. The logistic loss is flat on the side of its label; Poisson's, exp(z) − bz, at −∞
+where b = 0. The null space of A is found where that is cheap: features that no row of A reaches, and, for rows of two
+entries (graphs), one direction for each connected component.
 """
 
 from collections.abc import Iterator
@@ -12,14 +14,29 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.csgraph
 
+from skadmm._compile import kernel
 from skadmm.blocks import tasks
 from skadmm.kernels.rows import DenseRows
+from skadmm.losses import derivative
 from skadmm.polish import clusters
 from skadmm.problem import Problem
 from skadmm.regularizers import Zero
 
+FAR, FLAT = 700.0, 1e-100
+"""A loss is flat at infinity where its derivative at ±FAR is no more than this; exp(±FAR) is still a number."""
 MOST_FOR_PROGRAM = 1_000_000
 """A linear programme over several directions at once is tried up to this many entries (samples × directions)."""
+
+
+@kernel
+def _flat_sides(loss, target, side):
+    """For each target, the side on which the loss is flat at infinity: 1, −1, or 0 for neither."""
+    for i in range(target.size):
+        side[i] = 0.0
+        if abs(derivative(loss, FAR, target[i])) <= FLAT:
+            side[i] = 1.0
+        elif abs(derivative(loss, -FAR, target[i])) <= FLAT:
+            side[i] = -1.0
 
 
 class Recession(NamedTuple):
@@ -31,10 +48,14 @@ class Recession(NamedTuple):
     together: bool
     """Do they move together, or each for itself?"""
     samples_touched: int
+    labels: bool = True
+    """Are the targets classes?"""
 
     def __str__(self) -> str:
         shown = ", ".join(self.names[:20]) + (", …" if len(self.names) > 20 else "")
-        if self.together:
+        if not self.labels:
+            why = f"no penalty reaches {len(self.names)} feature(s) along which no sample's loss ever rises ({shown})"
+        elif self.together:
             why = (
                 f"no penalty sees {len(self.names)} feature(s) move together ({shown}), and that brings every sample "
                 "nearer to its label"
@@ -77,6 +98,8 @@ def find(problem: Problem) -> Recession | None:
         return None
     n = problem.n_samples
     if problem.remote:
+        if not problem.loss.labels:  # workers compare with labels only
+            return None
         guilty = [features for features, entries in directions if _agrees(problem, features, entries)]
         return _found(problem, guilty)
     least, most = np.zeros(len(directions)), np.zeros(len(directions))
@@ -93,12 +116,17 @@ def find(problem: Problem) -> Recession | None:
 
 
 def _agreements(problem: Problem, directions: list[tuple[np.ndarray, np.ndarray]]) -> Iterator[Any]:
-    """bᵢ aᵢ·u for the samples that count, a column for each direction u; some rows at a time."""
+    """aᵢ·u for the samples that count, a column for each direction u; some rows at a time.
+
+    With the sign of the side on which the loss is flat; with both signs where it is flat on neither.
+    """
     features, entries = (np.concatenate(part) for part in zip(*directions, strict=True))
     column = np.repeat(np.arange(len(directions)), [group.size for group, _ in directions])
     basis = scipy.sparse.csr_array((entries, (features, column)), shape=(problem.n_features, len(directions)))
     rows, n = problem.rows, problem.n_samples
-    label = problem.target * (problem.sample_weight > 0) if problem.sample_weight.size else problem.target
+    side = np.empty(n)
+    _flat_sides(problem.loss, problem.target, side)
+    counts = problem.sample_weight > 0 if problem.sample_weight.size else np.ones(n, bool)
     for start in range(0, n, problem.rows_at_once):
         some = slice(start, min(start + problem.rows_at_once, n))
         if isinstance(rows, DenseRows):
@@ -107,7 +135,9 @@ def _agreements(problem: Problem, directions: list[tuple[np.ndarray, np.ndarray]
             first, last = rows.indptr[some.start], rows.indptr[some.stop]
             piece = (rows.data[first:last], rows.indices[first:last], rows.indptr[some.start : some.stop + 1] - first)
             part = scipy.sparse.csr_array(piece, shape=(some.stop - some.start, problem.n_features)) @ basis
-        yield scipy.sparse.csc_array(scipy.sparse.diags_array(label[some]) @ part)
+        signed = scipy.sparse.csr_array(scipy.sparse.diags_array(side[some] * counts[some]) @ part)
+        neither = scipy.sparse.csr_array(part)[(side[some] == 0.0) & counts[some]]
+        yield scipy.sparse.csc_array(scipy.sparse.vstack([signed, neither, -neither]))
 
 
 def _agrees(problem: Problem, features: np.ndarray, entries: np.ndarray) -> bool:
@@ -125,7 +155,8 @@ def _found(problem: Problem, guilty: list[np.ndarray], *, together: bool = False
     together = together or any(features.size > 1 for features in guilty)
     features = np.sort(np.concatenate(guilty))
     names = problem.feature_names or [str(feature) for feature in range(problem.n_features)]
-    return Recession(features, [names[feature] for feature in features], together, problem.n_samples)
+    named = [names[feature] for feature in features]
+    return Recession(features, named, together, problem.n_samples, bool(problem.loss.labels))
 
 
 def _together(agreements: np.ndarray) -> bool:

@@ -16,8 +16,8 @@ from skadmm.estimators._callbacks import Tasks, with_callbacks
 from skadmm.estimators._design import assembled, spread
 from skadmm.estimators._large import refuse_large
 from skadmm.estimators._progress import Counter
+from skadmm.losses import deviance
 from skadmm.path import Path, alpha_grid, alpha_max, checked_alphas, path, reached
-from skadmm.problem import Problem
 
 SELECTIONS = ("min", "1se", "aic", "bic")
 
@@ -71,7 +71,7 @@ class CrossValidated(StructuredModel):
         count = _checks.count(self.alphas, "alphas")
         if prepared.penalty.A.shape[0] == 0:
             return np.ones(1)
-        top = max(self._alpha_max(prepared.problem(target, 1.0)) for target in targets)
+        top = max(self._alpha_max(prepared, target) for target in targets)
         return alpha_grid(top, count, self.eps)
 
     def _by_criterion(self, prepared: Prepared, targets: list[np.ndarray], X: Any, y: Any) -> int:
@@ -127,8 +127,12 @@ class CrossValidated(StructuredModel):
     def _splitter(self, y: Any) -> Any:
         return check_cv(self.cv, y, classifier=is_classifier(self))
 
-    def _alpha_max(self, problem: Problem) -> float:
-        return alpha_max(problem)
+    def _trend(self, prepared: Prepared) -> Any:
+        """What the penalty matrix, with its columns for the intercept, is known to be."""
+        return None
+
+    def _alpha_max(self, prepared: Prepared, target: np.ndarray) -> float:
+        return alpha_max(prepared.problem(target, 1.0), self._trend(prepared))
 
     def _path(
         self, prepared: Prepared, target: np.ndarray, alphas: np.ndarray, callback: Any, *, certify: bool = True
@@ -141,7 +145,7 @@ class CrossValidated(StructuredModel):
                 loss -= 0.5 * prepared.ridge * float(result.x @ result.x)
             return Path(
                 alphas, np.outer(same, result.x), loss * same, (dof * same).astype(int), reached(result) * same,
-                [str(result.status)] * alphas.size, target.size, not prepared.loss.labels,
+                [str(result.status)] * alphas.size, target.size, deviance(prepared.loss, loss, target.size) * same,
             )  # fmt: skip
         stochastic = self.method not in ("auto", "san-admm")
         options = {"random_state": self._seed()} if stochastic else {}

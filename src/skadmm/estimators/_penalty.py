@@ -16,6 +16,9 @@ class Penalty(NamedTuple):
     A: sp.csr_array
     groups: Any = None
     """The rows of A in each group, or None."""
+    trend: Any = None
+    """What is known of A where it is differences alone: a :class:`~skadmm._line.Line`, or a
+    :class:`~skadmm._line.GraphTrend`."""
 
     def psi(self, alpha: float) -> Any:
         """ψ of strength `alpha`."""

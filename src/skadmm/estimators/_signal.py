@@ -1,7 +1,8 @@
 """Signals: ½ x·Hx − q·x + alpha‖Ax‖₁ with H diagonal, by a primal-dual interior point method.
 
 A signal has as many coefficients as observations, and its penalty matrix is banded or a graph's, so the Newton systems
-(AH⁻¹Aᵀ + D) are sparse and a few dozen of them give an exact answer, where first-order steps along a line creep.
+are sparse (see ``_signal_systems.py``) and a few dozen of them give an exact answer, where first-order steps along a
+line creep.
 
 References
 ----------
@@ -11,29 +12,47 @@ Kim, Koh, Boyd, Gorinevsky (2009). ℓ1 trend filtering. SIAM Review 51.
 from __future__ import annotations
 
 import time
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-import scipy.sparse.linalg
 
+from skadmm import _watch
+from skadmm._line import ROUNDING, Line
+from skadmm.estimators._signal_systems import GeneralSystem, LineSystem, SignalPoint
 from skadmm.problem import KKT, Problem
 from skadmm.result import Result, Status
-from skadmm.structure import degrees_of_freedom, fused
+from skadmm.structure import fused
 
 MOST_STEPS = 100
+MOST_CHANGES = 10
+"""Of a pattern that is nearly right."""
+NEGLIGIBLE = 1e-10
+"""A relative gap at which rows that are not at their bounds count as zero."""
+BEYOND = 1e-9
+"""A multiplier this much, relatively, over its bound is on it."""
 NEAREST = 0.99
 """A step goes at most this share of the way to the boundary."""
 SMALLEST = 1e-13
 """The steps never aim at a smaller relative gap."""
+NEAR = 1e-3
+"""The relative gap from which steps are solved for, not points."""
 INNER = (1e-6, 1e-4, 1e-3, 1e-2)
 """A multiplier further than this, relatively, inside its bounds belongs to a zero of Ax: the first that does well."""
 
 
 class Signal:
-    """Weighted squared loss on a table of indicators: observation i sees coefficient j(i)."""
+    """Weighted squared loss on a table of indicators: observation i sees coefficient j(i).
 
-    def __init__(self, problem: Problem) -> None:
+    Parameters
+    ----------
+    problem : Problem
+    line : Line or None
+        Says that A is differences along a line. Newton systems then keep their digits at any length, and polynomials
+        are known to be the solution from ``alpha_max`` on.
+    """
+
+    def __init__(self, problem: Problem, line: Line | None = None) -> None:
         rows: Any = problem.rows
         weight = problem.sample_weight if problem.sample_weight.size else np.ones(problem.n_samples)
         n, d = problem.n_samples, problem.n_features
@@ -42,28 +61,47 @@ class Signal:
         self.h = np.bincount(rows.indices, weights=weight, minlength=d) / n + ridge
         self.q = np.bincount(rows.indices, weights=weight * problem.target, minlength=d) / n
         self.constant = 0.5 * float(weight @ problem.target**2) / n
-        self.problem = problem
+        self.line = line
+        self.system: Any = GeneralSystem(self.A, self.h) if line is None else LineSystem(line, self.h)
 
-    def primal(self, x: np.ndarray, alpha: float) -> float:
-        """The objective."""
-        return float(x @ (0.5 * self.h * x - self.q)) + self.constant + alpha * float(np.abs(self.A @ x).sum())
+    def primal(self, x: np.ndarray, v: np.ndarray, alpha: float) -> float:
+        """The objective at x, v = Ax."""
+        return float(x @ (0.5 * self.h * x - self.q)) + self.constant + alpha * float(np.abs(v).sum())
+
+    @cached_property
+    def flat(self) -> SignalPoint:
+        """The best polynomial along the line, and the multiplier u with Aᵀu = q − Hx there."""
+        assert self.line is not None
+        root = np.sqrt(self.h)
+        basis = np.linalg.qr(root[:, None] * self.line.null_space())[0]
+        x = basis @ (basis.T @ (self.q / root)) / root
+        rest = self.q - self.h * x
+        noise = ROUNDING * (np.abs(self.q) + self.h * np.abs(x).max())
+        u = np.zeros(self.A.shape[0]) if np.all(np.abs(rest) <= noise) else self.line.multiplier(rest)
+        return SignalPoint(x, np.zeros(u.size), u)
+
+    @property
+    def alpha_max(self) -> float:
+        """The smallest alpha at which the solution is a polynomial along the line."""
+        return float(np.abs(self.flat.u).max())
 
     def solve(self, alpha: float, tol: float) -> Result:
         """The minimiser, exactly fused, with its duality gap."""
         began = time.perf_counter()
-        x, u, steps = self._interior(alpha, 0.01 * tol)
-        gap = self._gap(x, u, alpha)
-        for inner in INNER:
-            exact = self._exact(x, u, alpha, inner)
-            if exact is not None and self._gap(*exact, alpha) <= max(gap, 1e-12):
-                (x, u), gap = exact, self._gap(*exact, alpha)
-                break
-        x = self._levelled(x)
+        if self.line is not None and alpha >= self.alpha_max:
+            point, steps = self.flat, 0
+        else:
+            point, steps = self._interior(alpha, 0.01 * tol if self.line is None else SMALLEST)
+            point = self._exactly(point, alpha)
+        x, y, u = self._levelled(point.x), point.v, point.u
+        if x is not point.x:
+            y = self.A @ x
+        gap = self._gap(SignalPoint(x, y, u), alpha)
         reached = gap <= tol
-        y = self.A @ x
-        stray = float(np.linalg.norm(self.h * x - self.q + self.A.T @ u))
-        size = max(float(np.linalg.norm(self.A.T @ u)), 1e-8 * float(np.linalg.norm(self.q)), np.finfo(float).tiny)
-        objective, seconds = self.primal(x, alpha), time.perf_counter() - began
+        pull = self.q - self.h * x if self.line is not None else self.A.T @ u
+        stray = float(np.linalg.norm(self.h * x - self.q + pull))
+        size = max(float(np.linalg.norm(pull)), 1e-8 * float(np.linalg.norm(self.q)), np.finfo(float).tiny)
+        objective, seconds = self.primal(x, y, alpha), time.perf_counter() - began
         record = {
             "passes": float(steps), "seconds": seconds, "objective": objective, "objective_average": np.nan,
             "feasibility": 0.0, "kkt": stray / size, "gap": gap, "test_loss": np.nan,
@@ -78,80 +116,100 @@ class Signal:
             stopped_on="gap" if reached else None, passes=float(steps), seconds=seconds, records=[record],
         )  # fmt: skip
 
-    def _interior(self, alpha: float, tol: float) -> tuple[np.ndarray, np.ndarray, int]:
-        """Mehrotra's predictor and corrector on u = up − down, up + down = alpha; x = H⁻¹(q − Aᵀu) throughout.
+    def _interior(self, alpha: float, tol: float) -> tuple[SignalPoint, int]:
+        """Mehrotra's predictor and corrector on u = up − down, up + down = alpha; Hx + Aᵀu = q and v = Ax throughout.
 
-        With s bounding |Ax|, the products up·(s − Ax) and down·(s + Ax) go to zero together.
+        With s bounding |v|, the products up·(s − v) and down·(s + v) go to zero together.
         """
-        A, At = self.A, sp.csr_array(self.A.T)
-        G = sp.csc_array(A @ sp.diags_array(1.0 / self.h) @ At)
-        m = A.shape[0]
+        m = self.A.shape[0]
         up, down = np.full(m, alpha / 2), np.full(m, alpha / 2)
-        best, least = (self.q / self.h, np.zeros(m)), np.inf
-        v = A @ best[0]
+        x = self.q / self.h
+        v = self.A @ x
+        best, least = SignalPoint(x, v, np.zeros(m)), np.inf
         s = np.abs(v) + (float(np.abs(v).mean()) or 1.0)
         steps, worse = 0, 0
         while steps < MOST_STEPS and worse < 4:
             steps += 1
+            _watch.pulse()
             u = up - down
-            x = (self.q - At @ u) / self.h
-            v = A @ x
             gap = alpha * float(np.abs(v).sum()) - float(u @ v)
             worse = worse + 1 if gap >= least else 0
             if gap < least:
-                best, least = (x, u), gap
-            if gap <= max(tol, SMALLEST) * max(self.primal(x, alpha), np.finfo(float).tiny):
+                best, least = SignalPoint(x, v, u), gap
+            objective = max(self.primal(x, v, alpha), np.finfo(float).tiny)
+            if gap <= max(tol, SMALLEST) * objective:
                 break
+            # Far from the solution v falls by many digits, so the new point is solved for: its rounding is relative to
+            # itself. Near it the change is solved for, because it is the change that needs its digits.
+            near = gap <= NEAR * objective
             p, m_ = s - v, s + v
-            total = up * m_ + down * p
-            factor = scipy.sparse.linalg.splu(
-                sp.csc_array(G + sp.diags_array(total / (4 * up * down))),
-                permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True},
-            )  # fmt: skip
+            e = (p / up + m_ / down) / 4
+            factor = self.system.factor(e)
             here = (up, down, p, m_)
-            move = _direction(factor, G, here, -up * p, -down * m_)
+
+            def newton(r1: np.ndarray, r2: np.ndarray) -> tuple[SignalPoint, tuple[np.ndarray, ...]]:
+                """The step, and its change of up, down, p and m, that changes up·p by r1 and down·m by r2."""
+                pull = (r1 / up - r2 / down) / 2  # noqa: B023
+                if near:  # noqa: B023
+                    new = factor.solve(0.0, -pull)  # noqa: B023
+                    dx, dv, du = new
+                else:
+                    new = factor.solve(self.q, v - e * u - pull)  # noqa: B023
+                    dx, dv, du = new.x - x, new.v - v, new.u - u  # noqa: B023
+                ds = (r1 + up * dv - p * du / 2) / up  # noqa: B023
+                return SignalPoint(dx, dv, du), (du / 2, -du / 2, ds - dv, ds + dv)
+
+            _, move = newton(-up * p, -down * m_)
             t = _longest(here, move)
-            after = sum(float((a + t * b) @ (c + t * e)) for a, b, c, e in _products(here, move))
+            after = sum(float((a + t * b) @ (c + t * f)) for a, b, c, f in _products(here, move))
             mu = float(up @ p + down @ m_)
             target = mu / (2 * m) * min(1.0, max(after, 0.0) / mu) ** 3
             (_, d_up, _, dp), (_, d_down, _, dm) = _products(here, move)
-            move = _direction(factor, G, here, target - up * p - dp * d_up, target - down * m_ - dm * d_down)
+            change, move = newton(target - up * p - dp * d_up, target - down * m_ - dm * d_down)
             t = min(1.0, NEAREST * _longest(here, move))
             if not t > 1e-12:
                 break
+            x, v = x + t * change.x, v + t * change.v
             up, down, s = up + t * move[0], down + t * move[1], s + t * (move[2] + move[3]) / 2
-            s = np.maximum(s, np.abs(A @ ((self.q - At @ (up - down)) / self.h)) * (1 + 1e-12))
-        x, u = best
-        return x, np.clip(u, -alpha, alpha), steps
+            s = np.maximum(s, np.abs(v) * (1 + 1e-12))
+        return best._replace(u=np.clip(best.u, -alpha, alpha)), steps
 
-    def _exact(self, x: np.ndarray, u: np.ndarray, alpha: float, inner: float) -> tuple[np.ndarray, np.ndarray] | None:
-        """With the zeros of Ax held and the signs of the rest, the minimiser and its multipliers, from one system."""
-        A = self.A
-        bound = np.abs(u) >= alpha * (1 - inner)
-        held = A[~bound]
-        k = held.shape[0]
-        sign = np.sign(u[bound])
-        right = self.q - alpha * (A[bound].T @ sign)
-        scale = float(self.h.max())
-        system = sp.block_array(
-            [[sp.diags_array(self.h), scale * held.T], [scale * held, -1e-13 * scale * sp.eye_array(k)]], format="csc"
-        ) if k else sp.csc_array(sp.diags_array(self.h))  # fmt: skip
-        try:
-            factor = scipy.sparse.linalg.splu(system)
-        except RuntimeError:
-            return None
-        rhs = np.concatenate([right, np.zeros(k)])
-        answer = factor.solve(rhs)
-        answer += factor.solve(rhs - system @ answer)
-        if not np.all(np.isfinite(answer)):
-            return None
-        candidate = answer[: x.size]
-        if np.any((A[bound] @ candidate) * sign < 0):
-            return None
-        multiplier = u.copy()
-        multiplier[bound] = alpha * sign
-        multiplier[~bound] = np.clip(scale * answer[x.size :], -alpha, alpha)
-        return candidate, multiplier
+    def _exactly(self, point: SignalPoint, alpha: float) -> SignalPoint:
+        """The minimiser on the pattern of `point`, where the pattern can be told; else `point` itself."""
+        gap, sign = self._gap(point, alpha), np.sign(point.u)
+        if self.line is None:
+            for inner in INNER:
+                exact = self._on_pattern(np.abs(point.u) >= alpha * (1 - inner), sign, alpha)
+                if exact is not None and self._gap(exact, alpha) <= max(gap, 1e-12):
+                    return exact
+            return point
+        # Multipliers of high order are smooth: near a knot many are close to alpha, and the largest v says which it is.
+        size = np.abs(point.v)
+        bound = size * alpha > size.max() * (alpha - np.abs(point.u))
+        for pattern, changes in ((bound, 0), (_peaks(size, bound), 0), (bound, MOST_CHANGES)):
+            exact = self._on_pattern(pattern, sign, alpha, changes=changes)
+            if exact is not None:
+                return exact
+        return point._replace(v=np.where(bound, point.v, 0.0)) if gap <= NEGLIGIBLE else point
+
+    def _on_pattern(self, bound: np.ndarray, sign: np.ndarray, alpha: float, *, changes: int = 0) -> SignalPoint | None:
+        """The minimiser with Ax = 0 off `bound` and multipliers alpha · sign on it; None where it contradicts itself.
+
+        Up to so many `changes` of the pattern: rows with the wrong sign leave it, those beyond alpha join.
+        """
+        for _ in range(changes + 1):
+            _watch.pulse()
+            exact: SignalPoint | None = self.system.held(self.q, ~bound, alpha * sign)
+            if exact is None:
+                return None
+            wrong = bound & (exact.v * sign < 0)
+            beyond = ~bound & (np.abs(exact.u) > alpha * (1 + BEYOND))
+            if not wrong.any() and (self.line is None or not beyond.any()):
+                return exact._replace(u=np.clip(exact.u, -alpha, alpha))
+            joining = _peaks(np.abs(exact.u), beyond)
+            bound = (bound & ~wrong) | joining
+            sign = np.where(joining, np.sign(exact.u), sign)
+        return None
 
     def _levelled(self, x: np.ndarray) -> np.ndarray:
         """x with fused coefficients equal to the last bit, where rows of A join two of them without signs."""
@@ -161,40 +219,26 @@ class Signal:
         means = np.bincount(labels + 1, weights=x) / np.maximum(np.bincount(labels + 1), 1)
         return np.where(labels < 0, 0.0, means[labels + 1])
 
-    def _gap(self, x: np.ndarray, u: np.ndarray, alpha: float) -> float:
+    def _gap(self, point: SignalPoint, alpha: float) -> float:
         """The relative duality gap."""
-        primal = self.primal(x, alpha)
-        dual = self.constant - 0.5 * float(np.sum((self.q - self.A.T @ u) ** 2 / self.h))
+        x, v, u = point
+        primal = self.primal(x, v, alpha)
+        if self.line is not None:  # Aᵀu = q − Hx, better than products with A can tell
+            gap = alpha * float(np.abs(v).sum()) - float(u @ v)
+        else:
+            gap = primal - self.constant + 0.5 * float(np.sum((self.q - self.A.T @ u) ** 2 / self.h))
         # A signal that the model fits without error leaves an objective of rounding, no scale to measure by.
-        return max(primal - dual, 0.0) / max(abs(primal), 1e-6 * self.constant, np.finfo(float).tiny)
-
-    def alpha_max(self, basis: np.ndarray) -> float:
-        """The least alpha at which Ax = 0 (an upper bound where A has dependent rows); `basis` spans A's null space."""
-        seen = basis * self.h[:, None]
-        start = basis @ np.linalg.lstsq(basis.T @ seen, basis.T @ self.q, rcond=None)[0]
-        right = self.A @ (self.q - self.h * start)
-        gram = sp.csc_array(self.A @ self.A.T)
-        shift = 1e-13 * float(gram.diagonal().max())
-        factor = scipy.sparse.linalg.splu(sp.csc_array(gram + shift * sp.eye_array(gram.shape[0])))
-        w = factor.solve(right)
-        w += factor.solve(right - gram @ w)
-        return float(np.abs(w).max())
-
-    def dof(self, x: np.ndarray) -> int:
-        """Degrees of freedom of a solution."""
-        A = self.A
-        if np.diff(A.indptr).max() <= 2:
-            return degrees_of_freedom(A, x)
-        return int(x.size) - int(np.count_nonzero(np.abs(A @ x) <= 1e-9 * (abs(A) @ np.abs(x))))
+        return max(gap, 0.0) / max(abs(primal), 1e-6 * self.constant, np.finfo(float).tiny)
 
 
-def _direction(factor: Any, G: Any, here: tuple[np.ndarray, ...], r1: np.ndarray, r2: np.ndarray) -> tuple[Any, ...]:
-    """The Newton step (of up, down, p and m) that changes up·p by r1 and down·m by r2."""
-    up, down, p, _ = here
-    du = factor.solve((r1 / up - r2 / down) / 2)
-    dv = -(G @ du)
-    ds = (r1 + up * dv - p * du / 2) / up
-    return du / 2, -du / 2, ds - dv, ds + dv
+def _peaks(size: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """In each run of neighbours in `mask`, the one where `size` is largest."""
+    chosen = np.zeros(mask.size, bool)
+    where = np.flatnonzero(mask)
+    if where.size:
+        for run in np.split(where, np.flatnonzero(np.diff(where) > 1) + 1):
+            chosen[run[np.argmax(size[run])]] = True
+    return chosen
 
 
 def _products(here: tuple[np.ndarray, ...], move: tuple[np.ndarray, ...]) -> list[tuple[np.ndarray, ...]]:

@@ -10,15 +10,17 @@ from sklearn.model_selection import PredefinedSplit
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skadmm import _checks
+from skadmm._line import GraphTrend, Line, line_at
 from skadmm.estimators._base import StructuredModel
 from skadmm.estimators._graphs import feature_graph
 from skadmm.estimators._penalty import Penalty, checked_ratio, with_l1
 from skadmm.estimators._signal import Signal
+from skadmm.losses import deviance
 from skadmm.operators import trend
 from skadmm.operators.canonical import canonical
 from skadmm.path import Path
 from skadmm.result import Result
-from skadmm.structure import null_space
+from skadmm.structure import degrees_of_freedom
 
 
 def spaced_trend(positions: np.ndarray, order: int) -> sp.csr_array:
@@ -112,9 +114,10 @@ class TrendModel(StructuredModel):
         names = None if self._signal else names
         if self.graph is not None:
             self.graph_ = feature_graph(self.graph, X, names)
-            return Penalty(with_l1(graph_trend(self.graph_.matrix(), order), ratio))
+            G = self.graph_.matrix()
+            return Penalty(with_l1(graph_trend(G, order), ratio), trend=GraphTrend(G, order) if ratio == 0.0 else None)
         if self._signal:
-            return Penalty(with_l1(spaced_trend(self.knots_, order), ratio))
+            return _along(self.knots_, order, ratio)
         d = X.shape[1]
         if order > d - 1:
             raise ValueError(f"order={order}: it takes at most n_features − 1 = {d - 1}")
@@ -144,36 +147,45 @@ class TrendModel(StructuredModel):
 
     def _solve(self, prepared: Any, target: np.ndarray, alpha: float, earlier: Any, **options: Any) -> Result:
         if alpha > 0 and self._is_exact(prepared):
-            return Signal(prepared.problem(target, alpha)).solve(alpha, float(self.tol))
+            return self._as_signal(prepared, prepared.problem(target, alpha)).solve(alpha, float(self.tol))
         return super()._solve(prepared, target, alpha, earlier, **options)
 
-    def _alpha_max(self, problem: Any) -> float:
-        if not self._signal or float(self.l1_ratio) > 0 or problem.loss.name != "squared":
-            return super()._alpha_max(problem)
-        if self.graph is None:
-            middle, half = self.knots_.mean(), max(np.ptp(self.knots_) / 2, np.finfo(float).tiny)
-            basis = np.linalg.qr(np.vander((self.knots_ - middle) / half, int(self.order) + 1))[0]
-        else:
-            found = null_space(self.graph_.matrix())  # that of every power of it
-            basis = np.zeros((problem.n_features, 0)) if found is None else found
-        return Signal(problem).alpha_max(basis)
+    def _as_signal(self, prepared: Any, problem: Any) -> Signal:
+        trend = prepared.penalty.trend
+        return Signal(problem, trend if isinstance(trend, Line) else None)
+
+    def _alpha_max(self, prepared: Any, target: np.ndarray) -> float:
+        if isinstance(prepared.penalty.trend, Line) and self._is_exact(prepared):
+            return self._as_signal(prepared, prepared.problem(target, 1.0)).alpha_max
+        return super()._alpha_max(prepared, target)
+
+    def _trend(self, prepared: Any) -> Any:
+        trend = prepared.penalty.trend
+        return trend._replace(G=prepared.design.widened(trend.G)) if isinstance(trend, GraphTrend) else trend
+
+    def _structure(self, prepared: Any, labels: list[np.ndarray], results: list[Result]) -> None:
+        super()._structure(prepared, labels, results)
+        if isinstance(prepared.penalty.trend, GraphTrend) and prepared.penalty.trend.order > 0:
+            self.dof_ = _dof(prepared.penalty, results[0])
 
     def _path(
         self, prepared: Any, target: np.ndarray, alphas: np.ndarray, callback: Any, *, certify: bool = True
     ) -> Any:
         if not self._is_exact(prepared):
             return super()._path(prepared, target, alphas, callback, certify=certify)
-        signal = Signal(prepared.problem(target, 1.0))
+        signal = self._as_signal(prepared, prepared.problem(target, 1.0))
         results = []
         for k, alpha in enumerate(alphas):
             results.append(signal.solve(float(alpha), float(self.tol)))
             callback(k, results[-1])
-        penalties = np.array([a * np.abs(r.y).sum() for a, r in zip(alphas, results, strict=True)])
+        losses = np.array([r.objective - a * np.abs(r.y).sum() for a, r in zip(alphas, results, strict=True)])
+        if prepared.ridge > 0:
+            losses -= np.array([0.5 * prepared.ridge * float(r.x @ r.x) for r in results])
         return Path(
-            alphas=alphas, x=np.array([r.x for r in results]),
-            losses=np.array([r.objective for r in results]) - penalties,
-            dof=np.array([signal.dof(r.x) for r in results]), gaps=np.array([r.gap for r in results]),
-            statuses=[str(r.status) for r in results], n_samples=target.size, squared=True,
+            alphas=alphas, x=np.array([r.x for r in results]), losses=losses,
+            dof=np.array([_dof(prepared.penalty, r) for r in results]), gaps=np.array([r.gap for r in results]),
+            statuses=[str(r.status) for r in results], n_samples=target.size,
+            deviance=np.array([deviance(prepared.loss, loss, target.size) for loss in losses]),
         )  # fmt: skip
 
     def _fold(self, prepared: Any, part: Any, test: Any, weight: Any) -> Any:
@@ -184,13 +196,12 @@ class TrendModel(StructuredModel):
         knots = self.knots_[kept]
         fold = prepared._replace(
             design=prepared.design._replace(X=sp.csr_array(part[:, kept]), scale=np.ones(kept.size)),
-            penalty=Penalty(with_l1(spaced_trend(knots, int(self.order)), checked_ratio(self.l1_ratio))),
+            penalty=_along(knots, int(self.order), checked_ratio(self.l1_ratio)),
             sample_weight=weight,
         )
         held = self.knots_[test.indices]
         step = self.order == 0
-        weights = [_between(knots, unit, held, step=step) for unit in np.eye(kept.size)]
-        return fold, sp.csr_array(np.array(weights).T)
+        return fold, _interpolation(knots, held, step=step)
 
     def predict(self, X: Any) -> np.ndarray:
         """The signal at the positions in `X`, or the predicted targets of a table.
@@ -223,13 +234,32 @@ def _column(X: Any) -> np.ndarray:
     return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)[:, 0]
 
 
+def _along(knots: np.ndarray, order: int, l1_ratio: float) -> Penalty:
+    """The penalty of a signal at `knots`."""
+    D = spaced_trend(knots, order)
+    line = line_at(knots, order) if l1_ratio == 0.0 and D.shape[0] else None
+    return Penalty(with_l1(D, l1_ratio), trend=line)
+
+
+def _dof(penalty: Penalty, result: Result) -> int:
+    if isinstance(penalty.trend, GraphTrend):
+        return penalty.trend.dof(result.y)
+    return degrees_of_freedom(penalty.A, result.x, y=result.y)
+
+
 def _between(knots: np.ndarray, values: np.ndarray, positions: np.ndarray, *, step: bool) -> np.ndarray:
-    if knots.size == 1:
-        return np.full(positions.size, values[0])
+    return np.asarray(_interpolation(knots, positions, step=step) @ values)
+
+
+def _interpolation(knots: np.ndarray, positions: np.ndarray, *, step: bool) -> sp.csr_array:
+    """The matrix from values at `knots` to values at `positions`: a step function or linear, two entries per row."""
+    n, d = positions.size, knots.size
     right = np.searchsorted(knots, positions, side="right") - 1
-    if step:
-        return values[np.clip(right, 0, knots.size - 1)]
-    left = np.clip(right, 0, knots.size - 2)
-    slope = (values[left + 1] - values[left]) / (knots[left + 1] - knots[left])
-    exact = knots[np.clip(right, 0, None)] == positions
-    return np.where(exact, values[np.clip(right, 0, None)], values[left] + slope * (positions - knots[left]))
+    nearest = np.clip(right, 0, d - 1)
+    if step or d == 1:
+        return sp.csr_array((np.ones(n), nearest, np.arange(n + 1)), shape=(n, d))
+    left = np.clip(right, 0, d - 2)
+    share = (positions - knots[left]) / (knots[left + 1] - knots[left])
+    share = np.where(knots[nearest] == positions, (nearest - left).astype(float), share)
+    entries = np.column_stack([1.0 - share, share]).ravel()
+    return sp.csr_array((entries, np.column_stack([left, left + 1]).ravel(), 2 * np.arange(n + 1)), shape=(n, d))

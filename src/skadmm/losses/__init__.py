@@ -3,7 +3,7 @@
 from typing import Any
 
 from skadmm._names import Registry
-from skadmm.losses._base import Loss, conjugate, curvature, define, derivative, value
+from skadmm.losses._base import Loss, conjugate, curvature, define, derivative, deviance, value
 from skadmm.losses.huber import Huber
 from skadmm.losses.logistic import Logistic
 from skadmm.losses.squared import Squared
@@ -38,5 +38,6 @@ __all__ = [
     "curvature",
     "define",
     "derivative",
+    "deviance",
     "value",
 ]

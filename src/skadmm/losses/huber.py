@@ -12,6 +12,8 @@ from skadmm.losses._base import define
 class Huber(NamedTuple):
     """ℓ(z, b) = ½r² for |r| ≤ δ and δ|r| − ½δ² beyond, with r = z − b.
 
+    AIC and BIC take exp(−ℓ) for the likelihood, which is right where targets are in units of the noise.
+
     Reference: Huber, P. J. (1964). Robust estimation of a location parameter.
     """
 

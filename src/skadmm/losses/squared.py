@@ -6,7 +6,7 @@ from skadmm._compile import facts
 from skadmm.losses._base import define
 
 
-@facts(name="squared", labels=False, attained=True)
+@facts(name="squared", labels=False, attained=True, gaussian=True)
 class Squared(NamedTuple):
     """ℓ(z, b) = ½ (z − b)²."""
 

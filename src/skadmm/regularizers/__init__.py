@@ -3,7 +3,7 @@
 from typing import Any
 
 from skadmm._names import Registry
-from skadmm.regularizers._base import Regularizer, define, define_separable
+from skadmm.regularizers._base import Regularizer, define, define_separable, with_strength
 from skadmm.regularizers.box import Box
 from skadmm.regularizers.elastic_net import ElasticNet
 from skadmm.regularizers.group_l2 import GroupL2
@@ -57,4 +57,5 @@ __all__ = [
     "as_regularizer",
     "define",
     "define_separable",
+    "with_strength",
 ]

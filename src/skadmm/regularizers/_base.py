@@ -16,6 +16,8 @@ from numba.extending import register_jitable
 from skadmm._compile import attach, generic
 
 EPSILON = float(np.finfo(np.float64).eps)
+FURTHEST, BISECTIONS = 60, 60
+"""Of a search for the length at which a vector leaves a set: the powers of two tried, and the halvings after that."""
 
 
 class Regularizer(Protocol):
@@ -68,6 +70,11 @@ def dual_scale(reg: Any, w: Any) -> float:
 
 
 @generic
+def dual_norm(reg: Any, w: Any) -> float:
+    """The smallest s ≥ 0 for which w lies in s · ∂reg(0), infinite where there is none; of a norm, its dual norm."""
+
+
+@generic
 def value_at(reg: Any, j: int, v: float) -> float:
     """Coordinate j of a separable regulariser."""
 
@@ -92,6 +99,11 @@ def dual_scale_at(reg: Any, j: int, w: float) -> float:
     """The largest s in [0, 1] for which s·w lies in the domain of coordinate j's conjugate."""
 
 
+@generic
+def dual_norm_at(reg: Any, j: int, w: float) -> float:
+    """The smallest s ≥ 0 for which w lies in s times the subdifferential of coordinate j at zero."""
+
+
 def define(
     cls: type,
     *,
@@ -100,14 +112,19 @@ def define(
     conjugate: Callable[..., Any],
     dual_scale: Callable[..., Any],
     subgradient: Callable[..., Any] | None = None,
+    dual_norm: Callable[..., Any] | None = None,
 ) -> None:
-    """Make `cls` a regulariser of whole vectors: attach its functions, compiled."""
-    functions = {
+    """Make `cls` a regulariser of whole vectors: attach its functions, compiled.
+
+    Without a `dual_norm` it is found by bisection: w is a subgradient at zero exactly when reg*(w) = −reg(0).
+    """
+    functions: dict[str, Callable[..., Any]] = {
         "value": value,
         "prox": prox,
         "conjugate": conjugate,
         "dual_scale": dual_scale,
         "subgradient": subgradient or _no_subgradient,
+        "dual_norm": dual_norm or _dual_norm_by_conjugate,
     }
     for name, implementation in functions.items():
         attach(globals()[name], cls, implementation)
@@ -121,20 +138,22 @@ def define_separable(
     conjugate_at: Callable[..., Any],
     dual_scale_at: Callable[..., Any],
     subgradient_at: Callable[..., Any] | None = None,
+    dual_norm_at: Callable[..., Any] | None = None,
 ) -> None:
-    """Make `cls` a separable regulariser from the functions of one coordinate."""
-    functions = {
+    """Make `cls` a separable regulariser from the functions of one coordinate; `dual_norm_at` as in :func:`define`."""
+    functions: dict[str, Callable[..., Any]] = {
         "value_at": value_at,
         "prox_at": prox_at,
         "conjugate_at": conjugate_at,
         "dual_scale_at": dual_scale_at,
         "subgradient_at": subgradient_at or _no_subgradient_at,
+        "dual_norm_at": dual_norm_at or _dual_norm_at_by_conjugate,
     }
     for name, implementation in functions.items():
         attach(globals()[name], cls, implementation)
     define(
         cls, value=_sum_value, prox=_each_prox, conjugate=_sum_conjugate, dual_scale=_least_scale,
-        subgradient=_each_subgradient,
+        subgradient=_each_subgradient, dual_norm=_largest_dual_norm,
     )  # fmt: skip
 
 
@@ -177,6 +196,87 @@ def _least_scale(reg, w):
     for j in range(w.size):
         scale = min(scale, dual_scale_at(reg, j, w[j]))
     return scale
+
+
+def _largest_dual_norm(reg, w):
+    largest = 0.0
+    for j in range(w.size):
+        largest = max(largest, dual_norm_at(reg, j, w[j]))
+    return largest
+
+
+def _dual_norm_at_by_conjugate(reg, j, w):
+    if w == 0.0:
+        return 0.0
+    level = -value_at(reg, j, 0.0)
+    outside = 1.0 / abs(w)
+    for _ in range(FURTHEST):
+        if not conjugate_at(reg, j, outside * w) <= level:
+            break
+        outside *= 2.0
+    inside = outside
+    for _ in range(2 * FURTHEST):
+        if conjugate_at(reg, j, inside * w) <= level:
+            break
+        inside *= 0.5
+    if inside == outside:
+        return 0.0
+    if not conjugate_at(reg, j, inside * w) <= level:
+        return math.inf
+    outside = 2.0 * inside
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (inside + outside)
+        if conjugate_at(reg, j, middle * w) <= level:
+            inside = middle
+        else:
+            outside = middle
+    return 1.0 / inside
+
+
+def _dual_norm_by_conjugate(reg, w):
+    size = 0.0
+    for j in range(w.size):
+        size = max(size, abs(w[j]))
+    if size == 0.0:
+        return 0.0
+    level = -value(reg, np.zeros_like(w))
+    outside = 1.0 / size
+    for _ in range(FURTHEST):
+        if not conjugate(reg, outside * w) <= level:
+            break
+        outside *= 2.0
+    inside = outside
+    for _ in range(2 * FURTHEST):
+        if conjugate(reg, inside * w) <= level:
+            break
+        inside *= 0.5
+    if inside == outside:
+        return 0.0
+    if not conjugate(reg, inside * w) <= level:
+        return math.inf
+    outside = 2.0 * inside
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (inside + outside)
+        if conjugate(reg, middle * w) <= level:
+            inside = middle
+        else:
+            outside = middle
+    return 1.0 / inside
+
+
+def with_strength(reg: Any, strength: float, role: str = "psi") -> Any:
+    """`reg` with another strength. A regulariser has one where it has a field of that name that multiplies it.
+
+    Raises
+    ------
+    TypeError
+        Where it has none; `role` names the argument.
+    """
+    if "strength" not in getattr(reg, "_fields", ()):
+        raise TypeError(
+            f"{role}={type(reg).__name__} has no strength: it takes a regulariser with a field of that name"
+        )
+    return reg._replace(strength=float(strength))
 
 
 @register_jitable

@@ -82,6 +82,13 @@ def _dual_scale_at(reg, j, w):
     return 1.0 if _ridge(reg) > 0.0 or abs(w) <= bound else shrunk(bound / abs(w), 1)
 
 
+def _dual_norm_at(reg, j, w):
+    bound = _threshold(reg, j)
+    if w == 0.0:
+        return 0.0
+    return abs(w) / bound if bound > 0.0 else math.inf
+
+
 define_separable(
     ElasticNet,
     value_at=_value_at,
@@ -89,4 +96,5 @@ define_separable(
     subgradient_at=_subgradient_at,
     conjugate_at=_conjugate_at,
     dual_scale_at=_dual_scale_at,
+    dual_norm_at=_dual_norm_at,
 )

@@ -97,4 +97,26 @@ def _dual_scale(reg, w):
     return scale
 
 
-define(GroupL2, value=_value, prox=_prox, conjugate=_conjugate, dual_scale=_dual_scale, subgradient=_subgradient)
+def _dual_norm(reg, w):
+    members, starts = reg.groups
+    largest = 0.0
+    for g in range(starts.size - 1):
+        bound = reg.strength * reg.weights[g]
+        norm = norm_l2(w, members[starts[g] : starts[g + 1]])
+        if norm > 0.0:
+            largest = max(largest, norm / bound if bound > 0.0 else math.inf)
+    for j in members[starts[-1] :]:
+        if w[j] != 0.0:
+            return math.inf
+    return largest
+
+
+define(
+    GroupL2,
+    value=_value,
+    prox=_prox,
+    conjugate=_conjugate,
+    dual_scale=_dual_scale,
+    subgradient=_subgradient,
+    dual_norm=_dual_norm,
+)

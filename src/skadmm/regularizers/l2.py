@@ -53,4 +53,19 @@ def _dual_scale(reg, w):
     return 1.0 if norm <= reg.strength else shrunk(reg.strength / norm, w.size)
 
 
-define(L2, value=_value, prox=_prox, conjugate=_conjugate, dual_scale=_dual_scale, subgradient=_subgradient)
+def _dual_norm(reg, w):
+    norm = norm_l2(w, range(w.size))
+    if norm == 0.0:
+        return 0.0
+    return norm / reg.strength if reg.strength > 0.0 else math.inf
+
+
+define(
+    L2,
+    value=_value,
+    prox=_prox,
+    conjugate=_conjugate,
+    dual_scale=_dual_scale,
+    subgradient=_subgradient,
+    dual_norm=_dual_norm,
+)

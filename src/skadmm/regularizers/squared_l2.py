@@ -37,4 +37,5 @@ define_separable(
     subgradient_at=lambda reg, j, v: reg.strength * v,
     conjugate_at=_conjugate_at,
     dual_scale_at=lambda reg, j, w: 1.0 if reg.strength > 0.0 or w == 0.0 else 0.0,
+    dual_norm_at=lambda reg, j, w: 0.0 if w == 0.0 else math.inf,
 )

@@ -10,6 +10,8 @@ from skadmm.regularizers._base import (
     conjugate,
     conjugate_at,
     define,
+    dual_norm,
+    dual_norm_at,
     dual_scale,
     dual_scale_at,
     prox,
@@ -78,7 +80,19 @@ def _dual_scale(reg, w):
     return min(dual_scale(reg.first, w[: reg.split]), dual_scale(reg.second, w[reg.split :]))
 
 
-define(Stacked, value=_value, prox=_prox, conjugate=_conjugate, dual_scale=_dual_scale, subgradient=_subgradient)
+def _dual_norm(reg, w):
+    return max(dual_norm(reg.first, w[: reg.split]), dual_norm(reg.second, w[reg.split :]))
+
+
+define(
+    Stacked,
+    value=_value,
+    prox=_prox,
+    conjugate=_conjugate,
+    dual_scale=_dual_scale,
+    subgradient=_subgradient,
+    dual_norm=_dual_norm,
+)
 
 
 def _value_at(reg, j, v):
@@ -101,9 +115,14 @@ def _dual_scale_at(reg, j, w):
     return dual_scale_at(reg.first, j, w) if j < reg.split else dual_scale_at(reg.second, j - reg.split, w)
 
 
+def _dual_norm_at(reg, j, w):
+    return dual_norm_at(reg.first, j, w) if j < reg.split else dual_norm_at(reg.second, j - reg.split, w)
+
+
 # Only reached when both parts are separable; Numba compiles them on that first use.
 attach(value_at, Stacked, _value_at)
 attach(prox_at, Stacked, _prox_at)
 attach(subgradient_at, Stacked, _subgradient_at)
 attach(conjugate_at, Stacked, _conjugate_at)
 attach(dual_scale_at, Stacked, _dual_scale_at)
+attach(dual_norm_at, Stacked, _dual_norm_at)
