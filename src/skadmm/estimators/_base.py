@@ -33,6 +33,7 @@ class Prepared(NamedTuple):
     sample_weight: np.ndarray | None
     loss: Any
     ridge: float
+    random_state: Any
 
     def problem(self, target: np.ndarray, alpha: float) -> Problem:
         """The problem for one target."""
@@ -74,7 +75,10 @@ class StructuredModel(CallbackSupport, BaseEstimator):
     # -- what a family provides ------------------------------------------------------------------------------
 
     def _penalty(self, X: Any, names: Any) -> Penalty:
-        """The penalty on the columns of `X`, and what goes with it (``graph_``) onto self."""
+        """The penalty on the columns of `X`, with the graph or the groups behind it.
+
+        Cross-validation calls it in several threads at once, so it must not change self.
+        """
         raise NotImplementedError
 
     def _losses(self) -> tuple[str, ...]:
@@ -185,7 +189,11 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         options: Any = {"fit_intercept": fit_intercept, "standardize": standardize, "ridge": ridge}
         design = large_design(X, **options) if isinstance(X, LargeTable) else build_design(X, sample_weight, **options)
         penalty = self._penalty(X, getattr(self, "feature_names_in_", None))
-        return Prepared(design, penalty, sample_weight, self._checked_loss(), ridge)
+        for name, value in (("graph_", penalty.graph), ("groups_", penalty.members)):
+            self.__dict__.pop(name, None)
+            if value is not None:
+                setattr(self, name, value)
+        return Prepared(design, penalty, sample_weight, self._checked_loss(), ridge, self._seed())
 
     def _intercept_and_scaling(self) -> tuple[bool, bool]:
         """Is there an intercept, and are columns scaled?"""
@@ -202,11 +210,11 @@ class StructuredModel(CallbackSupport, BaseEstimator):
             start = {"warm_start": earlier} if earlier.method == "san-admm" else {"x0": earlier.x}
         settings = {
             "method": self.method, "tol": float(self.tol), "passes": float(self.max_passes),
-            "random_state": self._seed(), "verbose": int(self.verbose),
+            "random_state": prepared.random_state, "verbose": int(self.verbose),
         }  # fmt: skip
         result = solve(problem, **(settings | start | options))
         if result.method == "san-admm" and result.status in (Status.STALLED, Status.PASS_LIMIT):
-            again = with_fixed_rho(problem, float(self.tol), float(self.max_passes), random_state=self._seed())
+            again = with_fixed_rho(problem, float(self.tol), float(self.max_passes), random_state=prepared.random_state)
             result = result if again is None else again
         return result
 

@@ -64,4 +64,4 @@ def group_penalty(groups: list[np.ndarray], d: int, weights: Any, l1_ratio: floa
         sizes += [l1_ratio] * d
     kept = [g for g, size in enumerate(sizes) if size > 0]
     A, rows = overlapping_groups([members[g] for g in kept], d, weights=[sizes[g] for g in kept])
-    return Penalty(A, rows)
+    return Penalty(A, rows, members=groups)

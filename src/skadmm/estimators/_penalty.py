@@ -16,6 +16,10 @@ class Penalty(NamedTuple):
     A: sp.csr_array
     groups: Any = None
     """The rows of A in each group, or None."""
+    graph: Any = None
+    """The :class:`FeatureGraph` that A was built from, or None."""
+    members: Any = None
+    """The column numbers of each group of features, or None."""
 
     def psi(self, alpha: float) -> Any:
         """ψ of strength `alpha`."""

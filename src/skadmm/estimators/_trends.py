@@ -111,8 +111,8 @@ class TrendModel(StructuredModel):
         order, ratio = int(self.order), checked_ratio(self.l1_ratio)
         names = None if self._signal else names
         if self.graph is not None:
-            self.graph_ = feature_graph(self.graph, X, names)
-            return Penalty(with_l1(graph_trend(self.graph_.matrix(), order), ratio))
+            graph = feature_graph(self.graph, X, names)
+            return Penalty(with_l1(graph_trend(graph.matrix(), order), ratio), graph=graph)
         if self._signal:
             return Penalty(with_l1(spaced_trend(self.knots_, order), ratio))
         d = X.shape[1]

@@ -23,8 +23,7 @@ class _Fused(StructuredModel):
     def _penalty(self, X: Any, names: Any) -> Penalty:
         ratio = checked_ratio(self.l1_ratio)
         graph = feature_graph(self.graph, X, names, weights=self.edge_weights, signs=self.edge_signs)
-        self.graph_ = graph
-        return Penalty(with_l1(graph.matrix(), ratio))
+        return Penalty(with_l1(graph.matrix(), ratio), graph=graph)
 
 
 class FusedLassoClassifier(_Fused, OnlineClassification):

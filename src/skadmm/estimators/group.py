@@ -20,10 +20,11 @@ class _Grouped(StructuredModel):
     groups: Any
     group_weights: Any
     l1_ratio: Any
+    groups_: Any
 
     def _penalty(self, X: Any, names: Any) -> Penalty:
-        self.groups_ = checked_groups(self.groups, X.shape[1], names)
-        return group_penalty(self.groups_, X.shape[1], self.group_weights, checked_ratio(self.l1_ratio))
+        groups = checked_groups(self.groups, X.shape[1], names)
+        return group_penalty(groups, X.shape[1], self.group_weights, checked_ratio(self.l1_ratio))
 
     def _take(self, prepared: Prepared, results: list[Result]) -> None:
         super()._take(prepared, results)

@@ -1,0 +1,67 @@
+"""Faults that were reported in the estimators and in what they read, each against an independent computation."""
+
+import itertools
+import time
+
+import numpy as np
+import pytest
+
+from skadmm import FusedLassoRegressorCV, TrendFilterCV
+from skadmm.estimators import ESTIMATORS, fused
+from skadmm.operators import incidence, precision_graph
+
+rng = np.random.default_rng(5)
+N, D = 60, 6
+X = rng.standard_normal((N, D)) @ (np.eye(D) + 0.6 * np.eye(D, k=1))
+Y = X @ np.array([1.0, 1, 1, 0, 0, -1]) + 0.3 * rng.standard_normal(N)
+
+
+# -- what threads share --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(ESTIMATORS))
+def test_building_a_penalty_does_not_change_the_estimator(name):
+    model = ESTIMATORS[name]()
+    if hasattr(model, "design"):
+        model._signal = False
+    before = dict(vars(model))
+    model._penalty(X, None)
+    assert vars(model) == before
+
+
+def test_precision_graph_is_that_of_all_rows_however_many_threads(monkeypatch):
+    assemble, pauses = fused.with_l1, itertools.cycle([0.02, 0.01, 0.03])
+
+    def slowly(*arguments):
+        time.sleep(next(pauses))
+        return assemble(*arguments)
+
+    monkeypatch.setattr(fused, "with_l1", slowly)
+    d = 12
+    table = np.random.default_rng(0).standard_normal((N, d)) @ (np.eye(d) + 0.6 * np.eye(d, k=1))
+    expected = incidence(precision_graph(table)).toarray()  # the folds learn other graphs
+    for _ in range(3):
+        model = FusedLassoRegressorCV(graph="precision", alphas=2, cv=10, n_jobs=3).fit(table, Y)
+        np.testing.assert_array_equal(model.graph_.matrix().toarray(), expected)
+
+
+def test_generator_gives_the_same_folds_however_many_threads():
+    losses = [
+        FusedLassoRegressorCV(
+            alphas=[0.1, 0.01], cv=3, method="saga-admm", tol=0.5, n_jobs=n_jobs,
+            random_state=np.random.default_rng(0),
+        ).fit(X, Y).cv_losses_
+        for n_jobs in (1, 3)
+    ]  # fmt: skip
+    np.testing.assert_array_equal(*losses)
+
+
+def test_refitting_leaves_nothing_of_the_last_fit():
+    model = FusedLassoRegressorCV(alphas=2, cv=2).fit(X, Y)
+    model.set_params(selection="bic").fit(X, Y)
+    assert not hasattr(model, "cv_losses_")
+    model.set_params(selection="min").fit(X, Y)
+    assert not hasattr(model, "criterion_")
+    trend = TrendFilterCV(alphas=2, cv=2, graph=(N,)).fit(np.arange(float(N))[:, None], Y)
+    trend.set_params(graph=None).fit(np.arange(float(N))[:, None], Y)
+    assert not hasattr(trend, "graph_")
