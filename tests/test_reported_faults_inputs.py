@@ -1,12 +1,14 @@
 """Faults that were reported in the estimators and in what they read, each against an independent computation."""
 
 import itertools
+import sys
 import time
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
-from skadmm import FusedLassoRegressorCV, TrendFilterCV
+from skadmm import FusedLassoClassifier, FusedLassoRegressor, FusedLassoRegressorCV, TrendFilterCV, solve
 from skadmm.estimators import ESTIMATORS, fused
 from skadmm.operators import incidence, precision_graph
 
@@ -65,3 +67,39 @@ def test_refitting_leaves_nothing_of_the_last_fit():
     trend = TrendFilterCV(alphas=2, cv=2, graph=(N,)).fit(np.arange(float(N))[:, None], Y)
     trend.set_params(graph=None).fit(np.arange(float(N))[:, None], Y)
     assert not hasattr(trend, "graph_")
+
+
+# -- the budget of passes ------------------------------------------------------------------------------------
+
+
+def counted(monkeypatch):
+    """The passes of every solve() that an estimator or a path starts."""
+    spent = []
+
+    def counting(*arguments, **options):
+        result = solve(*arguments, **options)
+        spent.append(result.passes)
+        return result
+
+    for module in ("skadmm.estimators._base", "skadmm.path"):
+        monkeypatch.setattr(sys.modules[module], "solve", counting)
+    return spent
+
+
+def test_nothing_more_is_tried_once_the_passes_are_spent(monkeypatch):
+    spent = counted(monkeypatch)
+    with pytest.warns(ConvergenceWarning):
+        model = FusedLassoClassifier(alpha=1e-4, tol=1e-12, max_passes=2.5).fit(X, Y > 0)
+    assert len(spent) == 1
+    assert model.n_iter_ == np.ceil(sum(spent))
+
+
+def test_further_attempts_share_the_passes_and_are_counted(monkeypatch):
+    spent = counted(monkeypatch)
+    wide = np.random.default_rng(0).standard_normal((50, 200)) * np.geomspace(1, 1e3, 200)
+    model = FusedLassoRegressor(alpha=1e-5, tol=1e-9, max_passes=400)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(wide, wide[:, :5].sum(axis=1))
+    assert len(spent) > 1
+    assert sum(spent) == pytest.approx(model.result_.passes)
+    assert sum(spent) <= 400 + 8 * len(spent)  # a run ends after the step that passes its limit

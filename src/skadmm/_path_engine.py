@@ -40,6 +40,8 @@ class Solution(NamedTuple):
     reached: float
     """The relative duality gap, or the relative KKT residual where there is no certificate."""
     status: Status
+    passes: float = 0.0
+    """Passes over the data at this strength; 0 where nobody counted."""
 
 
 def can_follow(problem: Problem) -> bool:
@@ -89,7 +91,8 @@ class PathEngine:
         x = engine.anchor if self.certify else engine.point.x
         reached = float(engine.optimality()[1]) if self.certify else self.promise
         status = Status.SOLVED if reached <= self.tol else Status.STALLED if engine.stalled else Status.PASS_LIMIT
-        return Solution(x.copy(), engine.objective - problem.penalty(engine.anchor), reached, status)
+        passes = (int(engine.point.clock[1]) - touched) / problem.n_samples
+        return Solution(x.copy(), engine.objective - problem.penalty(engine.anchor), reached, status, passes)
 
     def _promising_step(self) -> None:
         """A look, and the model's minimiser; finished when that promises next to nothing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -214,8 +215,9 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         }  # fmt: skip
         result = solve(problem, **(settings | start | options))
         if result.method == "san-admm" and result.status in (Status.STALLED, Status.PASS_LIMIT):
-            again = with_fixed_rho(problem, float(self.tol), float(self.max_passes), random_state=prepared.random_state)
-            result = result if again is None else again
+            left = float(self.max_passes) - result.passes
+            again, passes = with_fixed_rho(problem, float(self.tol), left, random_state=prepared.random_state)
+            result = replace(result if again is None else again, passes=result.passes + passes)
         return result
 
     def _seed(self) -> Any:
