@@ -5,10 +5,22 @@ import sys
 import time
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LinearRegression
 
-from skadmm import FusedLassoClassifier, FusedLassoRegressor, FusedLassoRegressorCV, TrendFilterCV, solve
+from skadmm import (
+    FusedLassoClassifier,
+    FusedLassoRegressor,
+    FusedLassoRegressorCV,
+    GroupLassoRegressor,
+    TrendFilterCV,
+    load,
+    solve,
+)
 from skadmm.estimators import ESTIMATORS, fused
 from skadmm.operators import incidence, precision_graph
 
@@ -103,3 +115,81 @@ def test_further_attempts_share_the_passes_and_are_counted(monkeypatch):
     assert len(spent) > 1
     assert sum(spent) == pytest.approx(model.result_.passes)
     assert sum(spent) <= 400 + 8 * len(spent)  # a run ends after the step that passes its limit
+
+
+# -- groups by name ------------------------------------------------------------------------------------------
+
+FRAME = pd.DataFrame(X, columns=list("abcdef"))
+EXPECTED = [[0, 3], [1, 2, 5], [4]]
+LABELS = {"a": "p", "b": "q", "c": "q", "d": "p", "e": "r", "f": "q"}
+
+
+def groups_of(groups, table=FRAME):
+    return [group.tolist() for group in GroupLassoRegressor(alpha=0.1, groups=groups).fit(table, Y).groups_]
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        pd.Series(LABELS)[list("fbdace")],
+        pd.Series({**LABELS, "not in X": "s"})[["not in X", *"fbdace"]],
+        pd.Series({name: "pqr".index(label) for name, label in LABELS.items()})[list("fbdace")],
+        pd.Series(LABELS, dtype="category")[list("fbdace")],
+        dict(reversed(LABELS.items())),
+        {"one": ["a", "d"], "two": ["b", "c", "f"], "three": ["e"]},
+        pd.Series({"one": ["a", "d"], "two": ["b", "c", "f"], "three": ["e"]}),
+        pd.Series([*LABELS.values()])[[4, 2, 0, 1, 3, 5]],
+        [*LABELS.values()],
+        np.array([*LABELS.values()]),
+        np.array([*LABELS.values()], dtype=object),
+        pa.array([*LABELS.values()]),
+        {5: 1, 4: 2, 3: 0, 2: 1, 1: 1, 0: 0},
+    ],
+    ids=[
+        "series", "larger-series", "numbers", "categories", "dict", "dict-of-lists", "series-of-lists", "positions",
+        "list", "array", "objects", "arrow", "numbered",
+    ],
+)  # fmt: skip
+def test_groups_are_matched_by_name(groups):
+    assert groups_of(groups) == EXPECTED
+
+
+def test_a_feature_without_a_label_is_not_penalised():
+    labels = pd.Series({**LABELS, "e": None})
+    assert groups_of(labels[::-1]) == groups_of(pd.Series([0, 1, 1, 0, np.nan, 1])) == EXPECTED[:2]
+    heavy = GroupLassoRegressor(alpha=1e3, groups=labels).fit(FRAME, Y)
+    alone = LinearRegression().fit(FRAME[["e"]], Y)
+    np.testing.assert_allclose(heavy.coef_, np.where(FRAME.columns == "e", alone.coef_, 0.0), atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("groups", "table", "message"),
+    [
+        (pd.Series(LABELS).drop("c"), FRAME, "no label for column 'c'"),
+        (pd.Series(LABELS), X, "X must be a DataFrame"),
+        (pd.Series([0, 1], index=["a", "a"]), FRAME, "two labels for 'a'"),
+        (pd.Series(0, index=range(1, 7)), FRAME, "no label for column number 0"),
+        (list("abcdef"), FRAME, "list of lists"),
+        ([0, "p", 1, 0, 0, 0], X, "mixes"),
+        ([0.5] * 6, X, "label 0.5"),
+        ({"a": "p", "b": ["q"]}, FRAME, "mixes"),
+    ],
+)
+def test_unclear_groups_are_refused(groups, table, message):
+    with pytest.raises(ValueError, match=message):
+        groups_of(groups, table)
+
+
+def test_a_model_with_groups_in_a_series_can_be_saved(tmp_path):
+    model = GroupLassoRegressor(alpha=0.1, groups=pd.Series(LABELS)[::-1]).fit(FRAME, Y)
+    model.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict(FRAME), model.predict(FRAME))
+    assert [group.tolist() for group in clone(loaded).fit(FRAME, Y).groups_] == EXPECTED
+
+
+def test_weights_of_groups_by_name_are_refused():
+    weights = pd.Series({"q": 2.0, "p": 1.0, "r": 1.0})
+    with pytest.raises(ValueError, match="in the order of groups_"):
+        GroupLassoRegressor(groups=LABELS, group_weights=weights).fit(FRAME, Y)
+    GroupLassoRegressor(alpha=0.1, groups=LABELS, group_weights=weights.reset_index(drop=True)).fit(FRAME, Y)

@@ -40,7 +40,7 @@ def fit(
     alpha: float | None = typer.Option(None, help="The strength. [default: chosen by cross-validation]"),
     l1_ratio: float | None = typer.Option(None, "--l1-ratio", help="The share of the plain l1 norm."),
     graph: str = typer.Option("chain", help="chain, precision, a grid such as 8x8, or a CSV file of edges."),
-    groups: Path | None = typer.Option(None, help="JSON: a list of lists of column numbers or names."),  # noqa: B008
+    groups: Path | None = typer.Option(None, help="JSON: lists of columns, or a label per column."),  # noqa: B008
     order: int = typer.Option(1, help="The degree of a trend's pieces."),
     ridge: float = typer.Option(0.0, help="Strength of an added squared l2 norm."),
     loss: str | None = typer.Option(None, help="logistic or squared-hinge; squared or huber."),
@@ -176,6 +176,6 @@ def _groups(path: Path | None) -> Any:
         groups = json.loads(path.read_text())
     except ValueError as error:
         raise CommandError(f"{path}: not JSON: {error}") from error
-    if not isinstance(groups, list):
-        raise CommandError(f"{path}: it takes a list of lists", 2)
+    if not isinstance(groups, (list, dict)):
+        raise CommandError(f"{path}: it takes lists of columns, or an object with a label for each column", 2)
     return groups
