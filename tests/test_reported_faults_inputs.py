@@ -4,6 +4,8 @@ import itertools
 import sys
 import time
 
+import cvxpy as cp
+import networkx as nx
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -16,11 +18,14 @@ from skadmm import (
     FusedLassoClassifier,
     FusedLassoRegressor,
     FusedLassoRegressorCV,
+    GeneralizedLassoRegressor,
     GroupLassoRegressor,
+    TrendFilter,
     TrendFilterCV,
     load,
     solve,
 )
+from skadmm.cli import run
 from skadmm.estimators import ESTIMATORS, fused
 from skadmm.operators import incidence, precision_graph
 
@@ -193,3 +198,108 @@ def test_weights_of_groups_by_name_are_refused():
     with pytest.raises(ValueError, match="in the order of groups_"):
         GroupLassoRegressor(groups=LABELS, group_weights=weights).fit(FRAME, Y)
     GroupLassoRegressor(alpha=0.1, groups=LABELS, group_weights=weights.reset_index(drop=True)).fit(FRAME, Y)
+
+
+# -- weights and signs of edges ------------------------------------------------------------------------------
+
+EDGES = [("a", "b", 2.0), ("b", "c", -0.5), ("d", "e", 1.0), ("a", "f", 3.0)]
+NETWORK = nx.Graph()
+NETWORK.add_nodes_from("fedcba")
+NETWORK.add_weighted_edges_from(EDGES)
+NUMBERED = [("abcdef".index(u), "abcdef".index(v), w) for u, v, w in EDGES]
+
+
+def fused_by_cvxpy(table, alpha, edges, ratio):
+    """The minimum of the fused lasso's objective, without an intercept."""
+    x = cp.Variable(D)
+    fused_part = sum(abs(w) * cp.abs(x[i] - np.sign(w) * x[j]) for i, j, w in edges)
+    loss = cp.sum_squares(table @ x - Y) / (2 * N)
+    problem = cp.Problem(cp.Minimize(loss + alpha * ((1 - ratio) * fused_part + ratio * cp.norm1(x))))
+    return problem.solve(solver=cp.CLARABEL)
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        NETWORK,
+        EDGES,
+        NUMBERED,
+        np.array(NUMBERED),
+        pd.DataFrame(EDGES, columns=["from", "to", "weight"]),
+        [(u, v, {"weight": w}) for u, v, w in EDGES],
+        nx.to_numpy_array(NETWORK, nodelist="abcdef"),
+        nx.to_scipy_sparse_array(NETWORK, nodelist="abcdef"),
+        nx.to_pandas_adjacency(NETWORK),
+        nx.to_numpy_array(NETWORK, nodelist="abcdef").tolist(),
+    ],
+    ids=["networkx", "triples", "numbered", "array", "frame", "attributes", "dense", "sparse", "named", "lists"],
+)
+def test_weights_and_signs_that_a_graph_carries_are_used(graph):
+    options = {"alpha": 0.1, "l1_ratio": 0.2, "fit_intercept": False, "tol": 1e-10}
+    model = FusedLassoRegressor(graph=graph, **options).fit(FRAME, Y)
+    assert model.result_.objective == pytest.approx(fused_by_cvxpy(X, 0.1, NUMBERED, 0.2), rel=1e-7)
+    plain = FusedLassoRegressor(graph=graph, edge_weights=False, edge_signs=False, **options).fit(FRAME, Y)
+    ones = [(i, j, 1.0) for i, j, _ in NUMBERED]
+    assert plain.result_.objective == pytest.approx(fused_by_cvxpy(X, 0.1, ones, 0.2), rel=1e-7)
+
+
+def test_three_triples_on_three_features_are_edges_and_a_symmetric_matrix_is_an_adjacency():
+    triples = [(0, 1, 2.0), (1, 2, -1.0), (0, 2, 1.0)]
+    np.testing.assert_array_equal(incidence(triples, n_features=3).toarray(), [[2, -2, 0], [0, 1, 1], [1, 0, -1]])
+    np.testing.assert_array_equal(incidence(np.array(triples), n_features=3).toarray()[0], [2, -2, 0])
+    matrix = [[0, 1, 2], [1, 0, 0], [2, 0, 0]]
+    np.testing.assert_array_equal(incidence(matrix, n_features=3).toarray(), [[1, -1, 0], [2, 0, -2]])
+
+
+def test_learnt_graph_has_the_signs_of_the_partial_correlations():
+    latent = np.random.default_rng(1).standard_normal(200)
+    table = np.column_stack([latent, -latent, latent]) + 0.4 * np.random.default_rng(2).standard_normal((200, 3))
+    model = FusedLassoRegressor(alpha=0.1, graph="precision").fit(table, latent)
+    correlation = -np.linalg.inv(np.cov(table.T))
+    assert len(model.graph_.edges) > 0
+    for (i, j), sign in zip(model.graph_.edges, model.graph_.signs, strict=True):
+        assert sign == np.sign(correlation[i, j])
+
+
+def test_trends_over_a_graph_use_its_weights():
+    signal = np.repeat([0.0, 1.0], 5) + 0.1 * rng.standard_normal(10)
+    weights = np.linspace(0.5, 2.0, 9)
+    triples = [(j, j + 1, w) for j, w in enumerate(weights)]
+    fitted = TrendFilter(alpha=0.01, order=0, graph=triples, tol=1e-10).smooth(signal)
+    x = cp.Variable(10)
+    cp.Problem(
+        cp.Minimize(cp.sum_squares(x - signal) / 20 + 0.01 * cp.sum(cp.multiply(weights, cp.abs(cp.diff(x)))))
+    ).solve(solver=cp.CLARABEL)
+    np.testing.assert_allclose(fitted, x.value, atol=1e-5)
+
+
+def test_third_column_of_a_file_of_edges_is_a_weight(tmp_path):
+    FRAME.assign(y=Y).to_csv(tmp_path / "data.csv", index=False)
+    lines = [f"{u},{v},{w}" for u, v, w in EDGES]
+    (tmp_path / "edges.csv").write_text("\n".join(lines))
+    arguments = ["fit", str(tmp_path / "data.csv"), "-o", str(tmp_path / "m"), "--model", "fused-regressor", "-q",
+                 "--alpha", "0.1", "--graph", str(tmp_path / "edges.csv")]  # fmt: skip
+    assert run(arguments) == 0
+    model = load(tmp_path / "m")
+    expected = FusedLassoRegressor(alpha=0.1, graph=NETWORK).fit(FRAME, Y)
+    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-5)
+    for text in ("a,b,far", "a,b,1\nb,c", "a,b,1,2"):
+        (tmp_path / "edges.csv").write_text(text)
+        assert run([*arguments, "--force"]) == 1
+
+
+def test_command_line_refuses_what_a_model_does_not_use(tmp_path):
+    FRAME.assign(y=Y).to_csv(tmp_path / "data.csv", index=False)
+    (tmp_path / "groups.json").write_text("[[0, 1]]")
+    common = ["fit", str(tmp_path / "data.csv"), "-o", str(tmp_path / "m"), "-q", "--alpha", "0.1", "--model"]
+    assert run([*common, "lasso-regressor", "--graph", "2x3"]) == 2
+    assert run([*common, "fused-regressor", "--groups", str(tmp_path / "groups.json")]) == 2
+
+
+def test_columns_of_a_penalty_matrix_are_matched_by_name():
+    A = pd.DataFrame([[1.0, -1, 0, 0, 0, 0], [0, 0, 2, 0, 0, 0]], columns=list("abcdef"))
+    expected = GeneralizedLassoRegressor(alpha=0.1, A=A.to_numpy()).fit(X, Y)
+    model = GeneralizedLassoRegressor(alpha=0.1, A=A[list("fbdace")]).fit(FRAME, Y)
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
+    with pytest.raises(ValueError, match="no column 'b'"):
+        GeneralizedLassoRegressor(A=A.rename(columns={"b": "z"})).fit(FRAME, Y)

@@ -102,7 +102,7 @@ class TrendModel(StructuredModel):
         ):
             count = int(self.graph.shape[0])
         else:
-            count = int(np.max(np.asarray(self.graph), initial=-1)) + 1
+            count = int(max((max(edge[:2]) for edge in self.graph), default=-1)) + 1
         if np.any((positions < 0) | (positions >= count) | (positions != np.floor(positions))):
             raise ValueError(f"X must hold node numbers in 0 … {count - 1} when graph is given")
         return count
