@@ -1,8 +1,10 @@
 """Faults that were reported in the estimators and in what they read, each against an independent computation."""
 
+import ast
 import itertools
 import sys
 import time
+from pathlib import Path
 
 import cvxpy as cp
 import networkx as nx
@@ -303,3 +305,14 @@ def test_columns_of_a_penalty_matrix_are_matched_by_name():
     np.testing.assert_array_equal(model.coef_, expected.coef_)
     with pytest.raises(ValueError, match="no column 'b'"):
         GeneralizedLassoRegressor(A=A.rename(columns={"b": "z"})).fit(FRAME, Y)
+
+
+# -- assertions that assert ----------------------------------------------------------------------------------
+
+
+def test_no_assertion_has_a_comparison_for_a_message():
+    """``assert a, b == c`` asserts a alone."""
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Assert):
+                assert not isinstance(node.msg, (ast.Compare, ast.BoolOp)), f"{path.name}:{node.lineno}"
