@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import cvxpy as cp
+import dask.dataframe as dd
 import networkx as nx
 import numpy as np
 import pandas as pd
@@ -22,6 +23,7 @@ from skadmm import (
     FusedLassoRegressorCV,
     GeneralizedLassoRegressor,
     GroupLassoRegressor,
+    Problem,
     TrendFilter,
     TrendFilterCV,
     load,
@@ -316,3 +318,82 @@ def test_no_assertion_has_a_comparison_for_a_message():
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Assert):
                 assert not isinstance(node.msg, (ast.Compare, ast.BoolOp)), f"{path.name}:{node.lineno}"
+
+
+# -- tables of other libraries -------------------------------------------------------------------------------
+
+
+class Stream:
+    """A table known by its Arrow stream alone."""
+
+    def __init__(self, table):
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+def polars_frame(frame):
+    pl = pytest.importorskip("polars")  # in the extra "dev"
+    return pl.DataFrame({name: column.to_numpy() for name, column in frame.items()})
+
+
+def arrow_table(frame):
+    return pa.table({name: column.to_numpy() for name, column in frame.items()})
+
+
+KINDS = {
+    "polars": polars_frame,
+    "pyarrow": arrow_table,
+    "batch": lambda frame: arrow_table(frame).to_batches()[0],
+    "stream": lambda frame: Stream(arrow_table(frame)),
+}
+MIXED = FRAME.assign(whole=np.arange(N), flag=Y > 0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_problem_takes_tables_of_other_libraries_with_their_names(kind):
+    expected = Problem(MIXED, Y, loss="squared")
+    problem = Problem(KINDS[kind](MIXED), Y, loss="squared")
+    assert problem.feature_names == expected.feature_names == list(MIXED.columns)
+    np.testing.assert_array_equal(problem.rows.values, expected.rows.values)
+    single = Problem(KINDS[kind](FRAME.astype(np.float32)), Y, loss="squared")
+    assert single.rows.values.dtype == np.float32
+    with pytest.raises(TypeError, match="not numbers: word"):
+        Problem(KINDS[kind](FRAME.assign(word="x")), Y, loss="squared")
+    with pytest.raises(ValueError, match="NaN"):
+        Problem(KINDS[kind](FRAME.where(FRAME < 1)), Y, loss="squared")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_estimators_take_tables_of_other_libraries_with_their_names(kind):
+    model = FusedLassoRegressor(alpha=0.1, graph=EDGES).fit(KINDS[kind](FRAME), Y)
+    expected = FusedLassoRegressor(alpha=0.1, graph=EDGES).fit(FRAME, Y)
+    np.testing.assert_array_equal(model.feature_names_in_, list(FRAME.columns))
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
+    np.testing.assert_allclose(model.predict(KINDS[kind](FRAME)), expected.predict(FRAME), rtol=1e-12)
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(KINDS[kind](FRAME[list("fbdace")]))
+
+
+def test_lazy_frames_are_to_be_collected_first():
+    lazy = polars_frame(FRAME).lazy()
+    with pytest.raises(TypeError, match="collect"):
+        Problem(lazy, Y, loss="squared")
+    with pytest.raises(TypeError, match="collect"):
+        FusedLassoRegressor().fit(lazy, Y)
+
+
+def test_held_out_columns_must_be_those_of_training():
+    problem = Problem(FRAME, Y, loss="squared")
+    x = np.arange(6.0)
+    assert problem.test_loss(x, FRAME, Y) == pytest.approx(np.mean((X @ x - Y) ** 2) / 2)
+    with pytest.raises(ValueError, match="column 0 of X is 'b'"):
+        problem.test_loss(x, FRAME[list("bacdef")], Y)
+
+
+def test_columns_of_a_dask_frame_are_checked_in_prediction():
+    model = FusedLassoRegressor(alpha=0.1).fit(FRAME, Y)
+    np.testing.assert_allclose(model.predict(dd.from_pandas(FRAME, npartitions=2)), model.predict(FRAME))
+    with pytest.raises(ValueError, match="'b' where FusedLassoRegressor was fitted on 'a'"):
+        model.predict(dd.from_pandas(FRAME[list("bacdef")], npartitions=2))

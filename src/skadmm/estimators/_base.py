@@ -14,6 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from skadmm import _checks
 from skadmm.algorithms import ALGORITHMS
 from skadmm.blocks import is_dask
+from skadmm.blocks.frames import for_sklearn
 from skadmm.estimators._callbacks import CallbackSupport, Tasks, with_callbacks
 from skadmm.estimators._design import Design, build_design
 from skadmm.estimators._large import LargeTable, is_large, large_design, large_scores, read_large
@@ -177,7 +178,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         if is_large(X):
             return read_large(self, X, y, sample_weight)
         options = {"accept_sparse": "csr", "dtype": np.float64, "order": "C", "ensure_min_samples": 2} | checks
-        X, y = validate_data(self, X, y, **options)
+        X, y = validate_data(self, for_sklearn(X), y, **options)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             if not np.any(sample_weight > 0):
@@ -263,7 +264,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         check_is_fitted(self)
         if is_large(X):
             return large_scores(self, X)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        X = validate_data(self, for_sklearn(X), accept_sparse="csr", dtype=np.float64, reset=False)
         return np.asarray(X @ np.asarray(self.coef_).T) + self.intercept_
 
     def save(self, path: Any) -> None:

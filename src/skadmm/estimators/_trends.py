@@ -10,6 +10,7 @@ from sklearn.model_selection import PredefinedSplit
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skadmm import _checks
+from skadmm.blocks.frames import for_sklearn
 from skadmm.estimators._base import StructuredModel
 from skadmm.estimators._graphs import feature_graph
 from skadmm.estimators._penalty import Penalty, checked_ratio, with_l1
@@ -208,7 +209,7 @@ class TrendModel(StructuredModel):
         check_is_fitted(self)
         if self.knots_ is None:
             return self._scores(X)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        X = validate_data(self, for_sklearn(X), accept_sparse="csr", dtype=np.float64, reset=False)
         return self.intercept_ + _between(self.knots_, self.coef_, _column(X), step=self.order == 0)
 
     def smooth(self, signal: Any) -> np.ndarray:
