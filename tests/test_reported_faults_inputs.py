@@ -13,25 +13,34 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression
 
 from skadmm import (
+    ALGORITHMS,
     FusedLassoClassifier,
+    FusedLassoClassifierCV,
     FusedLassoRegressor,
     FusedLassoRegressorCV,
     GeneralizedLassoRegressor,
     GroupLassoRegressor,
     Problem,
+    Status,
     TrendFilter,
     TrendFilterCV,
     load,
     solve,
 )
+from skadmm.algorithms import _xupdate
+from skadmm.blocks.convert import convert
+from skadmm.certificate import Certifier
 from skadmm.cli import run
+from skadmm.constraint import Constraint
 from skadmm.estimators import ESTIMATORS, fused
-from skadmm.operators import incidence, precision_graph
+from skadmm.operators import chain, incidence, precision_graph
+from skadmm.regularizers import L1, SquaredL2
 
 rng = np.random.default_rng(5)
 N, D = 60, 6
@@ -397,3 +406,151 @@ def test_columns_of_a_dask_frame_are_checked_in_prediction():
     np.testing.assert_allclose(model.predict(dd.from_pandas(FRAME, npartitions=2)), model.predict(FRAME))
     with pytest.raises(ValueError, match="'b' where FusedLassoRegressor was fitted on 'a'"):
         model.predict(dd.from_pandas(FRAME[list("bacdef")], npartitions=2))
+
+
+# -- a ridge without the intercept ---------------------------------------------------------------------------
+
+OFFSET = X + np.linspace(-3.0, 40.0, D)
+
+
+def ridge_by_cvxpy(table, target, loss, alpha, ridge, intercept):
+    """The minimum of the objective on a chain with l1_ratio=0.5, the intercept not penalised."""
+    x, b = cp.Variable(table.shape[1]), cp.Variable() if intercept else 0.0
+    margins = table @ x + b
+    if loss == "squared":
+        mean = cp.sum_squares(margins - target) / (2 * N)
+    else:
+        mean = cp.sum(cp.logistic(-cp.multiply(target, margins))) / N
+    penalty = alpha * (cp.norm1(cp.diff(x)) + cp.norm1(x)) / 2
+    problem = cp.Problem(cp.Minimize(mean + penalty + ridge / 2 * cp.sum_squares(x)))
+    return problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
+
+
+@pytest.mark.parametrize("ridge", [1e-3, 1.0, 100.0])
+@pytest.mark.parametrize("standardize", [False, True])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_ridge_leaves_the_intercept_alone(ridge, standardize, intercept, sparse, task):
+    table = OFFSET / OFFSET.std(axis=0) if standardize else OFFSET
+    options = {
+        "alpha": 0.01, "ridge": ridge, "fit_intercept": intercept, "standardize": standardize, "tol": 1e-9,
+        "max_passes": 2000,
+    }  # fmt: skip
+    X_given = sp.csr_array(OFFSET) if sparse else OFFSET
+    if task == "regression":
+        target = Y + 1e4
+        model = FusedLassoRegressor(**options).fit(X_given, target)
+        # The mean is a part of the intercept; CVXPY has the same problem around it.
+        centred = target - target.mean() if intercept else target
+        best = ridge_by_cvxpy(table, centred, "squared", 0.01, ridge, intercept)
+        coef, b = model.coef_, model.intercept_ - (target.mean() if intercept else 0.0)
+        scores = OFFSET @ coef + b
+        loss = np.mean((scores - centred) ** 2) / 2
+    else:
+        target = np.where(Y > 0.7, 1.0, -1.0)
+        model = FusedLassoClassifier(**options).fit(X_given, target)
+        best = ridge_by_cvxpy(table, target, "logistic", 0.01, ridge, intercept)
+        coef, b = model.coef_[0], model.intercept_[0]
+        loss = np.mean(np.logaddexp(0.0, -target * (OFFSET @ coef + b)))
+    x = coef * OFFSET.std(axis=0) if standardize else coef
+    objective = loss + 0.005 * (np.abs(np.diff(x)).sum() + np.abs(x).sum()) + ridge / 2 * x @ x
+    assert objective == pytest.approx(best, rel=1e-7)
+    assert objective == pytest.approx(model.result_.objective, rel=1e-9)
+    assert model.result_.gap <= 1e-9
+
+
+def weighted_by_cvxpy(table, target, A, weights):
+    """min (1/n) Σ log(1 + exp(−bᵢ aᵢ·x)) + 0.02 ‖Ax‖₁ + ½ Σ weights_j x_j²."""
+    x = cp.Variable(table.shape[1])
+    loss = cp.sum(cp.logistic(-cp.multiply(target, table @ x))) / len(target)
+    problem = cp.Problem(cp.Minimize(loss + 0.02 * cp.norm1(A @ x) + cp.sum_squares(cp.multiply(weights**0.5, x)) / 2))
+    return problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
+
+
+ONES = np.column_stack([X + 1.0, np.ones(N)])
+CLASS = np.where(Y > 0.7, 1.0, -1.0)
+CHAIN = sp.csr_array((chain(D).data, chain(D).indices, chain(D).indptr), shape=(D - 1, D + 1))
+CHAIN_AND_NODES = sp.csr_array(sp.vstack([CHAIN, sp.eye_array(D, D + 1)]))
+HELD = np.array([0.3, 1.0, 0.1, 2.0, 0.5, 1.0, 0.0])
+PARTLY = np.array([0.3, 0.0, 0.1, 2.0, 0.0, 1.0, 0.0])
+CASES = {
+    "chain": (CHAIN, HELD, "omega"),
+    "chain and nodes": (CHAIN_AND_NODES, HELD, "omega"),
+    "nodes": (sp.eye_array(D, D + 1, format="csr"), HELD, "omega"),
+    "unheld nodes": (CHAIN_AND_NODES, PARTLY, "omega"),
+    "unheld chain": (CHAIN, PARTLY, "none"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_bounds_hold_where_the_ridge_has_zeros(case):
+    A, weights, kind = CASES[case]
+    best = weighted_by_cvxpy(ONES, CLASS, A.toarray(), weights)
+    problem = Problem(ONES, CLASS, omega=SquaredL2(2.0, weights / 2), psi=L1(0.02), A=A)
+    assert Certifier(problem).kind == kind
+    solved = solve(problem, tol=1e-9, passes=500)
+    assert solved.status is Status.SOLVED
+    assert solved.objective == pytest.approx(best, rel=1e-8)
+    if kind == "none":
+        assert np.isnan(solved.gap)
+        return
+    for method, passes in (("san-admm", 0.5), ("san-admm", 4.0), ("batch-iu-admm", 5.0), ("exact-admm", 40.0)):
+        rough = solve(problem, method, passes=passes)
+        assert rough.objective * (1.0 - rough.gap) <= best * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("method", ["exact-admm", "batch-admm", "batch-iu-admm", "san-admm"])
+@pytest.mark.parametrize("case", ["chain", "unheld chain"])
+def test_every_kind_of_step_knows_the_weights_of_a_ridge(method, case):
+    A, weights, _ = CASES[case]
+    best = weighted_by_cvxpy(ONES, CLASS, A.toarray(), weights)
+    problem = Problem(ONES, CLASS, omega=SquaredL2(1.0, weights), psi=L1(0.02), A=A)
+    step = {} if method == "san-admm" else {"step": "theory", "rho": 0.1}
+    result = solve(problem, method, passes=3000, tol=1e-6, **step)
+    assert result.objective == pytest.approx(best, rel=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["system", "prox", "subgradient"])
+def test_equal_weights_are_no_weights(mode):
+    for name, algorithm in ALGORITHMS.items():
+        if mode not in algorithm.omega or algorithm.certifies:
+            continue
+        plain, weighted = (
+            solve(
+                Problem(ONES, CLASS, omega=omega, psi=L1(0.02), A=CHAIN_AND_NODES), name, passes=3, step=0.1, rho=0.1,
+                omega_mode=mode,
+            )
+            for omega in (SquaredL2(0.6), SquaredL2(0.2, np.full(D + 1, 3.0)))
+        )  # fmt: skip
+        np.testing.assert_allclose(weighted.x, plain.x, rtol=1e-9, atol=1e-12, err_msg=name)
+
+
+@pytest.mark.parametrize("kind", ["DenseInverse", "SparseFactor", "ConjugateGradients", "Eigenbasis", "Diagonal"])
+def test_systems_with_a_diagonal_of_their_own(kind, monkeypatch):
+    A = np.zeros((0, D)) if kind == "Diagonal" else chain(D).toarray()
+    constraint = Constraint(None if kind == "Diagonal" else sp.csr_array(A), None, None, D)
+    extra, right = np.array([0.0, 1.0, 3.0, 0.0, 0.5, 2.0]), rng.standard_normal(D)
+    monkeypatch.setattr(_xupdate, "DENSE_LIMIT", 0 if kind in ("SparseFactor", "ConjugateGradients") else 600)
+    builder = _xupdate.fixed if kind in ("DenseInverse", "SparseFactor") else _xupdate.shifted
+    system = builder(constraint, 0.3, *([0.7] if builder is _xupdate.fixed else []), extra=extra)
+    assert type(system).__name__ == kind
+    out = np.zeros(D)
+    _xupdate.solve(system, 0.7, right, out)
+    np.testing.assert_allclose(out, np.linalg.solve(0.3 * A.T @ A + np.diag(0.7 + extra), right), rtol=1e-9)
+
+
+def test_alpha_max_with_a_ridge_and_an_intercept():
+    model = FusedLassoClassifierCV(alphas=2, eps=0.99, ridge=1.0, l1_ratio=1.0, selection="bic").fit(OFFSET, CLASS)
+    slopes = -CLASS / (1 + np.exp(CLASS * np.log(np.mean(CLASS > 0) / np.mean(CLASS < 0))))
+    assert model.alphas_[0] == pytest.approx(np.abs(OFFSET.T @ slopes).max() / N, rel=1e-8)
+
+
+def test_ridge_and_intercept_on_a_folder_of_blocks(tmp_path):
+    FRAME.assign(y=CLASS).to_csv(tmp_path / "data.csv", index=False)
+    convert(tmp_path / "data.csv", tmp_path / "blocks", target="y", ones=True, block_rows=16)
+    options = {"alpha": 0.01, "ridge": 1.0, "tol": 1e-9}
+    there = FusedLassoClassifier(**options).fit(tmp_path / "blocks")
+    here = FusedLassoClassifier(**options).fit(FRAME, CLASS)
+    np.testing.assert_allclose(there.coef_, here.coef_, atol=1e-6)
+    np.testing.assert_allclose(there.intercept_, here.intercept_, atol=1e-6)

@@ -13,6 +13,7 @@ import scipy.sparse.linalg
 
 from skadmm import _checks
 from skadmm._path_engine import PathEngine, Solution, can_follow
+from skadmm.algorithms._point_engine import ridge_of
 from skadmm.kernels.expansion import expand, sum_rows
 from skadmm.kernels.rows import DenseRows
 from skadmm.problem import Problem
@@ -249,7 +250,8 @@ def _gradient_on_null_space(problem: Problem) -> np.ndarray:
     rows = problem.rows
     X = rows.values if isinstance(rows, DenseRows) else sp.csr_array((rows.data, rows.indices, rows.indptr), rows.shape)
     columns = np.asarray(X @ basis, dtype=np.float64)
-    ridge = float(getattr(problem.omega, "strength", 0.0)) * (basis.T @ basis)
+    held = np.full(problem.n_features, ridge_of(problem))
+    ridge = basis.T @ (held[:, None] * basis)
     index, samples = np.arange(n), problem.samples()
     z, slope, bend = np.zeros(n), np.empty(n), np.empty(n)
     u = np.zeros(basis.shape[1])
@@ -271,8 +273,7 @@ def _gradient_on_null_space(problem: Problem) -> np.ndarray:
             length *= 0.5
         u, value = new, trial
     x = basis @ u
-    smooth = float(getattr(problem.omega, "strength", 0.0)) * x
-    return sum_rows(rows, index, slope, problem.nnz) / n + smooth
+    return sum_rows(rows, index, slope, problem.nnz) / n + held * x
 
 
 def _least_dual_norm(A: sp.csr_array, gradient: np.ndarray, psi: Any) -> float:

@@ -269,7 +269,7 @@ class ContractedEngine(PointEngine):
             self.held[index] = self.bend[index]
         self.known = names, H.copy()
         diagonal = np.einsum("ii->i", H)
-        diagonal += self.ridge * np.asarray(basis.power(2).sum(axis=0)).ravel()
+        diagonal += basis.power(2).T @ np.full(basis.shape[0], self.ridge)
         metric = self.problem.loss.curvature_bound * (basis.power(2).T @ self.squares)
         # A unit that no sample sees has kinks to hold it and no use for curvature, but some there must be.
         diagonal += np.where(metric > 0.0, self.tau * metric, LEAST_DAMPING * max(float(metric.max()), 1.0))

@@ -21,7 +21,6 @@ from skadmm.estimators._large import LargeTable, is_large, large_design, large_s
 from skadmm.estimators._penalty import Penalty
 from skadmm.path import reached, with_fixed_rho
 from skadmm.problem import Problem
-from skadmm.regularizers import SquaredL2
 from skadmm.result import Result, Status
 from skadmm.run import solve
 from skadmm.structure import degrees_of_freedom, fused
@@ -44,12 +43,12 @@ class Prepared(NamedTuple):
         if is_dask(X):
             from skadmm.blocks.dask import DaskHome
 
-            X = DaskHome(X, target, self.sample_weight, self.loss, ones=bool(self.design.n_extra))
+            X = DaskHome(X, target, self.sample_weight, self.loss, ones=self.design.intercept)
         return Problem(
             X,
             target,
             loss=self.loss,
-            omega=SquaredL2(self.ridge) if self.ridge > 0 else None,
+            omega=self.design.ridge(self.ridge),
             psi=None if free else self.penalty.psi(alpha),
             A=None if free else self.design.widened(self.penalty.A),
             sample_weight=self.sample_weight,
@@ -186,16 +185,15 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         return X, y, sample_weight
 
     def _prepare(self, X: Any, sample_weight: np.ndarray | None) -> Prepared:
-        ridge = float(self.ridge)
         fit_intercept, standardize = self._intercept_and_scaling()
-        options: Any = {"fit_intercept": fit_intercept, "standardize": standardize, "ridge": ridge}
+        options: Any = {"fit_intercept": fit_intercept, "standardize": standardize}
         design = large_design(X, **options) if isinstance(X, LargeTable) else build_design(X, sample_weight, **options)
         penalty = self._penalty(X, getattr(self, "feature_names_in_", None))
         for name, value in (("graph_", penalty.graph), ("groups_", penalty.members)):
             self.__dict__.pop(name, None)
             if value is not None:
                 setattr(self, name, value)
-        return Prepared(design, penalty, sample_weight, self._checked_loss(), ridge, self._seed())
+        return Prepared(design, penalty, sample_weight, self._checked_loss(), float(self.ridge), self._seed())
 
     def _intercept_and_scaling(self) -> tuple[bool, bool]:
         """Is there an intercept, and are columns scaled?"""

@@ -138,7 +138,8 @@ class CrossValidated(StructuredModel):
             same = np.ones(alphas.size)
             loss, dof = result.objective, result.x.size
             if prepared.ridge > 0:
-                loss -= 0.5 * prepared.ridge * float(result.x @ result.x)
+                part = result.x[: prepared.design.scale.size]
+                loss -= 0.5 * prepared.ridge * float(part @ part)
             return Path(
                 alphas, np.outer(same, result.x), loss * same, (dof * same).astype(int), reached(result) * same,
                 [str(result.status)] * alphas.size, target.size, not prepared.loss.labels,
@@ -153,12 +154,12 @@ class CrossValidated(StructuredModel):
     def _fold(self, prepared: Prepared, part: Any, test: Any, weight: np.ndarray | None) -> tuple[Prepared, Any]:
         """A fold's own table and penalty, and the held-out rows on the same scale."""
         scale = spread(part, weight) if self._intercept_and_scaling()[1] else prepared.design.scale
-        ones = prepared.design.ones
+        intercept = prepared.design.intercept
         penalty = prepared.penalty
         if isinstance(getattr(self, "graph", None), str):  # learnt from the rows, so every fold learns its own
             penalty = self._penalty(part, getattr(self, "feature_names_in_", None))
-        fold = prepared._replace(design=assembled(part, scale, ones), penalty=penalty, sample_weight=weight)
-        return fold, assembled(test, scale, ones).X
+        fold = prepared._replace(design=assembled(part, scale, intercept), penalty=penalty, sample_weight=weight)
+        return fold, assembled(test, scale, intercept).X
 
 
 def _own(random_state: Any) -> Any:

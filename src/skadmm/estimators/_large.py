@@ -90,18 +90,16 @@ def mean_of(y: Any, weight: Any) -> float:
     return float((y.mean() if weight is None else (y * weight).sum() / weight.sum()).compute())
 
 
-def large_design(table: LargeTable, *, fit_intercept: bool, standardize: bool, ridge: float) -> Design:
+def large_design(table: LargeTable, *, fit_intercept: bool, standardize: bool) -> Design:
     """The table as the solver sees it; refused where that would mean to copy it."""
     d = table.shape[1]
     if standardize:
         raise ValueError("standardize=True: a table on disk or on Dask is not copied; scale its columns beforehand")
-    if fit_intercept and ridge > 0:
-        raise ValueError(f"ridge={ridge:g}: next to an intercept it takes a table in memory; give fit_intercept=False")
     if isinstance(table.table, FileBlocks) and fit_intercept != table.ones:
         wanted = "has no column of ones: convert it with --ones, or give fit_intercept=False"
         unwanted = "has a column of ones: convert it without --ones, or give fit_intercept=True"
         raise ValueError(f"fit_intercept={fit_intercept}: the folder {wanted if fit_intercept else unwanted}")
-    return Design(table.table, np.ones(d), 1.0 if fit_intercept else 0.0)
+    return Design(table.table, np.ones(d), fit_intercept)
 
 
 def large_scores(model: Any, X: Any) -> np.ndarray:
