@@ -465,7 +465,7 @@ def weighted_by_cvxpy(table, target, A, weights):
     x = cp.Variable(table.shape[1])
     loss = cp.sum(cp.logistic(-cp.multiply(target, table @ x))) / len(target)
     problem = cp.Problem(cp.Minimize(loss + 0.02 * cp.norm1(A @ x) + cp.sum_squares(cp.multiply(weights**0.5, x)) / 2))
-    return problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
+    return problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-9, tol_gap_rel=1e-9, tol_feas=1e-9)
 
 
 ONES = np.column_stack([X + 1.0, np.ones(N)])
@@ -491,13 +491,13 @@ def test_bounds_hold_where_the_ridge_has_zeros(case):
     assert Certifier(problem).kind == kind
     solved = solve(problem, tol=1e-9, passes=500)
     assert solved.status is Status.SOLVED
-    assert solved.objective == pytest.approx(best, rel=1e-8)
+    assert solved.objective == pytest.approx(best, rel=1e-7)
     if kind == "none":
         assert np.isnan(solved.gap)
         return
     for method, passes in (("san-admm", 0.5), ("san-admm", 4.0), ("batch-iu-admm", 5.0), ("exact-admm", 40.0)):
         rough = solve(problem, method, passes=passes)
-        assert rough.objective * (1.0 - rough.gap) <= best * (1.0 + 1e-9)
+        assert rough.objective * (1.0 - rough.gap) <= best * (1.0 + 1e-8)
 
 
 @pytest.mark.parametrize("method", ["exact-admm", "batch-admm", "batch-iu-admm", "san-admm"])
