@@ -49,7 +49,7 @@ def a9a_half(seed: int = 0) -> tuple[sp.csr_array, np.ndarray, str]:
 
 def graph_guided(X: Any, target: np.ndarray, strength: float = 1e-5) -> Problem:
     """Logistic loss and λ‖[G; I]x‖₁, G the incidence matrix of the features' precision graph."""
-    return Problem(X, target, psi=L1(strength), A=stack(incidence(precision_graph(X)), "identity"))
+    return Problem(X, target, psi=L1(strength), A=stack(incidence(precision_graph(X), signs=False), "identity"))
 
 
 def best_of(function: Callable[[], Any], times: int = 5) -> float:

@@ -130,7 +130,7 @@ def test_workers_forget_a_run_that_has_ended(limit, client):
 @slow
 def test_constants_and_subsets_are_those_in_memory(client):
     here, there = both(psi=L1(0.01), A=A)
-    assert there.n_samples, there.n_features == here.rows.shape
+    assert (there.n_samples, there.n_features) == here.rows.shape
     for name in ("L", "L_mean", "L_full", "gradient_scale", "nnz"):
         assert getattr(there, name) == pytest.approx(getattr(here, name), rel=1e-12)
     some = np.array([3, 299, 300, 1199])

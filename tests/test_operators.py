@@ -117,13 +117,16 @@ def test_the_order_of_nodes_is_the_graphs_the_users_or_by_number():
     np.testing.assert_array_equal(abs(incidence(graph, n_features=4)).toarray(), [[1, 0, 1, 0], [1, 1, 0, 0]])
 
 
-def test_weights_come_from_the_graph_only_on_request():
+def test_weights_and_signs_are_the_graphs_unless_ignored():
     graph = nx.Graph()
     graph.add_edge("u", "v", weight=-2.0, length=5.0)
-    np.testing.assert_array_equal(incidence(graph).toarray(), [[1, -1]])
+    np.testing.assert_array_equal(incidence(graph).toarray(), [[2, 2]])
+    np.testing.assert_array_equal(incidence(graph, weights=False, signs=False).toarray(), [[1, -1]])
+    np.testing.assert_array_equal(incidence(graph, weights=False).toarray(), [[1, 1]])
+    np.testing.assert_array_equal(incidence(graph, signs=False).toarray(), [[2, -2]])
+    np.testing.assert_array_equal(incidence(graph, weights=[3.0]).toarray(), [[3, 3]])
     np.testing.assert_array_equal(incidence(graph, weights="length").toarray(), [[5, -5]])
     np.testing.assert_array_equal(incidence(graph, weights=True, signs="adjacency").toarray(), [[2, 2]])
-    np.testing.assert_array_equal(incidence(graph, signs="adjacency").toarray(), [[1, 1]])
     np.testing.assert_array_equal(incidence(np.array([[0, 3.0], [3, 0]]), weights="weight").toarray(), [[3, -3]])
 
 
@@ -144,7 +147,7 @@ def test_no_edges_no_rows(graph):
         ([(0, 1)], {}, "n_features or nodes"),
         ([("a", "b")], {"n_features": 2}, "integer columns"),
         ([("a", "x")], {"nodes": ["a", "b", "c"]}, "'x', which is not among nodes"),
-        ([(0, 1, 2), (0, 1)], {"n_features": 4}, "pairs|shape"),
+        ([(0, 1, 2), (0, 1)], {"n_features": 4}, "pairs"),
         (np.array([[0, 1.0], [2, 0]]), {}, "symmetric"),
         (np.array([[0, np.nan], [np.nan, 0]]), {}, "finite"),
         (np.zeros((3, 3)), {"n_features": 4}, "4 × 4"),
@@ -154,7 +157,11 @@ def test_no_edges_no_rows(graph):
         ([(0, 1)], {"n_features": 3, "weights": [1.0, 1.0]}, "length 1"),
         ([(0, 1)], {"n_features": 3, "weights": True}, "needs a graph with values"),
         (nx.path_graph(3), {"weights": True}, r"'weight' on every edge; \(0, 1\)"),
-        (np.array([[0, -1.0], [-1, 0]]), {"weights": True}, "got -1"),
+        ([(0, 1, 2.0), (1, 2)], {"n_features": 4}, "pairs, or triples"),
+        ([(0, 1, "far")], {"n_features": 4}, "numbers, got 'far'"),
+        ([(0, 1, np.nan)], {"n_features": 4}, "finite values"),
+        (np.array([[0, 1.5, 1.0]]), {"n_features": 4}, "integer columns"),
+        (nx.Graph([(0, 1, {"weight": 2.0}), (1, 2)]), {}, r"on every edge; \(1, 2\) has none"),
         ([(0, 1)], {"n_features": 3, "signs": [2]}, "−1 or \\+1, got 2"),
         ([(0, 1)], {"n_features": 3, "signs": [1, 1]}, "signs must have length 1"),
         ([(0, 1)], {"n_features": 3, "signs": "both"}, "signs must be None"),

@@ -51,7 +51,7 @@ INSTANCES = {
     "zero": [Zero()],
     "l1": [L1(0.7), L1(0.3, WEIGHTS), L1(0.0)],
     "l2": [L2(0.7), L2(0.0)],
-    "squared-l2": [SquaredL2(0.7), SquaredL2(0.0)],
+    "squared-l2": [SquaredL2(0.7), SquaredL2(0.7, WEIGHTS), SquaredL2(0.0)],
     "linf": [LInf(0.7), LInf(3.0), LInf(0.0)],
     "elastic-net": [ElasticNet(0.7), ElasticNet(0.7, 0.2, WEIGHTS), ElasticNet(0.7, 1.0), ElasticNet(0.7, 0.0)],
     "group-l2": [GroupL2(0.7, GROUPS, [1.0, 0.0, 2.0]), GroupL2(0.3, LABELS), GroupL2(0.7), GroupL2(0.7, [])],

@@ -10,8 +10,8 @@ import scipy.sparse.linalg
 
 from skadmm._compile import kernel
 from skadmm._line import GraphTrend, Line, as_line
-from skadmm._multipliers import Demands, Dual, smallest_strength, smallest_strength_over_graph
 from skadmm._on_subspace import minimise
+from skadmm._smallest_strength import Demands, Dual, smallest_strength, smallest_strength_over_graph
 from skadmm.problem import Problem
 from skadmm.regularizers import L1, Box, ElasticNet, NonNegative, SquaredL2, Zero, with_strength
 from skadmm.regularizers._base import conjugate, dual_norm, dual_norm_at, prox, subgradient, value, value_at
@@ -182,7 +182,7 @@ def _separable(omega: Any, d: int) -> _Separable | None:
         l1[:] = omega.strength * ratio * (omega.weights if omega.weights.size else 1.0)
         ridge[:] = omega.strength * (1.0 - ratio)
     elif isinstance(omega, SquaredL2):
-        ridge[:] = omega.strength
+        ridge[:] = omega.strength * (omega.weights if omega.weights.size else 1.0)
     elif isinstance(omega, NonNegative):
         lower[:] = 0.0
     elif isinstance(omega, Box):

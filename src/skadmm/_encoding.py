@@ -39,6 +39,8 @@ class Writer:
         known = self._known(value, where)
         if known is not None:
             return known
+        if hasattr(value, "index") and hasattr(value, "to_dict"):  # a pandas Series, of labels by name
+            return self.encode(value.to_dict(), where)
         if isinstance(value, (list, tuple)):
             kind = "tuple" if isinstance(value, tuple) else "list"
             return {"kind": kind, "items": [self.encode(entry, where) for entry in value]}

@@ -43,6 +43,8 @@ class Solution(NamedTuple):
     status: Status
     y: np.ndarray | None = None
     """The solver's own Ax, whose zeros are exact."""
+    passes: float = 0.0
+    """Passes over the data at this strength; 0 where nobody counted."""
 
 
 def can_follow(problem: Problem) -> bool:
@@ -100,7 +102,8 @@ class PathEngine:
         reached = float(engine.optimality()[1]) if self.certify else self.promise
         status = Status.SOLVED if reached <= self.tol else Status.STALLED if engine.stalled else Status.PASS_LIMIT
         loss = engine.objective - problem.penalty(engine.anchor)
-        return Solution(x.copy(), loss, reached, status, engine.point.y.copy())
+        passes = (int(engine.point.clock[1]) - touched) / problem.n_samples
+        return Solution(x.copy(), loss, reached, status, engine.point.y.copy(), passes)
 
     def _promising_step(self) -> None:
         """A look, and the model's minimiser; finished when that promises next to nothing."""

@@ -10,6 +10,9 @@ And β must lie in the domain of ψ*: scaling θ and β together keeps r = 0 and
 
 A feature that no row of A reaches (an intercept) has only the data's part of r, so θ itself must be orthogonal to it; a
 Newton correction of the feature's coefficient makes it so.
+
+A squared ℓ2 with weights holds the features whose weight is positive. On the others r must vanish as it does without Ω:
+by θ where no row of A reaches the feature, by β on a row that holds it alone where one does.
 """
 
 from functools import cached_property
@@ -21,7 +24,7 @@ import scipy.sparse as sp
 from skadmm._compile import kernel
 from skadmm.polish import clusters
 from skadmm.problem import Problem
-from skadmm.regularizers import Zero
+from skadmm.regularizers import SquaredL2, Zero
 from skadmm.regularizers._base import conjugate, dual_scale
 from skadmm.row_correction import MAX_FACTOR_WORK, correction, factor_work, symmetric_factor
 
@@ -69,18 +72,25 @@ class Certifier:
         self._looks: Any = None
 
     @cached_property
+    def unheld(self) -> np.ndarray:
+        """Which features Ω does not hold: Ω* is finite only where r is zero on them."""
+        omega, d = self.problem.omega, self.problem.n_features
+        if isinstance(omega, SquaredL2):
+            return omega.weights * omega.strength == 0.0 if omega.weights.size else np.full(d, omega.strength == 0.0)
+        return np.full(d, isinstance(omega, Zero))
+
+    @cached_property
     def free(self) -> np.ndarray:
         """Features that no row of A reaches and no Ω holds: θ must be orthogonal to their columns."""
-        if not isinstance(self.problem.omega, Zero):
-            return np.empty(0, np.int64)
         reached = np.zeros(self.problem.n_features, bool)
         A = self.problem.constraint.A
         reached[A.indices[A.data != 0]] = True
-        return np.flatnonzero(~reached)
+        return np.flatnonzero(self.unheld & ~reached)
 
     @cached_property
     def node_rows(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """For every reached feature a row of A that holds it alone, and the entry there; None if one has none."""
+        """For every feature a row of A that holds it alone (−1 for none), and the entry there; None if one that is
+        reached, and that Ω does not hold, has none."""
         A = self.problem.constraint.A
         counts = np.diff(A.indptr)
         single = np.flatnonzero(counts == 1)
@@ -91,7 +101,7 @@ class Certifier:
         order = np.argsort(np.abs(entries))
         row[features[order]] = single[order]
         entry[features[order]] = entries[order]
-        missing = np.flatnonzero(row < 0)
+        missing = np.flatnonzero((row < 0) & self.unheld)
         return None if np.setdiff1d(missing, self.free).size else (row, entry)
 
     @cached_property
@@ -121,12 +131,10 @@ class Certifier:
         """Can every multiplier be scaled into the domains of ψ* and Ω*? Not so for a cone such as x ≥ 0, where the
         slightest rounding on the wrong side makes the dual objective −∞."""
         problem = self.problem
-        pairs = ((problem.psi, problem.n_split), (problem.omega, problem.n_features))
+        pairs = ((problem.psi, np.ones(problem.n_split)), (problem.omega, (~self.unheld).astype(float)))
         return all(
-            isinstance(reg, Zero)
-            or size == 0
-            or min(_dual_scale(reg, sign * np.ones(size)) for sign in (-1.0, 1.0)) > 0
-            for reg, size in pairs
+            isinstance(reg, Zero) or ones.size == 0 or min(_dual_scale(reg, sign * ones) for sign in (-1.0, 1.0)) > 0
+            for reg, ones in pairs
         )
 
     @cached_property
@@ -135,8 +143,8 @@ class Certifier:
         problem = self.problem
         if not self._bounded:
             return "none"
-        if not isinstance(problem.omega, Zero):
-            return "omega"
+        if not self.unheld.all():
+            return "none" if self.node_rows is None else "omega"
         if problem.n_constraints == 0:
             return "none"
         if self.node_rows is not None:
@@ -210,9 +218,9 @@ class Certifier:
         """A scale, a multiplier and its residual r for which the dual objective is finite."""
         problem = self.problem
         residual = gradient + problem.constraint.At(multiplier)
-        if self.kind != "omega":
-            multiplier = self.corrected(multiplier, residual)
-            residual = np.zeros_like(residual)
+        if self.unheld.any():
+            multiplier = self.corrected(multiplier, np.where(self.unheld, residual, 0.0))
+            residual = np.where(self.unheld, 0.0, residual)
         push = -problem.constraint.Bt(multiplier)
         scale = _dual_scale(problem.psi, push) if push.size else 1.0
         if self.kind == "omega":

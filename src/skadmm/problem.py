@@ -50,8 +50,9 @@ class Problem:
 
     Parameters
     ----------
-    X : array, sparse matrix, DataFrame of shape (n, d), a folder of blocks, or a Dask collection
-        The rows aᵢ. float32 and float64 are used as they are, integers and booleans are converted. A folder (a path, or
+    X : array, sparse matrix, table of shape (n, d), a folder of blocks, or a Dask collection
+        The rows aᵢ; a table is a DataFrame of pandas or polars, a pyarrow Table, or anything that exports an Arrow
+        stream. float32 and float64 are used as they are, integers and booleans are converted. A folder (a path, or
         :class:`skadmm.blocks.FileBlocks`) stays on disk: see ``skadmm data convert``. A
         dask.array, a dask.dataframe or a list of delayed blocks stays on the workers of the current client.
     target : array of length n
@@ -264,7 +265,7 @@ class Problem:
 
     @cached_property
     def gradient_scale(self) -> float:
-        """The scale of gradients: ‖∇f(0)‖, or where that is zero the mean smoothness, the gradient's at a unit vector."""
+        """The scale of gradients: ‖∇f(0)‖, or where that is zero the mean smoothness, as at a unit vector."""
         return float(np.linalg.norm(self.gradient(np.zeros(self.n_features)))) or self.L_mean
 
     @cached_property
@@ -371,9 +372,13 @@ class Problem:
 
 def held_out(problem: Problem, X: Any, target: Any) -> Problem:
     """`problem` on other data: the same model and the same classes."""
-    rows, _ = as_rows(X, "X of test")
+    rows, names = as_rows(X, "X of test")
     if rows.shape[1] != problem.n_features:
         raise ValueError(f"test: X has {rows.shape[1]} columns; it takes {problem.n_features}, as in training")
+    if names is not None and problem.feature_names is not None and names != list(problem.feature_names):
+        j = next(j for j, name in enumerate(names) if name != problem.feature_names[j])
+        wanted = problem.feature_names[j]
+        raise ValueError(f"test: column {j} of X is {names[j]!r}; it takes {wanted!r}, as in training")
     coded, _ = _as_target(target, rows.shape[0], problem.loss, problem.classes)
     return problem._on(rows, coded, None)
 

@@ -40,7 +40,11 @@ def real(name: str, *, standardise: bool, strength: float, penalty: str) -> dict
     else:
         X = sp.csr_array(X)
     d = X.shape[1]
-    A = stack(incidence(precision_graph(X)), "identity") if penalty == "graph" else sp.eye_array(d, format="csr")
+    A = (
+        stack(incidence(precision_graph(X), signs=False), "identity")
+        if penalty == "graph"
+        else sp.eye_array(d, format="csr")
+    )
     return {"X": X, "target": target, "loss": "logistic", "A": sp.csr_array(A), "strength": strength}
 
 

@@ -285,7 +285,7 @@ class ContractedEngine(PointEngine):
         return on_bound & (np.sign(self.multiplier) * (self.A @ violation) < 0.0)
 
     def _largest_sets(self, leaving: np.ndarray, most: int) -> np.ndarray:
-        """Of the features in `leaving`, the `most` connected sets (by rows that stay tied) with the largest residual."""
+        """Of the features in `leaving`, the `most` sets connected by tied rows with the largest residual."""
         joined = self.tied & ~self._wants_to_open(self.residual) & leaving[self.first] & leaving[self.last]
         d = leaving.size
         edges = scipy.sparse.coo_array((np.ones(joined.sum()), (self.first[joined], self.last[joined])), shape=(d, d))
@@ -325,7 +325,7 @@ class ContractedEngine(PointEngine):
             self.held[index] = self.bend[index]
         self.known = names, H.copy()
         diagonal = np.einsum("ii->i", H)
-        diagonal += self.ridge * np.asarray(basis.power(2).sum(axis=0)).ravel()
+        diagonal += basis.power(2).T @ np.full(basis.shape[0], self.ridge)
         metric = self.problem.loss.curvature_bound * (basis.power(2).T @ self.squares)
         # A unit that no sample sees has kinks to hold it and no use for curvature, but some there must be.
         diagonal += np.where(metric > 0.0, self.tau * metric, LEAST_DAMPING * max(float(metric.max()), 1.0))

@@ -86,7 +86,7 @@ class CoordinateEngine(PointEngine):
         problem = self.problem = setup.problem
         self.point, self.paths = point, paths
         self.tol, self.rho = setup.tol, setup.rho
-        self.ridge = ridge_of(problem)
+        self.ridge = np.full(problem.n_features, ridge_of(problem))
         self.certifier = Certifier(problem)
         self.certificate = None
         self.finished = False
@@ -216,7 +216,7 @@ class CoordinateEngine(PointEngine):
         multiply(chosen.columns, self.slope / n, gradient)
         # Besides the sweeps: the curvatures, the move, and this gradient.
         self._count(round(n * (sweeps + 3.0) * chosen.entries / max(self.problem.nnz, 1)))
-        return gradient + self.ridge * self.point.x[chosen.features]
+        return gradient + self.ridge[chosen.features] * self.point.x[chosen.features]
 
     def _minimised(self, chosen: Chosen, x: np.ndarray, goal: float) -> tuple[np.ndarray, float, bool]:
         """Where the model at x is smallest; after how many sweeps, and whether they were enough.
@@ -227,10 +227,11 @@ class CoordinateEngine(PointEngine):
         root = np.sqrt(np.maximum(self.bend, LEAST_BEND * self.problem.loss.curvature_bound) / n)
         columns, curvature = weighed(chosen.columns, root), np.empty(x.size)
         norms_squared(columns, curvature)
-        curvature += self.ridge
+        ridge = self.ridge[chosen.features]
+        curvature += ridge
         curvature = np.maximum(curvature, LEAST_CURVATURE * curvature.max(initial=np.finfo(float).tiny))
         new, residual = x.copy(), self.slope / (n * root)
-        model = (columns, curvature, chosen.threshold, self.ridge, new, residual, goal, SHORT_SWEEPS)
+        model = (columns, curvature, chosen.threshold, ridge, new, residual, goal, SHORT_SWEEPS)
         most, few = max(float(MOST_SWEEPS), x.size**3 / (SOLVE * entries)), max(AT_ONCE / entries, 1.0)
         self.dear = most > MOST_SWEEPS
         sweeps, arrived = 0.0, False
@@ -242,13 +243,13 @@ class CoordinateEngine(PointEngine):
 
     def _search(self, chosen: Chosen, x: np.ndarray, new: np.ndarray, smooth: float) -> bool:
         """From x towards `new`; False where that leads nowhere."""
-        threshold, losses = chosen.threshold, {}
+        threshold, ridge, losses = chosen.threshold, self.ridge[chosen.features], {}
 
         def at(t: float) -> np.ndarray:
             return new if t == 1.0 else x + t * (new - x)
 
         def penalty(x: np.ndarray) -> float:
-            return float(threshold @ np.abs(x)) + 0.5 * self.ridge * float(x @ x)
+            return float(threshold @ np.abs(x)) + 0.5 * float(x @ (ridge * x))
 
         def merit(t: float) -> float:
             losses[t] = self._expand(t)

@@ -13,8 +13,8 @@ steps are few; each reads all samples and factorises a matrix of the size of v.
 References
 ----------
 Rockafellar, R. T. (1976). Augmented Lagrangians and applications of the proximal point algorithm in convex programming.
-Li, X., Sun, D. and Toh, K.-C. (2018). A highly efficient semismooth Newton augmented Lagrangian method for solving lasso
-problems. SIAM Journal on Optimization 28.
+Li, X., Sun, D. and Toh, K.-C. (2018). A highly efficient semismooth Newton augmented Lagrangian method for solving
+lasso problems. SIAM Journal on Optimization 28.
 """
 
 from __future__ import annotations
@@ -262,7 +262,7 @@ class MultiplierEngine(PointEngine):
         psi = self.problem.psi_value(s[:p]) if p else 0.0
         split = 0.5 * float((w - s) @ (self.penalty_parameter * (w - s)))
         near = 0.5 * self.kappa * float(away @ (self.metric * away))
-        return loss + 0.5 * self.ridge * float(v[:d] @ v[:d]) + psi + split + near
+        return loss + 0.5 * float(v[:d] @ (self.ridge * v[:d])) + psi + split + near
 
     def _step(self) -> None:
         """Change the multiplier as often as the gradient of φ is small enough; then a Newton step."""
@@ -400,7 +400,7 @@ class MultiplierEngine(PointEngine):
         d, n = self.problem.n_features, self.problem.n_samples
         w = self.K @ v + self.offset + self.u / self.penalty_parameter
         t = self.penalty_parameter * (w - self._prox(w))
-        smooth = float(self.slope @ self.move) / n + self.ridge * float(v[:d] @ step[:d])
+        smooth = float(self.slope @ self.move) / n + float(v[:d] @ (self.ridge * step[:d]))
         return smooth + float(t @ (self.K @ step)) + self.kappa * float((self.metric * (v - self.centre)) @ step)
 
     # -- the best point --------------------------------------------------------------------------------------

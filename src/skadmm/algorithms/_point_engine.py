@@ -12,9 +12,12 @@ from skadmm.problem import Problem
 from skadmm.regularizers import SquaredL2
 
 
-def ridge_of(problem: Problem) -> float:
-    """The strength of a squared ℓ2 that Ω is; 0 where it is none."""
-    return problem.omega.strength if isinstance(problem.omega, SquaredL2) else 0.0
+def ridge_of(problem: Problem) -> Any:
+    """The strength of a squared ℓ2 that Ω is, a vector where it has weights; 0 where it is none."""
+    omega = problem.omega
+    if not isinstance(omega, SquaredL2):
+        return 0.0
+    return omega.strength * omega.weights if omega.weights.size else omega.strength
 
 
 class PointEngine:

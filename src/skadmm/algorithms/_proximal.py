@@ -123,7 +123,7 @@ class ProximalEngine(PointEngine):
         problem, steepest = self.problem, self.gradient
         self.point.clock[1] += problem.n_samples
         bend = problem.loss.curvature_bound * problem.home.mean(tasks.mean_square, steepest)
-        bend += self.ridge * float(steepest @ steepest)
+        bend += float(steepest @ (self.ridge * steepest))
         self.length = float(steepest @ steepest) / bend if bend > 0.0 else 0.0
 
     def _look(self, x: np.ndarray) -> tuple[float, np.ndarray]:

@@ -11,12 +11,12 @@ from skadmm.kernels.rows import row_add, row_dot
 
 @kernel
 def sweep(columns, curvature, threshold, ridge, order, x, residual):
-    """Minimise ½‖r‖² + Σ threshold_k |x_k| + ½ ridge ‖x‖² over x_k for each k of `order` in turn, where r moves by
+    """Minimise ½‖r‖² + Σ threshold_k |x_k| + ½ Σ ridge_k x_k² over x_k for each k of `order` in turn, where r moves by
     column k as x_k does. Returns the largest change, times its curvature."""
     largest = 0.0
     for k in order:
         bend = curvature[k]
-        aim = x[k] - (row_dot(columns, k, residual) + ridge * x[k]) / bend
+        aim = x[k] - (row_dot(columns, k, residual) + ridge[k] * x[k]) / bend
         limit = threshold[k] / bend
         step = aim - min(max(aim, -limit), limit) - x[k]
         if step != 0.0:

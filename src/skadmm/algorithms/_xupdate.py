@@ -1,7 +1,7 @@
 """(ρAᵀA + σI)⁻¹: the linear system inside the x-steps that do not linearise the penalty.
 
 A system is a value built from A, ρ and (when fixed) σ, and never changed: a new ρ or σ means a new system, so a
-factor cannot be stale.
+factor cannot be stale. A squared ℓ2 with weights adds a diagonal of its own, `extra`, to ρAᵀA.
 """
 
 from typing import Any, NamedTuple
@@ -42,6 +42,20 @@ def _scaled(system, shift, right, out):
 
 
 attach(solve, ScaledIdentity, _scaled)
+
+
+class Diagonal(NamedTuple):
+    """A = 0, with a diagonal besides the shift."""
+
+    extra: Any
+
+
+def _diagonal(system, shift, right, out):
+    for j in range(right.size):
+        out[j] = right[j] / (shift + system.extra[j])
+
+
+attach(solve, Diagonal, _diagonal)
 
 
 class DenseInverse(NamedTuple):
@@ -112,6 +126,7 @@ class ConjugateGradients(NamedTuple):
 
     A: Any
     rho: float
+    extra: Any
     residual: Any
     direction: Any
     image: Any
@@ -123,7 +138,7 @@ def _iterate(system, shift, right, out):
     m = n_rows(system.A)
     size = 0.0
     for j in range(out.size):
-        q[j] = shift * out[j]
+        q[j] = (shift + system.extra[j]) * out[j]
         size += right[j] * right[j]
     for e in range(m):
         row_add(system.A, e, system.rho * row_dot(system.A, e, out), q)
@@ -138,7 +153,7 @@ def _iterate(system, shift, right, out):
             break
         along = 0.0
         for j in range(out.size):
-            q[j] = shift * p[j]
+            q[j] = (shift + system.extra[j]) * p[j]
         for e in range(m):
             row_add(system.A, e, system.rho * row_dot(system.A, e, p), q)
         for j in range(out.size):
@@ -176,46 +191,68 @@ def gradient_step_uzawa(rule, point):
 
 
 def absorb(setup: Setup, shift: float) -> tuple[Any, float]:
-    """What is left of Ω, and the shift of the system: a squared ℓ2 in mode "system" becomes part of the shift."""
+    """What is left of Ω, and the shift of the system: a squared ℓ2 in mode "system" becomes part of the shift, or of
+    :func:`weighted_ridge` if it has weights."""
     omega = setup.problem.omega
-    return (Zero(), shift + omega.strength) if setup.omega_mode == "system" else (omega, shift)
+    if setup.omega_mode != "system":
+        return omega, shift
+    return Zero(), shift if omega.weights.size else shift + omega.strength
 
 
-def fixed(constraint: Constraint, rho: float, shift: float, tolerance: float = 1e-12) -> Any:
+def weighted_ridge(setup: Setup) -> np.ndarray | None:
+    """The diagonal that a squared ℓ2 with weights adds to the system in mode "system"; None where there is none."""
+    omega = setup.problem.omega
+    return omega.strength * omega.weights if setup.omega_mode == "system" and omega.weights.size else None
+
+
+def fixed(
+    constraint: Constraint, rho: float, shift: float, tolerance: float = 1e-12, extra: np.ndarray | None = None
+) -> Any:
     """The best system for one shift: dense inverse, sparse factor, or conjugate gradients."""
     d = constraint.A.shape[1]
     if constraint.n_constraints == 0:
-        return ScaledIdentity(rho)
+        return ScaledIdentity(rho) if extra is None else Diagonal(extra)
     if d <= DENSE_LIMIT:
-        matrix = rho * (constraint.A.T @ constraint.A).toarray() + shift * np.eye(d)
+        matrix = rho * (constraint.A.T @ constraint.A).toarray() + np.diag(_diagonal_of(d, shift, extra))
         try:
             inverse = scipy.linalg.inv(matrix)
         except scipy.linalg.LinAlgError:  # a shift of next to nothing: where A does not look either, x stays
             inverse = scipy.linalg.pinvh(matrix)
         return DenseInverse(np.ascontiguousarray(inverse))
-    return _factorised(constraint, rho, shift) or _iterative(constraint, rho, tolerance)
+    factor = _factorised(constraint, rho, _diagonal_of(d, shift, extra))
+    return factor or _iterative(constraint, rho, tolerance, extra)
 
 
-def shifted(constraint: Constraint, rho: float, tolerance: float = 1e-12) -> Any:
+def shifted(constraint: Constraint, rho: float, tolerance: float = 1e-12, extra: np.ndarray | None = None) -> Any:
     """The best system for a shift that changes every step: eigenvectors, or conjugate gradients."""
     if constraint.n_constraints == 0:
-        return ScaledIdentity(rho)
+        return ScaledIdentity(rho) if extra is None else Diagonal(extra)
     if constraint.A.shape[1] <= DENSE_LIMIT:
-        values, vectors = np.linalg.eigh((constraint.A.T @ constraint.A).toarray())
+        gram = (constraint.A.T @ constraint.A).toarray()
+        # With a diagonal of its own the eigenvectors are those of ρAᵀA + diagonal.
+        values, vectors = np.linalg.eigh(gram if extra is None else rho * gram + np.diag(extra))
         vectors = np.ascontiguousarray(vectors)
-        return Eigenbasis(vectors, np.ascontiguousarray(vectors.T), np.maximum(values, 0.0), rho)
-    return _iterative(constraint, rho, tolerance)
+        factor = rho if extra is None else 1.0
+        return Eigenbasis(vectors, np.ascontiguousarray(vectors.T), np.maximum(values, 0.0), factor)
+    return _iterative(constraint, rho, tolerance, extra)
 
 
-def _iterative(constraint: Constraint, rho: float, tolerance: float) -> ConjugateGradients:
+def _diagonal_of(d: int, shift: float, extra: np.ndarray | None) -> np.ndarray:
+    return np.full(d, shift) if extra is None else shift + extra
+
+
+def _iterative(
+    constraint: Constraint, rho: float, tolerance: float, extra: np.ndarray | None = None
+) -> ConjugateGradients:
     d = constraint.A.shape[1]
-    return ConjugateGradients(constraint.A_rows, rho, np.empty(d), np.empty(d), np.empty(d), tolerance)
+    extra = np.zeros(d) if extra is None else extra
+    return ConjugateGradients(constraint.A_rows, rho, extra, np.empty(d), np.empty(d), np.empty(d), tolerance)
 
 
-def _factorised(constraint: Constraint, rho: float, shift: float) -> SparseFactor | None:
+def _factorised(constraint: Constraint, rho: float, diagonal: np.ndarray) -> SparseFactor | None:
     """L D Lᵀ from SuperLU in its symmetric mode; None when it fills in too much, or the matrix is singular."""
     d = constraint.A.shape[1]
-    matrix = scipy.sparse.csc_array(rho * (constraint.A.T @ constraint.A) + shift * scipy.sparse.eye_array(d))
+    matrix = scipy.sparse.csc_array(rho * (constraint.A.T @ constraint.A) + scipy.sparse.diags_array(diagonal))
     try:
         factor = scipy.sparse.linalg.splu(
             matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}

@@ -152,7 +152,7 @@ def _parts(setup: Setup, *, linearised: bool) -> dict[str, Any]:
 
 def _start(setup: Setup, point: Point) -> FirstOrderEngine:
     omega, ridge = _xupdate.absorb(setup, 0.0)
-    system = _xupdate.shifted(setup.problem.constraint, setup.rho)
+    system = _xupdate.shifted(setup.problem.constraint, setup.rho, extra=_xupdate.weighted_ridge(setup))
     rule = Accelerated(**_parts(setup, linearised=False), omega=omega, ridge=ridge, system=system)
     return FirstOrderEngine(rule, setup, point, linearised=False)
 

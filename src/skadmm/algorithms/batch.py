@@ -72,7 +72,7 @@ def _common(setup: Setup) -> dict[str, Any]:
 def _start(setup: Setup, point: Point) -> FirstOrderEngine:
     common = _common(setup)
     omega, shift = _xupdate.absorb(setup, common["L"])
-    system = _xupdate.fixed(setup.problem.constraint, setup.rho, shift)
+    system = _xupdate.fixed(setup.problem.constraint, setup.rho, shift, extra=_xupdate.weighted_ridge(setup))
     rule = FullGradient(**common, omega=omega, shift=shift, system=system)
     return FirstOrderEngine(rule, setup, point, linearised=False, full=True)
 

@@ -25,7 +25,8 @@ class ExactStep(NamedTuple):
     """The x-step's constants and scratch vectors."""
 
     rho: float
-    ridge: float
+    ridge: Any
+    """Of each feature."""
     omega: Any
     """Ω by its subgradient at the start of the step; Zero otherwise."""
     A: Any
@@ -52,8 +53,8 @@ def _quadratic_product(rule, v, out):
         energy += rule.rho * Av * Av
         row_add(rule.A, e, rule.rho * Av, out)
     for j in range(v.size):
-        energy += rule.ridge * v[j] * v[j]
-        out[j] += rule.ridge * v[j]
+        energy += rule.ridge[j] * v[j] * v[j]
+        out[j] += rule.ridge[j] * v[j]
     return 0.5 * energy
 
 
@@ -153,9 +154,10 @@ attach(move, ExactStep, _move)
 def _start(setup: Setup, point: Point) -> FirstOrderEngine:
     problem = setup.problem
     omega, ridge = _xupdate.absorb(setup, 0.0)
+    extra = _xupdate.weighted_ridge(setup)
     rule = ExactStep(
         rho=setup.rho,
-        ridge=ridge,
+        ridge=np.full(problem.n_features, ridge if extra is None else extra),
         omega=omega,
         A=problem.constraint.A_rows,
         tolerance=1e-12,

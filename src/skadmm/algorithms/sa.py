@@ -122,7 +122,7 @@ def _averages(setup: Setup) -> dict[str, Any]:
 def _start(setup: Setup, point: Point) -> FirstOrderEngine:
     averages = _averages(setup)
     omega, shift = _xupdate.absorb(setup, averages["L"])
-    system = _xupdate.fixed(setup.problem.constraint, setup.rho, shift)
+    system = _xupdate.fixed(setup.problem.constraint, setup.rho, shift, extra=_xupdate.weighted_ridge(setup))
     rule = StochasticAverage(**averages, omega=omega, shift=shift, system=system)
     return FirstOrderEngine(rule, setup, point, linearised=False)
 

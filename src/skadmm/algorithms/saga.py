@@ -104,7 +104,7 @@ def _table(setup: Setup) -> dict[str, Any]:
 def _start(setup: Setup, point: Point) -> FirstOrderEngine:
     table = _table(setup)
     omega, shift = _xupdate.absorb(setup, table["L"])
-    system = _xupdate.fixed(setup.problem.constraint, setup.rho, shift)
+    system = _xupdate.fixed(setup.problem.constraint, setup.rho, shift, extra=_xupdate.weighted_ridge(setup))
     return FirstOrderEngine(GradientTable(**table, omega=omega, shift=shift, system=system), setup, point,
                             linearised=False)  # fmt: skip
 

@@ -31,6 +31,7 @@ from skadmm.algorithms._line_search import MOST_REFUSALS, shorten
 from skadmm.algorithms._looks import Looks
 from skadmm.algorithms._model import ModelSolver
 from skadmm.algorithms._one_reading import FileLooks
+from skadmm.algorithms._point_engine import ridge_of
 from skadmm.algorithms._remote_looks import LostMemory, RemoteLooks
 from skadmm.algorithms._split import Point
 from skadmm.blocks.local import Look
@@ -69,7 +70,7 @@ class SanEngine:
         problem = self.problem = setup.problem
         self.point = point
         self.tol = setup.tol
-        self.ridge = problem.omega.strength if setup.omega_mode == "system" else 0.0
+        self.ridge = ridge_of(problem) if setup.omega_mode == "system" else 0.0
         self.folded = setup.omega_mode == "fold"
         self.solver = ModelSolver(problem, point, setup.rho, adaptive=not setup.rho_given)
         self.certifier = Certifier(problem)
@@ -271,7 +272,7 @@ class SanEngine:
             return
 
         def value(v: np.ndarray) -> float:
-            return float(v @ (0.5 * (H @ v) - q)) + self.problem.penalty(v) - 0.5 * self.ridge * float(v @ v)
+            return float(v @ (0.5 * (H @ v) - q)) + self.problem.penalty(v) - 0.5 * float(v @ (self.ridge * v))
 
         if value(refined) <= value(x):
             x[:] = refined

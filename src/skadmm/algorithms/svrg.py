@@ -96,7 +96,7 @@ for _cls, _step in ((VarianceReduced, _move), (VarianceReducedUzawa, _move_uzawa
 def _start(setup: Setup, point: Point) -> FirstOrderEngine:
     parts = _snapshot.parts(setup, linearised=False)
     omega, shift = _xupdate.absorb(setup, parts["L"])
-    system = _xupdate.fixed(setup.problem.constraint, setup.rho, shift)
+    system = _xupdate.fixed(setup.problem.constraint, setup.rho, shift, extra=_xupdate.weighted_ridge(setup))
     rule = VarianceReduced(**parts, omega=omega, shift=shift, system=system)
     return FirstOrderEngine(rule, setup, point, linearised=False)
 

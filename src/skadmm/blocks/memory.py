@@ -7,6 +7,7 @@ import scipy.sparse
 
 from skadmm import _checks
 from skadmm.blocks.files import FileBlocks
+from skadmm.blocks.frames import frame_values
 from skadmm.kernels.rows import CSRRows, DenseRows
 
 
@@ -18,24 +19,14 @@ def as_rows(X: Any, name: str = "X") -> tuple[DenseRows | CSRRows, list[str] | N
     names = None
     if isinstance(X, FileBlocks):
         return X.rows, X.names
-    if hasattr(X, "columns") and hasattr(X, "dtypes"):
-        names = [str(column) for column in X.columns]
-        X = _frame_values(X, name)
+    frame = frame_values(X, name)
+    if frame is not None:
+        X, names = frame
     rows = _sparse_rows(X, name) if scipy.sparse.issparse(X) else _dense_rows(X, name)
     n, d = rows.shape
     if n == 0 or d == 0:
         raise ValueError(f"{name} has shape ({n}, {d}): it takes at least one row and one column")
     return rows, names
-
-
-def _frame_values(X: Any, name: str) -> np.ndarray:
-    strangers = [str(column) for column, dtype in X.dtypes.items() if getattr(dtype, "kind", "O") not in "fiub"]
-    if strangers:
-        raise TypeError(f"{name} has columns that are not numbers: {', '.join(strangers[:5])}. Encode them first")
-    kinds = set(X.dtypes)
-    if len(kinds) == 1 and next(iter(kinds)) in (np.dtype("float32"), np.dtype("float64")):
-        return X.to_numpy()
-    return X.to_numpy(dtype=np.float64)
 
 
 def _floating(dtype: np.dtype, name: str) -> np.dtype:

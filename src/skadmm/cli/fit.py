@@ -40,7 +40,7 @@ def fit(
     alpha: float | None = typer.Option(None, help="The strength. [default: chosen by cross-validation]"),
     l1_ratio: float | None = typer.Option(None, "--l1-ratio", help="The share of the plain l1 norm."),
     graph: str = typer.Option("chain", help="chain, precision, a grid such as 8x8, or a CSV file of edges."),
-    groups: Path | None = typer.Option(None, help="JSON: a list of lists of column numbers or names."),  # noqa: B008
+    groups: Path | None = typer.Option(None, help="JSON: lists of columns, or a label per column."),  # noqa: B008
     order: int = typer.Option(1, help="The degree of a trend's pieces."),
     ridge: float = typer.Option(0.0, help="Strength of an added squared l2 norm."),
     loss: str | None = typer.Option(None, help="logistic or squared-hinge; squared or huber."),
@@ -79,7 +79,8 @@ def fit(
         options["l1_ratio"] = l1_ratio
     if loss is not None:
         options["loss"] = loss
-    if model.startswith("fused"):
+    _refuse_unused(model, graph, groups)
+    if not model.startswith(("lasso", "group")):
         options["graph"] = _graph(graph)
     if model.startswith("group"):
         options["groups"] = _groups(groups)
@@ -96,6 +97,14 @@ def fit(
     for note in notes:
         print(f"skadmm: {note}", file=sys.stderr)
     _tell(summary(estimator) | {"seconds": seconds, "file": str(out), "warnings": notes}, as_json)
+
+
+def _refuse_unused(model: str, graph: str, groups: Path | None) -> None:
+    """An option that the model has no use for is a mistake."""
+    if graph != "chain" and model.startswith(("lasso", "group")):
+        raise CommandError(f"--graph {graph}: --model {model} takes no graph", 2)
+    if groups is not None and not model.startswith("group"):
+        raise CommandError(f"--groups {groups}: --model {model} takes no groups", 2)
 
 
 def summary(estimator: Any) -> dict[str, Any]:
@@ -154,17 +163,28 @@ def _graph(text: str) -> Any:
     path = Path(text)
     if not path.is_file():
         raise CommandError(f"--graph {text}: it takes chain, precision, a grid such as 8x8, or a file of edges", 2)
-    edges = []
+    edges: list[tuple[Any, ...]] = []
     for number, line in enumerate(path.read_text().splitlines(), 1):
         fields = [field.strip() for field in line.replace("\t", ",").split(",")]
         if not line.strip() or line.startswith("#"):
             continue
         if len(fields) < 2:
             raise CommandError(f"{path}: line {number} has no two columns")
-        edges.append((fields[0], fields[1]))
-    if all(node.isdigit() for edge in edges for node in edge):
-        return [(int(u), int(v)) for u, v in edges]
+        if len(fields) > 3:
+            raise CommandError(f"{path}: line {number} has {len(fields)} columns: it takes two nodes and a weight")
+        if edges and len(fields) != len(edges[0]):
+            raise CommandError(f"{path}: line {number} has {len(fields)} columns, the lines before {len(edges[0])}")
+        edges.append((fields[0], fields[1], *(_weight(field, path, number) for field in fields[2:])))
+    if all(node.isdigit() for edge in edges for node in edge[:2]):
+        return [(int(edge[0]), int(edge[1]), *edge[2:]) for edge in edges]
     return edges
+
+
+def _weight(text: str, path: Path, number: int) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise CommandError(f"{path}: line {number} has the weight {text!r}, which is no number") from None
 
 
 def _groups(path: Path | None) -> Any:
@@ -176,6 +196,6 @@ def _groups(path: Path | None) -> Any:
         groups = json.loads(path.read_text())
     except ValueError as error:
         raise CommandError(f"{path}: not JSON: {error}") from error
-    if not isinstance(groups, list):
-        raise CommandError(f"{path}: it takes a list of lists", 2)
+    if not isinstance(groups, (list, dict)):
+        raise CommandError(f"{path}: it takes lists of columns, or an object with a label for each column", 2)
     return groups

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,13 +14,13 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from skadmm import _checks
 from skadmm.algorithms import ALGORITHMS
 from skadmm.blocks import is_dask
+from skadmm.blocks.frames import for_sklearn
 from skadmm.estimators._callbacks import CallbackSupport, Tasks, with_callbacks
 from skadmm.estimators._design import Design, build_design
 from skadmm.estimators._large import LargeTable, is_large, large_design, large_scores, read_large
 from skadmm.estimators._penalty import Penalty
 from skadmm.path import reached, with_fixed_rho
 from skadmm.problem import Problem
-from skadmm.regularizers import SquaredL2
 from skadmm.result import Result, Status
 from skadmm.run import solve
 from skadmm.structure import degrees_of_freedom, fused
@@ -33,6 +34,7 @@ class Prepared(NamedTuple):
     sample_weight: np.ndarray | None
     loss: Any
     ridge: float
+    random_state: Any
 
     def problem(self, target: np.ndarray, alpha: float) -> Problem:
         """The problem for one target."""
@@ -41,12 +43,12 @@ class Prepared(NamedTuple):
         if is_dask(X):
             from skadmm.blocks.dask import DaskHome
 
-            X = DaskHome(X, target, self.sample_weight, self.loss, ones=bool(self.design.n_extra))
+            X = DaskHome(X, target, self.sample_weight, self.loss, ones=self.design.intercept)
         return Problem(
             X,
             target,
             loss=self.loss,
-            omega=SquaredL2(self.ridge) if self.ridge > 0 else None,
+            omega=self.design.ridge(self.ridge),
             psi=None if free else self.penalty.psi(alpha),
             A=None if free else self.design.widened(self.penalty.A),
             sample_weight=self.sample_weight,
@@ -74,7 +76,10 @@ class StructuredModel(CallbackSupport, BaseEstimator):
     # -- what a family provides ------------------------------------------------------------------------------
 
     def _penalty(self, X: Any, names: Any) -> Penalty:
-        """The penalty on the columns of `X`, and what goes with it (``graph_``) onto self."""
+        """The penalty on the columns of `X`, with the graph or the groups behind it.
+
+        Cross-validation calls it in several threads at once, so it must not change self.
+        """
         raise NotImplementedError
 
     def _losses(self) -> tuple[str, ...]:
@@ -172,7 +177,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         if is_large(X):
             return read_large(self, X, y, sample_weight)
         options = {"accept_sparse": "csr", "dtype": np.float64, "order": "C", "ensure_min_samples": 2} | checks
-        X, y = validate_data(self, X, y, **options)
+        X, y = validate_data(self, for_sklearn(X), y, **options)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             if not np.any(sample_weight > 0):
@@ -180,12 +185,15 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         return X, y, sample_weight
 
     def _prepare(self, X: Any, sample_weight: np.ndarray | None) -> Prepared:
-        ridge = float(self.ridge)
         fit_intercept, standardize = self._intercept_and_scaling()
-        options: Any = {"fit_intercept": fit_intercept, "standardize": standardize, "ridge": ridge}
+        options: Any = {"fit_intercept": fit_intercept, "standardize": standardize}
         design = large_design(X, **options) if isinstance(X, LargeTable) else build_design(X, sample_weight, **options)
         penalty = self._penalty(X, getattr(self, "feature_names_in_", None))
-        return Prepared(design, penalty, sample_weight, self._checked_loss(), ridge)
+        for name, value in (("graph_", penalty.graph), ("groups_", penalty.members)):
+            self.__dict__.pop(name, None)
+            if value is not None:
+                setattr(self, name, value)
+        return Prepared(design, penalty, sample_weight, self._checked_loss(), float(self.ridge), self._seed())
 
     def _intercept_and_scaling(self) -> tuple[bool, bool]:
         """Is there an intercept, and are columns scaled?"""
@@ -202,12 +210,13 @@ class StructuredModel(CallbackSupport, BaseEstimator):
             start = {"warm_start": earlier} if earlier.method == "san-admm" else {"x0": earlier.x}
         settings = {
             "method": self.method, "tol": float(self.tol), "passes": float(self.max_passes),
-            "random_state": self._seed(), "verbose": int(self.verbose),
+            "random_state": prepared.random_state, "verbose": int(self.verbose),
         }  # fmt: skip
         result = solve(problem, **(settings | start | options))
         if result.method == "san-admm" and result.status in (Status.STALLED, Status.PASS_LIMIT):
-            again = with_fixed_rho(problem, float(self.tol), float(self.max_passes), random_state=self._seed())
-            result = result if again is None else again
+            left = float(self.max_passes) - result.passes
+            again, passes = with_fixed_rho(problem, float(self.tol), left, random_state=prepared.random_state)
+            result = replace(result if again is None else again, passes=result.passes + passes)
         return result
 
     def _seed(self) -> Any:
@@ -254,7 +263,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         check_is_fitted(self)
         if is_large(X):
             return large_scores(self, X)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        X = validate_data(self, for_sklearn(X), accept_sparse="csr", dtype=np.float64, reset=False)
         return np.asarray(X @ np.asarray(self.coef_).T) + self.intercept_
 
     def save(self, path: Any) -> None:

@@ -30,7 +30,6 @@ class CrossValidated(StructuredModel):
     cv: Any
     selection: Any
     n_jobs: Any
-    graph_: Any
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -52,6 +51,8 @@ class CrossValidated(StructuredModel):
             raise ValueError(f"selection={self.selection!r}: it takes one of {', '.join(map(repr, SELECTIONS))}")
         refuse_large(X, "cross-validation")
         X, y, sample_weight = self._read(X, y, sample_weight)
+        for name in ("criterion_", "cv_losses_", "cv_mean_", "cv_se_"):  # of an earlier fit with another selection
+            self.__dict__.pop(name, None)
         prepared = self._prepare(X, sample_weight)
         targets = self._targets(y, sample_weight)
         self.alphas_ = self._grid(prepared, targets)
@@ -88,13 +89,14 @@ class CrossValidated(StructuredModel):
     def _by_folds(
         self, prepared: Prepared, targets: list[np.ndarray], X: Any, y: Any, sample_weight: np.ndarray | None
     ) -> int:
-        folds = list(self._splitter(y).split(X, y))
+        # Threads must not draw from one generator: the order of their draws would change from fit to fit.
+        folds = [(train, test, _own(prepared.random_state)) for train, test in self._splitter(y).split(X, y)]
         tasks = Tasks(self, len(folds), X, y)
 
-        def one(train: np.ndarray, test: np.ndarray, counter: Counter) -> np.ndarray:
+        def one(train: np.ndarray, test: np.ndarray, state: Any, counter: Counter) -> np.ndarray:
             weight = None if sample_weight is None else sample_weight[train]
             held_weight = None if sample_weight is None else sample_weight[test]
-            fold, held_out = self._fold(prepared, X[train], X[test], weight)
+            fold, held_out = self._fold(prepared._replace(random_state=state), X[train], X[test], weight)
             rows, _ = as_rows(held_out)
             total = np.zeros(self.alphas_.size)
             for target in targets:
@@ -106,14 +108,12 @@ class CrossValidated(StructuredModel):
         with Counter("folds × alphas", len(folds) * len(targets) * self.alphas_.size, self.verbose) as counter:
             if self.n_jobs in (None, 1):
                 losses = []
-                for train, test in folds:
+                for fold in folds:
                     with tasks.task("fold"):
-                        losses.append(one(train, test, counter))
+                        losses.append(one(*fold, counter))
             else:
                 # Threads: the compiled work lets go of the interpreter's lock, and the data need no copies.
-                losses = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-                    delayed(one)(train, test, counter) for train, test in folds
-                )
+                losses = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(one)(*fold, counter) for fold in folds)
         tasks.close()
         self.cv_losses_ = np.array(losses).T
         self.cv_mean_ = self.cv_losses_.mean(axis=1)
@@ -142,13 +142,14 @@ class CrossValidated(StructuredModel):
             same = np.ones(alphas.size)
             loss, dof = result.objective, result.x.size
             if prepared.ridge > 0:
-                loss -= 0.5 * prepared.ridge * float(result.x @ result.x)
+                part = result.x[: prepared.design.scale.size]
+                loss -= 0.5 * prepared.ridge * float(part @ part)
             return Path(
                 alphas, np.outer(same, result.x), loss * same, (dof * same).astype(int), reached(result) * same,
                 [str(result.status)] * alphas.size, target.size, deviance(prepared.loss, loss, target.size) * same,
             )  # fmt: skip
         stochastic = self.method not in ("auto", "san-admm")
-        options = {"random_state": self._seed()} if stochastic else {}
+        options = {"random_state": prepared.random_state} if stochastic else {}
         return path(
             prepared.problem(target, 1.0), alphas, tol=float(self.tol), passes=float(self.max_passes),
             method=self.method, callback=callback, certify=certify, **options,
@@ -157,11 +158,18 @@ class CrossValidated(StructuredModel):
     def _fold(self, prepared: Prepared, part: Any, test: Any, weight: np.ndarray | None) -> tuple[Prepared, Any]:
         """A fold's own table and penalty, and the held-out rows on the same scale."""
         scale = spread(part, weight) if self._intercept_and_scaling()[1] else prepared.design.scale
-        ones = prepared.design.ones
+        intercept = prepared.design.intercept
         penalty = prepared.penalty
         if isinstance(getattr(self, "graph", None), str):  # learnt from the rows, so every fold learns its own
-            whole = self.graph_
             penalty = self._penalty(part, getattr(self, "feature_names_in_", None))
-            self.graph_ = whole
-        fold = prepared._replace(design=assembled(part, scale, ones), penalty=penalty, sample_weight=weight)
-        return fold, assembled(test, scale, ones).X
+        fold = prepared._replace(design=assembled(part, scale, intercept), penalty=penalty, sample_weight=weight)
+        return fold, assembled(test, scale, intercept).X
+
+
+def _own(random_state: Any) -> Any:
+    """A generator of its own drawn from `random_state`; a seed stays as it is."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31))
+    if isinstance(random_state, np.random.Generator):
+        return np.random.default_rng(random_state.integers(2**63))
+    return random_state

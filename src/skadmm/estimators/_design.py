@@ -5,65 +5,63 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-HELD_INTERCEPT = 1e3
-"""With a ridge, which holds every coefficient, the column of ones is this large and its coefficient as small: what the
-ridge takes from the intercept is then a millionth of what it takes from a coefficient."""
+from skadmm.regularizers import SquaredL2
 
 
 class Design(NamedTuple):
-    """The columns x_j / scale_j, and behind them, for an intercept, a column of `ones`."""
+    """The columns x_j / scale_j, and behind them, for an intercept, a column of ones."""
 
     X: Any
     scale: np.ndarray
-    ones: float
-    """The value of the column of ones; 0 where there is none."""
+    intercept: bool
 
     @property
-    def n_extra(self) -> int:
-        """How many columns were added."""
-        return int(self.ones != 0.0)
+    def width(self) -> int:
+        """How many columns the solver sees."""
+        return self.scale.size + int(self.intercept)
 
     def widened(self, A: sp.csr_array) -> sp.csr_array:
         """`A` with an empty column for the intercept: no penalty reaches it."""
-        if self.n_extra == 0:
-            return A
-        return sp.csr_array((A.data, A.indices, A.indptr), shape=(A.shape[0], A.shape[1] + 1))
+        return sp.csr_array((A.data, A.indices, A.indptr), shape=(A.shape[0], A.shape[1] + 1)) if self.intercept else A
+
+    def ridge(self, strength: float) -> SquaredL2 | None:
+        """(strength/2)‖x‖² without the intercept; None where it is zero."""
+        if strength == 0.0:
+            return None
+        return SquaredL2(strength, np.append(np.ones(self.scale.size), 0.0) if self.intercept else None)
 
     def original(self, x: np.ndarray) -> tuple[np.ndarray, float]:
         """Coefficients on the scale of the table given, and the intercept."""
         d = self.scale.size
-        return x[:d] / self.scale, float(x[d] * self.ones) if self.n_extra else 0.0
+        return x[:d] / self.scale, float(x[d]) if self.intercept else 0.0
 
     def scaled(self, coef: np.ndarray, intercept: float) -> np.ndarray:
         """The solver's x of these coefficients."""
         x = coef * self.scale
-        return np.append(x, intercept / self.ones) if self.n_extra else x
+        return np.append(x, intercept) if self.intercept else x
 
 
-def build_design(
-    X: Any, sample_weight: np.ndarray | None, *, fit_intercept: bool, standardize: bool, ridge: float
-) -> Design:
+def build_design(X: Any, sample_weight: np.ndarray | None, *, fit_intercept: bool, standardize: bool) -> Design:
     """`X` (validated) as a :class:`Design`."""
-    ones = 0.0 if not fit_intercept else HELD_INTERCEPT if ridge > 0 else 1.0
-    return assembled(X, spread(X, sample_weight) if standardize else np.ones(X.shape[1]), ones)
+    return assembled(X, spread(X, sample_weight) if standardize else np.ones(X.shape[1]), fit_intercept)
 
 
-def assembled(X: Any, scale: np.ndarray, ones: float) -> Design:
-    """The columns of `X` divided by `scale`, with one of `ones`: C order or CSR, so few kernels to compile."""
+def assembled(X: Any, scale: np.ndarray, intercept: bool) -> Design:
+    """The columns of `X` divided by `scale`, and one of ones: C order or CSR, so few kernels to compile."""
     plain = bool(np.all(scale == 1.0))
     if sp.issparse(X):
         matrix = sp.csr_array(X, dtype=np.float64)
         if not plain:
             matrix = sp.csr_array(matrix @ sp.diags_array(1.0 / scale))
-        if ones:
-            column = sp.csr_array(np.full((X.shape[0], 1), ones))
+        if intercept:
+            column = sp.csr_array(np.ones((X.shape[0], 1)))
             matrix = sp.csr_array(sp.hstack([matrix, column], format="csr"))
-        return Design(matrix, scale, ones)
-    table = np.empty((X.shape[0], X.shape[1] + int(ones != 0.0)))
+        return Design(matrix, scale, intercept)
+    table = np.empty((X.shape[0], X.shape[1] + int(intercept)))
     table[:, : X.shape[1]] = X if plain else X / scale
-    if ones:
-        table[:, -1] = ones
-    return Design(table, scale, ones)
+    if intercept:
+        table[:, -1] = 1.0
+    return Design(table, scale, intercept)
 
 
 def spread(X: Any, sample_weight: np.ndarray | None) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,12 +55,14 @@ def feature_graph(
 
     None is a chain in column order; a tuple of integers is the shape of a grid; "precision" learns a graph on the rows
     of `X`; all else goes to :func:`skadmm.operators.incidence`, with the columns' names as nodes where it has names.
+    Weights and signs are those the graph carries, unless `weights` and `signs` say otherwise.
     """
     d = X.shape[1]
     shape: tuple[int, ...] = ()
     if graph is None or isinstance(graph, str) or _is_shape(graph):
-        if weights is not None and not (isinstance(graph, str) and graph == "precision"):
-            raise ValueError("edge_weights takes None for a chain or a grid")
+        for given, name in ((weights, "edge_weights"), (signs, "edge_signs")):
+            if given is not None and given is not False and graph != "precision":
+                raise ValueError(f"{name} takes None for a chain or a grid")
         if graph is None:
             rows = chain(d) if d > 1 else sp.csr_array((0, d))
         elif isinstance(graph, str):
@@ -76,6 +79,7 @@ def feature_graph(
                 raise ValueError(f"graph={graph!r} is a grid of {int(np.prod(shape))} nodes: X has {d} features")
             rows = grid(shape)
     else:
+        graph = _unframed(graph, names)
         nodes = _nodes_of(graph, names)
         rows = incidence(graph, nodes=nodes, weights=weights, signs=signs, n_features=d)
     return from_matrix(rows, names, shape)
@@ -104,18 +108,37 @@ def _is_shape(graph: Any) -> bool:
     )
 
 
+def _unframed(graph: Any, names: Sequence[Any] | None) -> Any:
+    """A DataFrame as an adjacency matrix in the order of the columns of X, or as a list of edges; all else as it is."""
+    if not (hasattr(graph, "columns") and hasattr(graph, "index") and hasattr(graph, "loc")):
+        return graph
+    rows, columns = list(graph.index), list(graph.columns)
+    if set(rows) != set(columns):
+        return list(graph.itertuples(index=False, name=None))
+    if all(isinstance(label, (int, np.integer)) for label in columns):
+        return graph.sort_index(axis=0).sort_index(axis=1).to_numpy()
+    if names is None:
+        raise ValueError(f"graph has the node {columns[0]!r}: to match names, X must be a DataFrame with such columns")
+    if set(columns) != set(names) or len(columns) != len(names):
+        odd = next(iter(set(columns) ^ set(names)), columns[0])
+        raise ValueError(f"graph must have the columns of X, each once; {odd!r} is in one of them only, or repeated")
+    return graph.loc[list(names), list(names)].to_numpy()
+
+
 def _nodes_of(graph: Any, names: Sequence[Any] | None) -> list[Any] | None:
     """The columns' names, where the graph's nodes are names; None where they are numbers or it has none."""
     if hasattr(graph, "nodes") and hasattr(graph, "edges"):
         labels = list(graph.nodes)
-    elif isinstance(graph, (list, tuple)) and all(isinstance(pair, (list, tuple)) for pair in graph):
-        labels = [node for pair in graph for node in pair]
+    elif isinstance(graph, (list, tuple)) and all(isinstance(edge, (list, tuple)) for edge in graph):
+        labels = [node for edge in graph for node in edge[:2]]
+    elif isinstance(graph, np.ndarray) and graph.ndim == 2 and graph.dtype.kind in "OUS":
+        labels = graph[:, :2].ravel().tolist()
     else:
         return None
-    if all(isinstance(label, (int, np.integer)) for label in labels):
+    if all(isinstance(label, Real) for label in labels):
         return None
     if names is None:
-        odd = next(label for label in labels if not isinstance(label, (int, np.integer)))
+        odd = next(label for label in labels if not isinstance(label, Real))
         raise ValueError(
             f"graph has the node {odd!r}: to match names, X must be a DataFrame with columns of these names"
         )

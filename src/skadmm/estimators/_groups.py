@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,28 +13,101 @@ from skadmm.operators.canonical import checked_weights
 
 
 def checked_groups(groups: Any, d: int, names: Sequence[Any] | None) -> list[np.ndarray]:
-    """The column numbers of each group."""
+    """The column numbers of each group.
+
+    A mapping (a dict, a pandas Series) whose values are sequences holds the members of each group; one whose values are
+    single labels holds the group of each column, by the column's name, or by its number. Other sequences hold groups,
+    or one label per column in column order.
+    """
     if groups is None:
         return [np.array([j]) for j in range(d)]
     if isinstance(groups, str) or not np.iterable(groups):
-        raise ValueError(f"groups={groups!r}: it takes a list of groups, or one integer label per feature")
-    entries = list(groups.values()) if isinstance(groups, dict) else list(groups)
-    if entries and all(isinstance(label, (int, np.integer)) for label in entries):
-        labels = np.asarray(entries)
-        if labels.size != d:
-            raise ValueError(f"groups has {labels.size} labels: X has {d} features")
-        return [np.flatnonzero(labels == label) for label in np.unique(labels[labels >= 0])]
+        raise ValueError(f"groups={groups!r}: it takes a list of groups, or one label per feature")
+    keys, entries = _entries(groups)
     if not entries:
         raise ValueError("groups is empty: it takes at least one group")
-    columns = {name: j for j, name in enumerate(names)} if names is not None else {}
+    columns = _numbers_of(names)
+    are_labels = [isinstance(entry, str) or not np.iterable(entry) for entry in entries]
+    if all(are_labels):
+        labels = entries if keys is None else _in_column_order(keys, entries, d, names)
+        if len(labels) != d:
+            raise ValueError(f"groups has {len(labels)} labels: X has {d} features")
+        if keys is None and all(isinstance(label, str) and label in columns for label in labels):
+            raise ValueError("groups holds the columns' names: it takes a list of lists of them, or labels")
+        return _by_label(labels)
+    if any(are_labels):
+        odd = entries[are_labels.index(True)]
+        raise ValueError(f"groups mixes sequences and single labels such as {odd!r}: it takes either")
     found = [_columns(group, g, columns) for g, group in enumerate(entries)]
     overlapping_groups(found, d)  # checks them
     return [np.asarray(group, dtype=np.int64) for group in found]
 
 
+def _entries(groups: Any) -> tuple[list[Any] | None, list[Any]]:
+    """The keys of a mapping (else None), and the groups or labels."""
+    if isinstance(groups, Mapping):
+        return list(groups), list(groups.values())
+    if hasattr(groups, "index") and hasattr(groups, "items"):  # a pandas Series
+        return groups.index.tolist(), groups.tolist()
+    if hasattr(groups, "to_pylist"):  # pyarrow
+        return None, groups.to_pylist()
+    return None, groups.tolist() if isinstance(groups, np.ndarray) else list(groups)
+
+
+def _numbers_of(names: Sequence[Any] | None) -> dict[Any, int]:
+    if names is None:
+        return {}
+    columns = {name: j for j, name in enumerate(names)}
+    if len(columns) < len(names):
+        twice = next(name for j, name in enumerate(names) if columns[name] != j)
+        raise ValueError(f"X has two columns named {twice!r}: groups cannot tell them apart")
+    return columns
+
+
+def _in_column_order(keys: list[Any], labels: list[Any], d: int, names: Sequence[Any] | None) -> list[Any]:
+    """The label of each column; `keys` are the columns' names, or their numbers. Labels of other names are left out."""
+    label_of = dict(zip(keys, labels, strict=True))
+    if len(label_of) < len(keys):
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"groups has two labels for {twice!r}: it takes one per column")
+    if all(isinstance(key, (int, np.integer)) for key in keys):
+        wanted: list[Any] = list(range(d))
+    elif names is None:
+        raise ValueError("groups has labels by name: to match them, X must be a DataFrame with columns of these names")
+    else:
+        wanted = list(names)
+        _numbers_of(names)
+    missing = [key for key in wanted if key not in label_of]
+    if missing:
+        what = "column" if isinstance(missing[0], str) else "column number"
+        raise ValueError(f"groups has no label for {what} {missing[0]!r} ({len(missing)} of {d} have none)")
+    return [label_of[key] for key in wanted]
+
+
+def _by_label(labels: list[Any]) -> list[np.ndarray]:
+    """The features of each label, in the labels' order; negative numbers and missing values are in no group."""
+    members: dict[Any, list[int]] = {}
+    for j, label in enumerate(labels):
+        if _is_missing(label):
+            continue
+        if isinstance(label, str):
+            members.setdefault(label, []).append(j)
+        elif isinstance(label, (int, float, np.integer, np.floating)) and float(label).is_integer():
+            if label >= 0:
+                members.setdefault(int(label), []).append(j)
+        else:
+            raise ValueError(f"groups has the label {label!r}: it takes integers or strings")
+    if len({isinstance(label, str) for label in members}) > 1:
+        raise ValueError("groups mixes numbers and strings as labels: it takes either")
+    return [np.array(members[label], dtype=np.int64) for label in sorted(members)]
+
+
+def _is_missing(label: Any) -> bool:
+    """Is it None, NaN or pandas' NA?"""
+    return label is None or type(label).__name__ in ("NAType", "NaTType") or label != label  # noqa: PLR0124
+
+
 def _columns(group: Any, g: int, columns: dict[Any, int]) -> list[Any]:
-    if isinstance(group, str) or not np.iterable(group):
-        raise ValueError(f"groups[{g}]={group!r}: it takes a sequence of column numbers or names")
     answer = []
     for member in group:
         if not isinstance(member, str):
@@ -53,6 +126,9 @@ def group_penalty(groups: list[np.ndarray], d: int, weights: Any, l1_ratio: floa
             raise ValueError(f"group_weights={weights!r}: it takes 'sqrt', None or one number per group")
         scales = np.sqrt([float(group.size) for group in groups])
     else:
+        keys = _entries(weights)[0] if np.iterable(weights) else None
+        if keys is not None and keys != list(range(len(keys))):
+            raise ValueError(f"group_weights has keys such as {keys[0]!r}: it takes an array, in the order of groups_")
         scales = checked_weights(weights, len(groups), "group_weights", "group")
     members: list[Any] = []
     sizes: list[float] = []
@@ -64,4 +140,4 @@ def group_penalty(groups: list[np.ndarray], d: int, weights: Any, l1_ratio: floa
         sizes += [l1_ratio] * d
     kept = [g for g, size in enumerate(sizes) if size > 0]
     A, rows = overlapping_groups([members[g] for g in kept], d, weights=[sizes[g] for g in kept])
-    return Penalty(A, rows)
+    return Penalty(A, rows, members=groups)

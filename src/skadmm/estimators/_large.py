@@ -53,9 +53,7 @@ def read_large(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[LargeTab
     else:
         if isinstance(X, (list, tuple)):
             raise TypeError("X is a list of delayed blocks: the estimators take a dask.array or a dask.dataframe")
-        names = [str(column) for column in X.columns] if hasattr(X, "columns") else None
-        table = LargeTable(_as_array(X))
-        table.names = names
+        table = _from_dask(X)
         y, sample_weight = _as_array(y), _as_array(sample_weight)
         if y is None:
             raise ValueError("y=None: it takes a vector with an entry for each row of X")
@@ -64,6 +62,12 @@ def read_large(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[LargeTab
     if table.names is not None:
         model.feature_names_in_ = np.asarray(table.names, dtype=object)
     return table, y, sample_weight
+
+
+def _from_dask(X: Any) -> LargeTable:
+    table = LargeTable(_as_array(X))
+    table.names = [str(column) for column in X.columns] if hasattr(X, "columns") else None
+    return table
 
 
 def _as_array(collection: Any) -> Any:
@@ -86,25 +90,27 @@ def mean_of(y: Any, weight: Any) -> float:
     return float((y.mean() if weight is None else (y * weight).sum() / weight.sum()).compute())
 
 
-def large_design(table: LargeTable, *, fit_intercept: bool, standardize: bool, ridge: float) -> Design:
+def large_design(table: LargeTable, *, fit_intercept: bool, standardize: bool) -> Design:
     """The table as the solver sees it; refused where that would mean to copy it."""
     d = table.shape[1]
     if standardize:
         raise ValueError("standardize=True: a table on disk or on Dask is not copied; scale its columns beforehand")
-    if fit_intercept and ridge > 0:
-        raise ValueError(f"ridge={ridge:g}: next to an intercept it takes a table in memory; give fit_intercept=False")
     if isinstance(table.table, FileBlocks) and fit_intercept != table.ones:
         wanted = "has no column of ones: convert it with --ones, or give fit_intercept=False"
         unwanted = "has a column of ones: convert it without --ones, or give fit_intercept=True"
         raise ValueError(f"fit_intercept={fit_intercept}: the folder {wanted if fit_intercept else unwanted}")
-    return Design(table.table, np.ones(d), 1.0 if fit_intercept else 0.0)
+    return Design(table.table, np.ones(d), fit_intercept)
 
 
 def large_scores(model: Any, X: Any) -> np.ndarray:
     """X coefᵀ + intercept, block by block."""
-    table = LargeTable(as_folder(X) if is_folder(X) else _as_array(X))
+    table = LargeTable(as_folder(X)) if is_folder(X) else _from_dask(X)
     if table.shape[1] != model.n_features_in_:
         raise ValueError(f"X has {table.shape[1]} features, but {type(model).__name__} expects {model.n_features_in_}")
+    known = getattr(model, "feature_names_in_", None)
+    if table.names is not None and known is not None and list(table.names) != list(known):
+        j = next(j for j, name in enumerate(table.names) if name != known[j])
+        raise ValueError(f"X has the column {table.names[j]!r} where {type(model).__name__} was fitted on {known[j]!r}")
     coef = np.atleast_2d(np.asarray(model.coef_, dtype=float))
     if not isinstance(table.table, FileBlocks):
         scores = np.asarray((table.table @ coef.T).compute())

@@ -34,7 +34,7 @@ class _Going(StructuredModel):
         targets = self._targets(y, sample_weight)
         if hasattr(self, "_online"):
             prepared, results, steps = self._online
-            prepared = prepared._replace(design=assembled(X, prepared.design.scale, prepared.design.ones))
+            prepared = prepared._replace(design=assembled(X, prepared.design.scale, prepared.design.intercept))
             starts: list[dict[str, Any]] = [
                 {"warm_start": result, "step": step} for result, step in zip(results, steps, strict=True)
             ]
@@ -148,7 +148,7 @@ class OnlineClassification(Classification, _Going):
 
 def _batch_problem(prepared: Prepared, target: np.ndarray, sample_weight: np.ndarray | None, alpha: float) -> Problem:
     """The problem of one batch, in which some of the classes may be missing."""
-    width = prepared.design.scale.size + prepared.design.n_extra
-    blank = prepared._replace(design=prepared.design._replace(X=np.zeros((2, width))), sample_weight=None)
+    empty = np.zeros((2, prepared.design.width))
+    blank = prepared._replace(design=prepared.design._replace(X=empty), sample_weight=None)
     rows, _ = as_rows(prepared.design.X)
     return blank.problem(np.array([-1.0, 1.0]), alpha)._on(rows, target, sample_weight)

@@ -19,6 +19,10 @@ class Penalty(NamedTuple):
     trend: Any = None
     """What is known of A where it is differences alone: a :class:`~skadmm._line.Line`, or a
     :class:`~skadmm._line.GraphTrend`."""
+    graph: Any = None
+    """The :class:`FeatureGraph` that A was built from, or None."""
+    members: Any = None
+    """The column numbers of each group of features, or None."""
 
     def psi(self, alpha: float) -> Any:
         """ψ of strength `alpha`."""

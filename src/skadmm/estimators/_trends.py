@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skadmm import _checks
 from skadmm._line import GraphTrend, Line, line_at
+from skadmm.blocks.frames import for_sklearn
 from skadmm.estimators._base import StructuredModel
 from skadmm.estimators._graphs import feature_graph
 from skadmm.estimators._penalty import Penalty, checked_ratio, with_l1
@@ -104,7 +105,7 @@ class TrendModel(StructuredModel):
         ):
             count = int(self.graph.shape[0])
         else:
-            count = int(np.max(np.asarray(self.graph), initial=-1)) + 1
+            count = int(max((max(edge[:2]) for edge in self.graph), default=-1)) + 1
         if np.any((positions < 0) | (positions >= count) | (positions != np.floor(positions))):
             raise ValueError(f"X must hold node numbers in 0 … {count - 1} when graph is given")
         return count
@@ -113,9 +114,10 @@ class TrendModel(StructuredModel):
         order, ratio = int(self.order), checked_ratio(self.l1_ratio)
         names = None if self._signal else names
         if self.graph is not None:
-            self.graph_ = feature_graph(self.graph, X, names)
-            G = self.graph_.matrix()
-            return Penalty(with_l1(graph_trend(G, order), ratio), trend=GraphTrend(G, order) if ratio == 0.0 else None)
+            graph = feature_graph(self.graph, X, names)
+            G = graph.matrix()
+            known = GraphTrend(G, order) if ratio == 0.0 else None
+            return Penalty(with_l1(graph_trend(G, order), ratio), trend=known, graph=graph)
         if self._signal:
             return _along(self.knots_, order, ratio)
         d = X.shape[1]
@@ -219,7 +221,7 @@ class TrendModel(StructuredModel):
         check_is_fitted(self)
         if self.knots_ is None:
             return self._scores(X)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        X = validate_data(self, for_sklearn(X), accept_sparse="csr", dtype=np.float64, reset=False)
         return self.intercept_ + _between(self.knots_, self.coef_, _column(X), step=self.order == 0)
 
     def smooth(self, signal: Any) -> np.ndarray:

@@ -23,8 +23,7 @@ class _Fused(StructuredModel):
     def _penalty(self, X: Any, names: Any) -> Penalty:
         ratio = checked_ratio(self.l1_ratio)
         graph = feature_graph(self.graph, X, names, weights=self.edge_weights, signs=self.edge_signs)
-        self.graph_ = graph
-        return Penalty(with_l1(graph.matrix(), ratio))
+        return Penalty(with_l1(graph.matrix(), ratio), graph=graph)
 
 
 class FusedLassoClassifier(_Fused, OnlineClassification):
@@ -37,16 +36,20 @@ class FusedLassoClassifier(_Fused, OnlineClassification):
     ----------
     alpha : float ≥ 0
         Strength of the penalty.
-    graph : None, tuple, networkx graph, sparse adjacency, edge list or "precision"
+    graph : None, tuple, networkx graph, adjacency matrix, edge list or "precision"
         The features' neighbourhood. None: a chain in column order. A tuple of integers: a grid of that shape. Nodes may
-        be column numbers, or the names of a DataFrame's columns. "precision": learnt from the training rows.
+        be column numbers, or the names of a DataFrame's columns; the edges of a list are pairs, or triples with a
+        value. "precision": learnt from the training rows.
     l1_ratio : float in [0, 1]
         The share of the plain ℓ1 norm.
-    edge_weights : None, True, str or array
-        None: 1. True: the adjacency's entries or the attribute "weight"; a string: another attribute; an array: one
-        number ≥ 0 per edge.
-    edge_signs : None, "adjacency" or array of −1 and +1
-        −1 pulls the coefficients of an edge towards each other's negative.
+    edge_weights : None, False, True, str or array
+        None: the absolute values that the graph carries (entries of the adjacency matrix, the edge attribute "weight",
+        the third entry of an edge), else 1. False: 1. True: as None, but an error where the graph carries none. A
+        string: another edge attribute. An array: one number ≥ 0 per edge.
+    edge_signs : None, False, "adjacency" or array of −1 and +1
+        −1 pulls the coefficients of an edge towards each other's negative. None: the signs of the values that the graph
+        carries ("precision": of the partial correlations), else +1. False: +1. "adjacency": as None, but an error where
+        the graph carries none.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
     loss : "logistic" or "squared-hinge"
@@ -124,16 +127,20 @@ class FusedLassoRegressor(_Fused, OnlineRegression):
     ----------
     alpha : float ≥ 0
         Strength of the penalty.
-    graph : None, tuple, networkx graph, sparse adjacency, edge list or "precision"
+    graph : None, tuple, networkx graph, adjacency matrix, edge list or "precision"
         The features' neighbourhood. None: a chain in column order. A tuple of integers: a grid of that shape. Nodes may
-        be column numbers, or the names of a DataFrame's columns. "precision": learnt from the training rows.
+        be column numbers, or the names of a DataFrame's columns; the edges of a list are pairs, or triples with a
+        value. "precision": learnt from the training rows.
     l1_ratio : float in [0, 1]
         The share of the plain ℓ1 norm.
-    edge_weights : None, True, str or array
-        None: 1. True: the adjacency's entries or the attribute "weight"; a string: another attribute; an array: one
-        number ≥ 0 per edge.
-    edge_signs : None, "adjacency" or array of −1 and +1
-        −1 pulls the coefficients of an edge towards each other's negative.
+    edge_weights : None, False, True, str or array
+        None: the absolute values that the graph carries (entries of the adjacency matrix, the edge attribute "weight",
+        the third entry of an edge), else 1. False: 1. True: as None, but an error where the graph carries none. A
+        string: another edge attribute. An array: one number ≥ 0 per edge.
+    edge_signs : None, False, "adjacency" or array of −1 and +1
+        −1 pulls the coefficients of an edge towards each other's negative. None: the signs of the values that the graph
+        carries ("precision": of the partial correlations), else +1. False: +1. "adjacency": as None, but an error where
+        the graph carries none.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
     loss : "squared" or "huber", or ``skadmm.losses.Huber(delta)``
@@ -216,16 +223,20 @@ class FusedLassoClassifierCV(_Fused, CrossValidated, Classification):
         one path over all the data.
     n_jobs : int or None
         Folds at a time.
-    graph : None, tuple, networkx graph, sparse adjacency, edge list or "precision"
+    graph : None, tuple, networkx graph, adjacency matrix, edge list or "precision"
         The features' neighbourhood. None: a chain in column order. A tuple of integers: a grid of that shape. Nodes may
-        be column numbers, or the names of a DataFrame's columns. "precision": learnt from the training rows.
+        be column numbers, or the names of a DataFrame's columns; the edges of a list are pairs, or triples with a
+        value. "precision": learnt from the training rows.
     l1_ratio : float in [0, 1]
         The share of the plain ℓ1 norm.
-    edge_weights : None, True, str or array
-        None: 1. True: the adjacency's entries or the attribute "weight"; a string: another attribute; an array: one
-        number ≥ 0 per edge.
-    edge_signs : None, "adjacency" or array of −1 and +1
-        −1 pulls the coefficients of an edge towards each other's negative.
+    edge_weights : None, False, True, str or array
+        None: the absolute values that the graph carries (entries of the adjacency matrix, the edge attribute "weight",
+        the third entry of an edge), else 1. False: 1. True: as None, but an error where the graph carries none. A
+        string: another edge attribute. An array: one number ≥ 0 per edge.
+    edge_signs : None, False, "adjacency" or array of −1 and +1
+        −1 pulls the coefficients of an edge towards each other's negative. None: the signs of the values that the graph
+        carries ("precision": of the partial correlations), else +1. False: +1. "adjacency": as None, but an error where
+        the graph carries none.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
     loss : "logistic" or "squared-hinge"
@@ -318,16 +329,20 @@ class FusedLassoRegressorCV(_Fused, CrossValidated, Regression):
         one path over all the data.
     n_jobs : int or None
         Folds at a time.
-    graph : None, tuple, networkx graph, sparse adjacency, edge list or "precision"
+    graph : None, tuple, networkx graph, adjacency matrix, edge list or "precision"
         The features' neighbourhood. None: a chain in column order. A tuple of integers: a grid of that shape. Nodes may
-        be column numbers, or the names of a DataFrame's columns. "precision": learnt from the training rows.
+        be column numbers, or the names of a DataFrame's columns; the edges of a list are pairs, or triples with a
+        value. "precision": learnt from the training rows.
     l1_ratio : float in [0, 1]
         The share of the plain ℓ1 norm.
-    edge_weights : None, True, str or array
-        None: 1. True: the adjacency's entries or the attribute "weight"; a string: another attribute; an array: one
-        number ≥ 0 per edge.
-    edge_signs : None, "adjacency" or array of −1 and +1
-        −1 pulls the coefficients of an edge towards each other's negative.
+    edge_weights : None, False, True, str or array
+        None: the absolute values that the graph carries (entries of the adjacency matrix, the edge attribute "weight",
+        the third entry of an edge), else 1. False: 1. True: as None, but an error where the graph carries none. A
+        string: another edge attribute. An array: one number ≥ 0 per edge.
+    edge_signs : None, False, "adjacency" or array of −1 and +1
+        −1 pulls the coefficients of an edge towards each other's negative. None: the signs of the values that the graph
+        carries ("precision": of the partial correlations), else +1. False: +1. "adjacency": as None, but an error where
+        the graph carries none.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
     loss : "squared" or "huber", or ``skadmm.losses.Huber(delta)``

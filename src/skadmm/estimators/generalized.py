@@ -18,7 +18,18 @@ class _Generalized(StructuredModel):
     l1_ratio: Any
 
     def _penalty(self, X: Any, names: Any) -> Penalty:
-        return Penalty(with_l1(as_operator(self.A, X.shape[1]), checked_ratio(self.l1_ratio)))
+        A = _in_column_order(self.A, names)
+        return Penalty(with_l1(as_operator(A, X.shape[1]), checked_ratio(self.l1_ratio)))
+
+
+def _in_column_order(A: Any, names: Any) -> Any:
+    """A DataFrame whose columns are named, in the order of the columns of X; all else as it is."""
+    if names is None or not hasattr(A, "columns") or not all(isinstance(column, str) for column in A.columns):
+        return A
+    missing = [name for name in names if name not in A.columns]
+    if missing:
+        raise ValueError(f"A has no column {missing[0]!r}: it takes one for each column of X")
+    return A[list(names)]
 
 
 class GeneralizedLassoClassifier(_Generalized, OnlineClassification):
@@ -32,7 +43,9 @@ class GeneralizedLassoClassifier(_Generalized, OnlineClassification):
     alpha : float ≥ 0
         Strength of the penalty.
     A : matrix of shape (m, n_features), "identity" or None
-        The penalty matrix; None is the identity, the plain lasso.
+        The penalty matrix, its entries used as they are; a DataFrame is matched to the columns of X by name. None is
+        the identity, the plain lasso. The matrix of a graph with its weights and signs is
+        ``skadmm.operators.incidence(graph)``.
     l1_ratio : float in [0, 1]
         The share of the plain ℓ1 norm.
     ridge : float ≥ 0
@@ -107,7 +120,9 @@ class GeneralizedLassoRegressor(_Generalized, OnlineRegression):
     alpha : float ≥ 0
         Strength of the penalty.
     A : matrix of shape (m, n_features), "identity" or None
-        The penalty matrix; None is the identity, the plain lasso.
+        The penalty matrix, its entries used as they are; a DataFrame is matched to the columns of X by name. None is
+        the identity, the plain lasso. The matrix of a graph with its weights and signs is
+        ``skadmm.operators.incidence(graph)``.
     l1_ratio : float in [0, 1]
         The share of the plain ℓ1 norm.
     ridge : float ≥ 0
@@ -187,7 +202,9 @@ class GeneralizedLassoClassifierCV(_Generalized, CrossValidated, Classification)
     n_jobs : int or None
         Folds at a time.
     A : matrix of shape (m, n_features), "identity" or None
-        The penalty matrix; None is the identity, the plain lasso.
+        The penalty matrix, its entries used as they are; a DataFrame is matched to the columns of X by name. None is
+        the identity, the plain lasso. The matrix of a graph with its weights and signs is
+        ``skadmm.operators.incidence(graph)``.
     l1_ratio : float in [0, 1]
         The share of the plain ℓ1 norm.
     ridge : float ≥ 0
@@ -277,7 +294,9 @@ class GeneralizedLassoRegressorCV(_Generalized, CrossValidated, Regression):
     n_jobs : int or None
         Folds at a time.
     A : matrix of shape (m, n_features), "identity" or None
-        The penalty matrix; None is the identity, the plain lasso.
+        The penalty matrix, its entries used as they are; a DataFrame is matched to the columns of X by name. None is
+        the identity, the plain lasso. The matrix of a graph with its weights and signs is
+        ``skadmm.operators.incidence(graph)``.
     l1_ratio : float in [0, 1]
         The share of the plain ℓ1 norm.
     ridge : float ≥ 0

@@ -20,10 +20,11 @@ class _Grouped(StructuredModel):
     groups: Any
     group_weights: Any
     l1_ratio: Any
+    groups_: Any
 
     def _penalty(self, X: Any, names: Any) -> Penalty:
-        self.groups_ = checked_groups(self.groups, X.shape[1], names)
-        return group_penalty(self.groups_, X.shape[1], self.group_weights, checked_ratio(self.l1_ratio))
+        groups = checked_groups(self.groups, X.shape[1], names)
+        return group_penalty(groups, X.shape[1], self.group_weights, checked_ratio(self.l1_ratio))
 
     def _take(self, prepared: Prepared, results: list[Result]) -> None:
         super()._take(prepared, results)
@@ -42,11 +43,15 @@ class GroupLassoClassifier(_Grouped, OnlineClassification):
     ----------
     alpha : float ≥ 0
         Strength of the penalty.
-    groups : list of sequences of column numbers or names, array of labels, or None
-        The features of each group; groups may overlap, and a feature in none is not penalised. An array holds the label
-        of each feature's one group, negative for none. None: every feature by itself.
+    groups : list of sequences of column numbers or names, labels, dict, Series or None
+        A list of sequences (or a dict of them by the group's name): the features of each group; groups may overlap, and
+        a feature in none is not penalised. An array or list of integers or strings: the label of each feature's one
+        group in column order, a negative number or None for no group. A dict {column: label} or a pandas Series of
+        labels is matched to the columns by name, or by column number where its keys are integers; every column needs a
+        label, and those of other names are left out. None: every feature by itself.
     group_weights : "sqrt", None or array
-        One weight per group: the square root of its size, 1, or as given.
+        One weight per group: the square root of its size, 1, or as given. The order is that of ``groups_``: labels are
+        sorted.
     l1_ratio : float in [0, 1]
         The share of the plain ℓ1 norm.
     ridge : float ≥ 0
@@ -123,11 +128,15 @@ class GroupLassoRegressor(_Grouped, OnlineRegression):
     ----------
     alpha : float ≥ 0
         Strength of the penalty.
-    groups : list of sequences of column numbers or names, array of labels, or None
-        The features of each group; groups may overlap, and a feature in none is not penalised. An array holds the label
-        of each feature's one group, negative for none. None: every feature by itself.
+    groups : list of sequences of column numbers or names, labels, dict, Series or None
+        A list of sequences (or a dict of them by the group's name): the features of each group; groups may overlap, and
+        a feature in none is not penalised. An array or list of integers or strings: the label of each feature's one
+        group in column order, a negative number or None for no group. A dict {column: label} or a pandas Series of
+        labels is matched to the columns by name, or by column number where its keys are integers; every column needs a
+        label, and those of other names are left out. None: every feature by itself.
     group_weights : "sqrt", None or array
-        One weight per group: the square root of its size, 1, or as given.
+        One weight per group: the square root of its size, 1, or as given. The order is that of ``groups_``: labels are
+        sorted.
     l1_ratio : float in [0, 1]
         The share of the plain ℓ1 norm.
     ridge : float ≥ 0
@@ -209,11 +218,15 @@ class GroupLassoClassifierCV(_Grouped, CrossValidated, Classification):
         one path over all the data.
     n_jobs : int or None
         Folds at a time.
-    groups : list of sequences of column numbers or names, array of labels, or None
-        The features of each group; groups may overlap, and a feature in none is not penalised. An array holds the label
-        of each feature's one group, negative for none. None: every feature by itself.
+    groups : list of sequences of column numbers or names, labels, dict, Series or None
+        A list of sequences (or a dict of them by the group's name): the features of each group; groups may overlap, and
+        a feature in none is not penalised. An array or list of integers or strings: the label of each feature's one
+        group in column order, a negative number or None for no group. A dict {column: label} or a pandas Series of
+        labels is matched to the columns by name, or by column number where its keys are integers; every column needs a
+        label, and those of other names are left out. None: every feature by itself.
     group_weights : "sqrt", None or array
-        One weight per group: the square root of its size, 1, or as given.
+        One weight per group: the square root of its size, 1, or as given. The order is that of ``groups_``: labels are
+        sorted.
     l1_ratio : float in [0, 1]
         The share of the plain ℓ1 norm.
     ridge : float ≥ 0
@@ -305,11 +318,15 @@ class GroupLassoRegressorCV(_Grouped, CrossValidated, Regression):
         one path over all the data.
     n_jobs : int or None
         Folds at a time.
-    groups : list of sequences of column numbers or names, array of labels, or None
-        The features of each group; groups may overlap, and a feature in none is not penalised. An array holds the label
-        of each feature's one group, negative for none. None: every feature by itself.
+    groups : list of sequences of column numbers or names, labels, dict, Series or None
+        A list of sequences (or a dict of them by the group's name): the features of each group; groups may overlap, and
+        a feature in none is not penalised. An array or list of integers or strings: the label of each feature's one
+        group in column order, a negative number or None for no group. A dict {column: label} or a pandas Series of
+        labels is matched to the columns by name, or by column number where its keys are integers; every column needs a
+        label, and those of other names are left out. None: every feature by itself.
     group_weights : "sqrt", None or array
-        One weight per group: the square root of its size, 1, or as given.
+        One weight per group: the square root of its size, 1, or as given. The order is that of ``groups_``: labels are
+        sorted.
     l1_ratio : float in [0, 1]
         The share of the plain ℓ1 norm.
     ridge : float ≥ 0

@@ -22,7 +22,8 @@ class TrendFilter(TrendModel, Regression):
     order : int ≥ 0
         The degree of the pieces: 0 constant, 1 linear, 2 quadratic.
     graph : None or a graph, as for the fused lasso
-        Trends over a graph in place of a line; in a signal the nodes are the numbers in `X`.
+        Trends over a graph in place of a line; in a signal the nodes are the numbers in `X`. Weights and signs that the
+        graph carries are used.
     design : "auto", "positions" or "matrix"
         "positions": `X` has one column, the positions of the observations (or node numbers), and the model is a signal
         over them. "matrix": `X` is a table, and its coefficients follow the trend in column order. "auto": positions
@@ -114,7 +115,8 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
     order : int ≥ 0
         The degree of the pieces: 0 constant, 1 linear, 2 quadratic.
     graph : None or a graph, as for the fused lasso
-        Trends over a graph in place of a line; in a signal the nodes are the numbers in `X`.
+        Trends over a graph in place of a line; in a signal the nodes are the numbers in `X`. Weights and signs that the
+        graph carries are used.
     design : "auto", "positions" or "matrix"
         "positions": `X` has one column, the positions of the observations (or node numbers), and the model is a signal
         over them. "matrix": `X` is a table, and its coefficients follow the trend in column order. "auto": positions

@@ -19,6 +19,15 @@ class Edges(NamedTuple):
     d: int
 
 
+class Carried(NamedTuple):
+    """Which values of a graph are asked for."""
+
+    attribute: str
+    read: bool
+    needed: bool
+    """Is it an error if there are none?"""
+
+
 def incidence(
     graph: Any,
     *,
@@ -29,20 +38,26 @@ def incidence(
 ) -> sp.csr_array:
     """One row per edge (i, j): (A x)_e = w_ij (x_i − s_ij x_j), so that ‖A x‖₁ pulls neighbours together.
 
+    Weights and signs are those the graph carries: of an adjacency matrix the absolute values and the signs of its
+    entries; of a networkx graph those of the edge attribute "weight"; of an edge list those of the third entry of each
+    edge. A graph that carries none has weights of 1 and signs of +1.
+
     Parameters
     ----------
     graph : networkx graph, adjacency matrix, edge list or PrecisionGraph
         An adjacency matrix is sparse or dense, d × d and symmetric; its upper triangle is read. An edge list is a
-        sequence of pairs: of column numbers together with `n_features`, or of names together with `nodes`.
+        sequence of pairs, or of triples (i, j, value): of column numbers together with `n_features`, or of names
+        together with `nodes`.
     nodes : sequence, optional
         The name of each feature, in column order. For a networkx graph the default is the graph's own order of nodes,
         except that with `n_features` given integer labels are column numbers.
-    weights : None, True, str or array-like
-        None: 1 everywhere. True or "weight": the adjacency's entries, or the edge attribute "weight" of a networkx
-        graph; another string names another attribute. An array: one number ≥ 0 per edge.
-    signs : None, "adjacency" or array-like
-        None: +1 everywhere. "adjacency": the sign of the adjacency's entry or of the edge attribute; the weights are
-        then its absolute values. An array: one of −1, +1 per edge.
+    weights : None, False, True, str or array-like
+        None: the absolute values that the graph carries, else 1. False: 1 everywhere. True: as None, but an error where
+        the graph carries none. A string: the absolute values of another edge attribute of a networkx graph. An array:
+        one number ≥ 0 per edge.
+    signs : None, False, "adjacency" or array-like
+        None: the signs of the values that the graph carries, else +1. False: +1 everywhere. "adjacency": as None, but
+        an error where the graph carries none. An array: one of −1, +1 per edge.
     n_features : int, optional
         Number of features, where the graph does not say.
 
@@ -60,19 +75,32 @@ def incidence(
         if n_features not in (None, len(nodes)):
             raise ValueError(f"nodes must have length n_features={n_features}, got {len(nodes)}")
         n_features = len(nodes)
+    if isinstance(signs, str) and signs != "adjacency":
+        raise ValueError(f"signs must be None, False, 'adjacency' or an array of −1 and +1, got {signs!r}")
 
-    attribute = weights if isinstance(weights, str) else "weight"
-    needs_values = weights is True or isinstance(weights, str) or isinstance(signs, str)
-    edges = _read(graph, nodes, n_features, attribute if needs_values else None)
+    carried = Carried(
+        attribute=weights if isinstance(weights, str) else "weight",
+        read=weights is None or weights is True or signs is None or isinstance(weights, str) or isinstance(signs, str),
+        needed=weights is True or isinstance(weights, str) or isinstance(signs, str),
+    )
+    edges = _read(graph, nodes, n_features, carried)
     _check_simple(edges)
     m = edges.tail.size
+    if carried.needed and edges.value is None:
+        role = f"signs={signs!r}" if isinstance(signs, str) else f"weights={weights!r}"
+        raise ValueError(f"{role} needs a graph with values; this one has none: give triples or an array")
+    if edges.value is not None and not np.all(np.isfinite(edges.value)):
+        raise ValueError("graph must carry finite values, got NaN or infinity")
 
-    if weights is True or isinstance(weights, str):
-        values = _values(edges, "weights", weights)
-        w = checked_weights(np.abs(values) if isinstance(signs, str) else values, m, "weights", "edge")
+    values = np.ones(m) if edges.value is None else edges.value
+    if weights is None or weights is True or isinstance(weights, str):
+        w = np.abs(values)
     else:
-        w = checked_weights(weights, m, "weights", "edge")
-    s = _signs(signs, edges)
+        w = np.ones(m) if weights is False else checked_weights(weights, m, "weights", "edge")
+    if signs is None or isinstance(signs, str):
+        s = np.where(values < 0, -1.0, 1.0)
+    else:
+        s = np.ones(m) if signs is False else _checked_signs(signs, m)
 
     rows = np.arange(m)
     entries = np.concatenate([w, -w * s])
@@ -80,28 +108,43 @@ def incidence(
     return canonical(sp.coo_array((entries, positions), shape=(m, edges.d)))
 
 
-def _read(graph: Any, nodes: Any, d: int | None, attribute: str | None) -> Edges:
+def _read(graph: Any, nodes: Any, d: int | None, carried: Carried) -> Edges:
     if isinstance(graph, PrecisionGraph):
         return _from_adjacency(graph.adjacency, d)
     if hasattr(graph, "nodes") and hasattr(graph, "edges"):
-        return _from_networkx(graph, nodes, d, attribute)
+        return _from_networkx(graph, nodes, d, carried)
     if sp.issparse(graph):
         return _from_adjacency(graph, d)
     if isinstance(graph, (str, bytes)) or not np.iterable(graph):
         raise ValueError(f"graph must be a networkx graph, an adjacency matrix or a list of edges, got {graph!r}")
     shape = getattr(graph, "shape", None)
-    pairs: Any = graph if shape is not None else list(graph)
-    if shape is None and any(not np.iterable(pair) or isinstance(pair, str) for pair in pairs):
+    edges: Any = list(graph) if shape is None else np.asarray(graph)
+    if shape is None and any(not np.iterable(edge) or isinstance(edge, str) for edge in edges):
         raise ValueError("graph must hold pairs when it is a list of edges")
     if shape is None:
-        shape = (len(pairs), len(pairs[0]) if pairs else 2)
-    # Two edges on two nodes would repeat an edge, so a 2 × 2 array on two features is an adjacency matrix.
-    if len(shape) == 2 and shape[0] == shape[1] and d in (None, shape[0]):
-        return _from_adjacency(pairs, d)
-    if len(shape) == 2 and shape[1] == 2:
-        return _from_pairs(np.asarray(pairs) if hasattr(pairs, "shape") else pairs, nodes, d)
+        shape = (len(edges), len(edges[0]) if edges else 2)
+    square = len(shape) == 2 and shape[0] == shape[1]
+    if square and (d in (None, shape[0]) or shape[0] == 3) and not _are_triples(edges, range(d or 3), nodes):
+        return _from_adjacency(edges, d)
+    if len(shape) == 2 and shape[1] in (2, 3):
+        return _from_edges(edges, nodes, d, carried)
     wanted = "d × d" if d is None else f"{d} × {d}"
-    raise ValueError(f"graph must be an adjacency matrix ({wanted}) or a list of pairs, got shape {tuple(shape)}")
+    raise ValueError(
+        f"graph must be an adjacency matrix ({wanted}) or a list of pairs or triples, got shape {tuple(shape)}"
+    )
+
+
+def _are_triples(edges: Any, columns: range, nodes: Any) -> bool:
+    """Are the rows of a square array edges with values? Only three triples can be.
+
+    The first two entries of each are then different nodes, which holds for no symmetric matrix with a zero diagonal
+    unless an edge is repeated. (Two pairs on two nodes would repeat an edge, so a 2 × 2 array is an adjacency matrix.)
+    """
+    if len(edges) != 3 or any(len(edge) != 3 for edge in edges):
+        return False
+    known = set(columns) if nodes is None else set(nodes)
+    pairs = [frozenset(edge[:2]) for edge in edges]
+    return len(set(pairs)) == 3 and all(len(pair) == 2 and pair <= known for pair in pairs)
 
 
 def _from_adjacency(adjacency: Any, d: int | None) -> Edges:
@@ -118,7 +161,7 @@ def _from_adjacency(adjacency: Any, d: int | None) -> Edges:
     return Edges(upper.coords[0], upper.coords[1], upper.data, matrix.shape[0])
 
 
-def _from_networkx(graph: Any, nodes: Any, d: int | None, attribute: str | None) -> Edges:
+def _from_networkx(graph: Any, nodes: Any, d: int | None, carried: Carried) -> Edges:
     labels = list(graph.nodes)
     numbered = all(isinstance(label, (int, np.integer)) for label in labels)
     pairs = [(u, v) for u, v in graph.edges()]
@@ -129,20 +172,48 @@ def _from_networkx(graph: Any, nodes: Any, d: int | None, attribute: str | None)
         if d is not None and len(names) != d:
             raise ValueError(f"graph must have n_features={d} nodes when nodes is not given, got {len(names)}")
         edges = _from_pairs(pairs, names, len(names))
-    if attribute is None:
+    if not carried.read:
         return edges
-    found = [value for _, _, value in graph.edges(data=attribute)]
-    if any(value is None for value in found):
-        u, v = pairs[found.index(None)]
-        raise ValueError(f"graph must carry the attribute {attribute!r} on every edge; ({u!r}, {v!r}) has none")
-    return edges._replace(value=np.asarray(found, dtype=np.float64))
+    found = [value for _, _, value in graph.edges(data=carried.attribute)]
+    return edges._replace(value=_as_values(found, pairs, carried))
+
+
+def _from_edges(edges: Any, nodes: Any, d: int | None, carried: Carried) -> Edges:
+    """From pairs, or from triples whose third entry is a value or, as in networkx, a dict of attributes."""
+    if isinstance(edges, np.ndarray) and edges.dtype.kind in "iuf" and nodes is None:
+        ends, values = edges[:, :2], edges[:, 2:]
+        whole = ends.astype(np.int64) if np.all(ends == np.floor(ends)) else ends
+        found = _from_pairs(whole, None, d)
+        return found._replace(value=values[:, 0].astype(np.float64)) if carried.read and values.size else found
+    edges = edges.tolist() if isinstance(edges, np.ndarray) else edges
+    if len({len(edge) for edge in edges}) > 1 or any(len(edge) not in (2, 3) for edge in edges):
+        raise ValueError("graph must hold pairs, or triples, when it is a list of edges")
+    pairs = [tuple(edge[:2]) for edge in edges]
+    found = _from_pairs(pairs, nodes, d)
+    if not carried.read or not edges or len(edges[0]) == 2:
+        return found
+    third = [edge[2].get(carried.attribute) if isinstance(edge[2], dict) else edge[2] for edge in edges]
+    return found._replace(value=_as_values(third, pairs, carried))
+
+
+def _as_values(found: list[Any], pairs: list[Any], carried: Carried) -> np.ndarray | None:
+    """The values of the edges as numbers; None where no edge has one."""
+    if not carried.needed and all(value is None for value in found):
+        return None
+    for pair, value in zip(pairs, found, strict=True):
+        if value is None:
+            raise ValueError(
+                f"graph must carry the attribute {carried.attribute!r} on every edge; {tuple(pair)!r} has none. "
+                "Set it, or ignore the attribute with False for the weights and the signs"
+            )
+        if isinstance(value, str) or not np.isscalar(value):
+            raise ValueError(f"graph must carry numbers, got {value!r} on the edge {tuple(pair)!r}")
+    return np.asarray(found, dtype=np.float64)
 
 
 def _from_pairs(pairs: Any, nodes: Any, d: int | None) -> Edges:
     if d is None:
         raise ValueError("n_features or nodes must be given when graph is a list of edges")
-    if any(len(pair) != 2 for pair in pairs):
-        raise ValueError("graph must hold pairs when it is a list of edges")
     if nodes is not None:
         column = {name: k for k, name in enumerate(nodes)}
         unknown = next((name for pair in pairs for name in pair if name not in column), None)
@@ -170,15 +241,7 @@ def _check_simple(edges: Edges) -> None:
         raise ValueError(f"graph must hold each edge once, got ({edges.tail[e]}, {edges.head[e]}) twice")
 
 
-def _signs(signs: Any, edges: Edges) -> np.ndarray:
-    m = edges.tail.size
-    if signs is None:
-        return np.ones(m)
-    if isinstance(signs, str):
-        if signs != "adjacency":
-            raise ValueError(f"signs must be None, 'adjacency' or an array of −1 and +1, got {signs!r}")
-        values = _values(edges, "signs", signs)
-        return np.where(values < 0, -1.0, 1.0)
+def _checked_signs(signs: Any, m: int) -> np.ndarray:
     try:
         values = np.asarray(signs, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -188,11 +251,3 @@ def _signs(signs: Any, edges: Edges) -> np.ndarray:
     if not np.all(np.abs(values) == 1):
         raise ValueError(f"signs must be −1 or +1, got {values[np.abs(values) != 1][0]}")
     return values
-
-
-def _values(edges: Edges, role: str, asked: Any) -> np.ndarray:
-    if edges.value is None:
-        raise ValueError(f"{role}={asked!r} needs a graph with values; a list of edges has none, give an array")
-    if not np.all(np.isfinite(edges.value)):
-        raise ValueError(f"{role}={asked!r}: the graph's values must be finite, got NaN or infinity")
-    return edges.value

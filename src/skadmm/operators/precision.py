@@ -56,7 +56,7 @@ def precision_graph(
     Returns
     -------
     PrecisionGraph
-        ``incidence`` takes it directly, with ``signs="adjacency"`` for the signs of the partial correlations.
+        ``incidence`` takes it directly, with the signs of the partial correlations; ``signs=False`` ignores them.
 
     References
     ----------

@@ -1,41 +1,53 @@
-"""Ridge."""
+"""Ridge, with optional weights."""
 
 import math
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
+
+from numba.extending import register_jitable
 
 from skadmm._compile import facts
-from skadmm.regularizers._base import checked_strength, define_separable
+from skadmm.regularizers._base import checked_strength, checked_weights, define_separable
 
 
 @facts(name="squared-l2", separable=True, smooth=True, subdifferentiable=True)
 class SquaredL2(NamedTuple):
-    """reg(v) = ½ · strength · ‖v‖²."""
+    """reg(v) = ½ · strength · Σ weights_j v_j².
+
+    A coordinate with a weight of zero, such as an intercept, is not penalised.
+    """
 
     strength: float = 1.0
+    weights: Any = None
 
     def prepared(self, size: int, role: str) -> Self:
-        return self._replace(strength=checked_strength(self, role))
+        return self._replace(strength=checked_strength(self, role), weights=checked_weights(self, role, size))
 
     @property
     def strong_convexity(self) -> float:
-        return self.strength
+        return self.strength if self.weights is None or len(self.weights) == 0 else self.strength * min(self.weights)
 
     def lipschitz(self, size: int) -> float:
         return math.inf if self.strength > 0 else 0.0
 
 
+@register_jitable
+def _ridge(reg, j):
+    return reg.strength if reg.weights.size == 0 else reg.strength * reg.weights[j]
+
+
 def _conjugate_at(reg, j, w):
-    if reg.strength == 0.0:
+    ridge = _ridge(reg, j)
+    if ridge == 0.0:
         return 0.0 if w == 0.0 else math.inf
-    return 0.5 * w * w / reg.strength
+    return 0.5 * w * w / ridge
 
 
 define_separable(
     SquaredL2,
-    value_at=lambda reg, j, v: 0.5 * reg.strength * v * v,
-    prox_at=lambda reg, j, v, step: v / (1.0 + step * reg.strength),
-    subgradient_at=lambda reg, j, v: reg.strength * v,
+    value_at=lambda reg, j, v: 0.5 * _ridge(reg, j) * v * v,
+    prox_at=lambda reg, j, v, step: v / (1.0 + step * _ridge(reg, j)),
+    subgradient_at=lambda reg, j, v: _ridge(reg, j) * v,
     conjugate_at=_conjugate_at,
-    dual_scale_at=lambda reg, j, w: 1.0 if reg.strength > 0.0 or w == 0.0 else 0.0,
+    dual_scale_at=lambda reg, j, w: 1.0 if _ridge(reg, j) > 0.0 or w == 0.0 else 0.0,
     dual_norm_at=lambda reg, j, w: 0.0 if w == 0.0 else math.inf,
 )

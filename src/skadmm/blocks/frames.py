@@ -1,0 +1,86 @@
+"""Tables with named columns: of pandas, polars or pyarrow, or anything that exports an Arrow stream.
+
+Known by their methods, so that no library need be installed but the one the table comes from (pyarrow for a stream).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+
+
+def for_sklearn(X: Any) -> Any:
+    """A table of a library other than pandas as a pandas DataFrame, so that every scikit-learn sees its names."""
+    if _is_pandas(X):
+        return X
+    frame = frame_values(X)
+    if frame is None:
+        return X
+    import pandas as pd
+
+    return pd.DataFrame(frame[0], columns=frame[1], copy=False)
+
+
+def frame_values(X: Any, name: str = "X") -> tuple[np.ndarray, list[str]] | None:
+    """The numbers in a table and the names of its columns; None where `X` is no such table.
+
+    float32 where all columns are, else float64. A missing value in a column of numbers is NaN.
+    """
+    if scipy.sparse.issparse(X) or isinstance(X, np.ndarray):
+        return None
+    if hasattr(X, "collect_schema") and not hasattr(X, "to_numpy"):
+        raise TypeError(f"{name} is a {type(X).__name__}: it takes a table in memory; collect() it first")
+    if _is_pandas(X):
+        return _pandas_values(X, name)
+    if hasattr(X, "get_column") and hasattr(X, "columns"):  # polars
+        return _assembled({column: X.get_column(column).to_numpy() for column in X.columns}, name)
+    if hasattr(X, "__arrow_c_stream__") and not hasattr(X, "to_pylist"):
+        import pyarrow as pa
+
+        return _arrow_values(pa.table(X), name)
+    if hasattr(X, "column_names") and hasattr(X, "to_pylist"):  # pyarrow: a table, or a record batch
+        import pyarrow as pa
+
+        return _arrow_values(X if isinstance(X, pa.Table) else pa.Table.from_batches([X]), name)
+    return None
+
+
+def _is_pandas(X: Any) -> bool:
+    """Is it a DataFrame of pandas, or of a library with the same face?"""
+    return not hasattr(X, "collect_schema") and hasattr(X, "columns") and hasattr(getattr(X, "dtypes", None), "items")
+
+
+def _pandas_values(X: Any, name: str) -> tuple[np.ndarray, list[str]]:
+    strangers = [str(column) for column, dtype in X.dtypes.items() if getattr(dtype, "kind", "O") not in "fiub"]
+    _refuse(strangers, name)
+    kinds = set(X.dtypes)
+    plain = len(kinds) == 1 and next(iter(kinds)) in FLOATS
+    return X.to_numpy() if plain else X.to_numpy(dtype=np.float64), [str(column) for column in X.columns]
+
+
+def _arrow_values(table: Any, name: str) -> tuple[np.ndarray, list[str]]:
+    names = table.column_names
+    if len(set(names)) < len(names):
+        twice = next(column for column in names if names.count(column) > 1)
+        raise ValueError(f"{name} has two columns named {twice!r}: each name must occur once")
+    return _assembled({column: table.column(k).to_numpy() for k, column in enumerate(names)}, name)
+
+
+def _assembled(columns: dict[str, np.ndarray], name: str) -> tuple[np.ndarray, list[str]]:
+    _refuse([column for column, values in columns.items() if values.dtype.kind not in "fiub"], name)
+    dtypes = {values.dtype for values in columns.values()}
+    dtype = next(iter(dtypes)) if len(dtypes) == 1 and next(iter(dtypes)) in FLOATS else FLOATS[1]
+    n = len(next(iter(columns.values()))) if columns else 0
+    array = np.empty((n, len(columns)), dtype=dtype)
+    for j, values in enumerate(columns.values()):
+        array[:, j] = values
+    return array, list(columns)
+
+
+def _refuse(strangers: list[str], name: str) -> None:
+    if strangers:
+        raise TypeError(f"{name} has columns that are not numbers: {', '.join(strangers[:5])}. Encode them first")
