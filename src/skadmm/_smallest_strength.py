@@ -205,7 +205,7 @@ def _linear_program(A: sp.csr_array, demands: Demands, lower: np.ndarray, upper:
 
 
 def _nearest(demands: Demands, basis: sp.csr_array) -> np.ndarray | None:
-    """A target within the demands that some w meets (orthogonal to the null space of A), of the smallest ℓ1 norm."""
+    """A target within the demands, orthogonal to the null space of A so that some w meets it, of small absolute sum."""
     if basis.shape[1] == 0:
         return demands.middle
     d = demands.lower.size

@@ -175,7 +175,7 @@ class Signal:
         return best._replace(u=np.clip(best.u, -alpha, alpha)), steps
 
     def _exactly(self, point: SignalPoint, alpha: float) -> SignalPoint:
-        """The minimiser on the pattern of `point`, where the pattern can be told; else `point` itself."""
+        """The minimiser on the pattern of `point`, where the pattern is consistent; else `point` itself."""
         gap, sign = self._gap(point, alpha), np.sign(point.u)
         if self.line is None:
             for inner in INNER:
