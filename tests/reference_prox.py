@@ -43,7 +43,8 @@ def l1(reg, v, step):
 
 
 def squared_l2(reg, v, step):
-    return separable(lambda u: reg.strength * u, v, step)
+    weights = weights_of(reg, v.size)
+    return separable(lambda u: reg.strength * weights * u, v, step)
 
 
 def elastic_net(reg, v, step):

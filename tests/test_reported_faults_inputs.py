@@ -464,7 +464,9 @@ def weighted_by_cvxpy(table, target, A, weights):
     """min (1/n) Σ log(1 + exp(−bᵢ aᵢ·x)) + 0.02 ‖Ax‖₁ + ½ Σ weights_j x_j²."""
     x = cp.Variable(table.shape[1])
     loss = cp.sum(cp.logistic(-cp.multiply(target, table @ x))) / len(target)
-    problem = cp.Problem(cp.Minimize(loss + 0.02 * cp.norm1(A @ x) + cp.sum_squares(cp.multiply(weights**0.5, x)) / 2))
+    held = np.flatnonzero(weights)
+    ridge = cp.sum_squares(cp.multiply(np.sqrt(weights[held]), x[held])) / 2
+    problem = cp.Problem(cp.Minimize(loss + 0.02 * cp.norm1(A @ x) + ridge))
     return problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-9, tol_gap_rel=1e-9, tol_feas=1e-9)
 
 
