@@ -1,0 +1,129 @@
+"""Two commits in turns: seconds of the default solver to a relative suboptimality of 1e-6, before and after a change.
+
+    python benchmarks/commits.py --before v0.1.0             every data set found, this checkout against a commit
+    python benchmarks/commits.py --before HEAD~5 --data a9a  one data set
+    python benchmarks/commits.py --before HEAD~5 --rounds 5  more turns
+
+For each data set: half the rows, A = [G; I] with the precision graph of that half, as in ``san.py``. The problem is
+built once and written to a temporary folder. Then a process of each commit by turns loads it, solves it several times,
+and tells its best time; the table shows the best of all turns, and the ratio (below 1: the change made it faster).
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+ROOT = Path(__file__).resolve().parents[1]
+TARGET = 1e-6
+
+
+def write_problem(folder: Path, name: str, seed: int) -> Path:
+    """X, the target, A and λ of one data set in a file."""
+    from _common import graph_guided
+    from san import SETS, half_of
+
+    strength, standardise, _ = SETS[name]
+    X, target = half_of(name, standardise, seed)
+    A = graph_guided(X, target, strength).constraint.A
+    path = folder / f"{name}.npz"
+    parts: dict[str, Any] = {"target": target, "strength": strength}
+    for key, matrix in (("X", X), ("A", A)):
+        if sp.issparse(matrix):
+            stored = {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr, "shape": matrix.shape}
+            parts |= {f"{key}.{field}": value for field, value in stored.items()}
+        else:
+            parts[key] = matrix
+    np.savez(path, **parts)
+    return path
+
+
+def read_matrix(parts: Any, key: str) -> Any:
+    """A matrix as :func:`write_problem` stored it."""
+    if key in parts:
+        return parts[key]
+    return sp.csr_array(
+        (parts[f"{key}.data"], parts[f"{key}.indices"], parts[f"{key}.indptr"]), shape=tuple(parts[f"{key}.shape"])
+    )
+
+
+def measure(path: Path, repeats: int) -> dict[str, float]:
+    """What one process measures: the best time to the target, passes there, and the optimum it is measured against."""
+    from skadmm import Problem, solve
+    from skadmm.regularizers import L1
+
+    with np.load(path) as parts:
+        X, A, target = read_matrix(parts, "X"), read_matrix(parts, "A"), parts["target"]
+        strength = float(parts["strength"])
+    problem = Problem(X, target, psi=L1(strength), A=A)
+    optimum = solve(problem, "san-admm", tol=1e-10, passes=300, record_every=0).objective  # compiles, too
+    best = {"seconds": np.inf, "passes": np.nan, "optimum": optimum}
+    for _ in range(repeats):
+        trace = solve(problem, "san-admm", tol=1e-8, passes=300, record_every=1e-9).trace
+        hit = trace[(trace["objective"] - optimum) / optimum <= TARGET].iloc[0]
+        if hit["seconds"] < best["seconds"]:
+            best |= {"seconds": float(hit["seconds"]), "passes": float(hit["passes"])}
+    return best
+
+
+def in_process(source: Path, path: Path, repeats: int) -> dict[str, float]:
+    """:func:`measure` with the package at `source`, in a process of its own."""
+    threads = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "NUMBA")}
+    command = [sys.executable, __file__, "--measure", str(path), "--repeats", str(repeats)]
+    environment = os.environ | threads | {"PYTHONPATH": str(source / "src")}
+    answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return json.loads(answer.stdout.splitlines()[-1])
+
+
+def compare(before: Path, names: list[str], rounds: int, repeats: int, seed: int) -> None:
+    """The table."""
+    print(f"{'data':14}{'before, s':>11}{'passes':>8}{'after, s':>11}{'passes':>8}{'ratio':>8}   optima differ by")
+    with tempfile.TemporaryDirectory() as folder:
+        for name in names:
+            path = write_problem(Path(folder), name, seed)
+            runs: dict[str, list[dict[str, float]]] = {"before": [], "after": []}
+            for _ in range(rounds):
+                runs["before"].append(in_process(before, path, repeats))
+                runs["after"].append(in_process(ROOT, path, repeats))
+            old, new = (min(turns, key=lambda run: run["seconds"]) for turns in runs.values())
+            apart = abs(new["optimum"] - old["optimum"]) / old["optimum"]
+            shown = f"{old['seconds']:>11.4f}{old['passes']:>8.2f}{new['seconds']:>11.4f}{new['passes']:>8.2f}"
+            print(f"{name:14}{shown}{new['seconds'] / old['seconds']:>8.3f}   {apart:.1e}", flush=True)
+
+
+def main() -> None:
+    """Run what was asked for."""
+    from san import SETS
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--before", help="the commit to compare with")
+    parser.add_argument("--data", default=",".join(SETS), help="data sets, separated by commas")
+    parser.add_argument("--rounds", type=int, default=3, help="turns of each commit")
+    parser.add_argument("--repeats", type=int, default=3, help="solves in a turn")
+    parser.add_argument("--seed", type=int, default=0, help="which half of the rows")
+    parser.add_argument("--measure", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.measure:
+        print(json.dumps(measure(Path(options.measure), options.repeats)))
+        return
+    if not options.before:
+        parser.error("--before takes a commit")
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder) / "before"
+        git = ["git", "-C", str(ROOT), "worktree"]
+        subprocess.run([*git, "add", "--detach", "--quiet", str(tree), options.before], check=True)
+        try:
+            compare(tree, options.data.split(","), options.rounds, options.repeats, options.seed)
+        finally:
+            subprocess.run([*git, "remove", "--force", str(tree)], check=True)
+
+
+if __name__ == "__main__":
+    main()
