@@ -251,11 +251,17 @@ class Case:
         return self.loss_value(x) + self.omega.value(x) + self.psi.value(y if inner is None else inner)
 
     def infeasibility(self, x: np.ndarray, y: np.ndarray) -> float:
-        """‖Ax + By − c‖ relative to its terms; 0 where y follows from x."""
+        """‖Ax + By − c‖ relative to its terms; 0 where y follows from x.
+
+        Where the solution is zero, or Ax is, its terms are of the size of rounding, and no scale to measure by: A times
+        the sizes of x, and what A makes of a gradient step of the squared loss from zero, count with a small share.
+        """
         if self.invertible:
             return 0.0
         Ax, By = self.A @ x, self.B @ y
-        size = max(np.linalg.norm(Ax), np.linalg.norm(By), np.linalg.norm(self.c), 1e-300)
+        step = np.linalg.norm(self.X.T @ self.b) / max(np.sum(self.X**2), 1e-300)
+        rounding = np.linalg.norm(np.abs(self.A) @ np.abs(x)) + np.linalg.norm(self.A) * step
+        size = max(np.linalg.norm(Ax), np.linalg.norm(By), np.linalg.norm(self.c), 1e-6 * rounding, 1e-300)
         return float(np.linalg.norm(Ax + By - self.c) / size)
 
     @cached_property
@@ -912,10 +918,14 @@ def judge(case: Case, result: Any, error: BaseException | None = None) -> Verdic
 
 
 def _worse_than_trace(case: Case, result: Any) -> bool:
-    """The objective of a row is that at (x, y(x)), a feasible point, whatever the row's feasibility says of y."""
+    """The objective of a row is that at (x, y(x)), a feasible point, whatever the row's feasibility says of y. Where
+    the run stopped on the KKT residual, only rows count whose residual was no larger."""
     if not case.invertible:
         return False
-    seen = np.asarray(result.trace["objective"], dtype=float)
+    trace = result.trace
+    if result.stopped_on == "kkt":
+        trace = trace[trace["kkt"] <= result.kkt.relative]
+    seen = np.asarray(trace["objective"], dtype=float)
     seen = seen[np.isfinite(seen)]
     if seen.size == 0:
         return False
