@@ -31,7 +31,9 @@ def estimate(setup: Setup, algorithm: Algorithm) -> dict[str, float]:
         needs["columns of X"] = 2.0 * SPARSE_ENTRY * problem.nnz
         needs["second-order steps on a set of features"] = FLOAT * (SAN_VECTORS * n + SAN_MATRICES * min(d, 2000) ** 2)
     elif algorithm.certifies:
-        needs["second-order steps"] = FLOAT * (SAN_VECTORS * float(n) + SAN_MATRICES * float(d) ** 2)
+        # Where B is not −I the method of multipliers may come to solve for x and y together.
+        variables = float(d) if problem.constraint.B is None else float(d + problem.n_split)
+        needs["second-order steps"] = FLOAT * (SAN_VECTORS * float(n) + SAN_MATRICES * variables**2)
         if problem.files is not None:
             entry = FLOAT if isinstance(problem.rows, DenseRows) else SPARSE_ENTRY
             needs["copies of rows that are looked at again"] = 2.0 * HARD_SHARE * entry * problem.nnz
