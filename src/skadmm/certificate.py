@@ -26,7 +26,7 @@ from skadmm.polish import clusters
 from skadmm.problem import Problem
 from skadmm.regularizers import SquaredL2, Zero
 from skadmm.regularizers._base import conjugate, dual_scale
-from skadmm.row_correction import MAX_FACTOR_WORK, correction, factor_work, symmetric_factor
+from skadmm.row_correction import correction, is_cheap, symmetric_factor
 
 ORTHOGONAL = 1e-14
 """Slopes are orthogonal to a column where their product is this share of the sum of its terms' sizes: rounding."""
@@ -116,7 +116,7 @@ class Certifier:
             return None
         part = A[:, held]
         gram = sp.csr_array(part.T @ part)
-        if factor_work(gram) > MAX_FACTOR_WORK:
+        if not is_cheap(gram):
             return None
         factor = symmetric_factor(gram)
         if factor is None:

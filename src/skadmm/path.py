@@ -120,11 +120,10 @@ def path(
     solutions = []
     for k, alpha in enumerate(grid):
         solution = step(float(alpha))
-        if certify and solution.status is not Status.SOLVED and isinstance(step, PathEngine):
-            other, _ = with_fixed_rho(with_strength(problem, alpha), tol, passes - solution.passes)
-            if other is not None:
-                loss = other.objective - with_strength(problem, alpha).penalty(other.x)
-                solution = Solution(other.x, loss, reached(other), other.status, other.y)
+        left = passes - solution.passes
+        if certify and left > 0.0 and solution.status is not Status.SOLVED and isinstance(step, PathEngine):
+            other = _Separately(problem, {"tol": tol, "passes": left, "record_every": 0})(float(alpha))
+            solution = other if other.status is Status.SOLVED else solution
         solutions.append(solution)
         if callback is not None:
             callback(k, solutions[-1])
@@ -165,29 +164,6 @@ def alpha_grid(top: float, n_alphas: int = 50, eps: float = 1e-3) -> np.ndarray:
     if not top > 0:  # nothing to penalise away: the loss alone is at its minimum there
         top = 1.0
     return np.geomspace(top, eps * top, n_alphas) if n_alphas > 1 else np.array([top])
-
-
-def with_fixed_rho(problem: Problem, tol: float, passes: float, **options: Any) -> tuple[Result | None, float]:
-    """A second attempt, for a problem that the second-order method left unsolved: ρ is not adapted but fixed, at a few
-    values around the one that gives loss and penalty the same curvature. They share `passes`.
-
-    Returns the result, or None where none of them solves the problem, and the passes all of them took.
-    """
-    A = problem.constraint.A
-    spent = 0.0
-    if problem.n_split == 0 or A.nnz == 0 or problem.constraint.B is not None:
-        return None, spent
-    natural = problem.L_mean / float(A.power(2).sum())
-    factors = (1.0, 10.0, 0.1)
-    for k, factor in enumerate(factors):
-        share = (passes - spent) / (len(factors) - k)
-        if share <= 0.0:
-            break
-        result = solve(problem, "san-admm", rho=factor * natural, tol=tol, passes=share, **options)
-        spent += result.passes
-        if result.status is Status.SOLVED:
-            return result, spent
-    return None, spent
 
 
 def with_strength(problem: Problem, alpha: float) -> Problem:

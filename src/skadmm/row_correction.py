@@ -74,6 +74,11 @@ def factor_work(gram: Any) -> float:
     return float(matrix.nnz + width @ width)
 
 
+def is_cheap(gram: Any) -> bool:
+    """May a symmetric matrix be factorised, or would it fill up?"""
+    return factor_work(gram) <= MAX_FACTOR_WORK
+
+
 def symmetric_factor(matrix: Any) -> Any:
     """A sparse factorisation of a symmetric positive definite matrix; None where it is singular."""
     try:
@@ -90,7 +95,7 @@ def correction(rows: Any, residual: np.ndarray) -> np.ndarray:
     largest = float(gram.diagonal().max(initial=0.0))
     if largest == 0.0:
         return np.zeros(rows.shape[0])
-    if factor_work(gram) <= MAX_FACTOR_WORK:
+    if is_cheap(gram):
         _watch.pulse()
         factor = symmetric_factor(gram + 1e-12 * largest * sp.eye_array(gram.shape[0]))
         if factor is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +18,7 @@ from skadmm.estimators._callbacks import CallbackSupport, Tasks, with_callbacks
 from skadmm.estimators._design import Design, build_design
 from skadmm.estimators._large import LargeTable, is_large, large_design, large_scores, read_large
 from skadmm.estimators._penalty import Penalty
-from skadmm.path import reached, with_fixed_rho
+from skadmm.path import reached
 from skadmm.problem import Problem
 from skadmm.result import Result, Status
 from skadmm.run import solve
@@ -212,12 +211,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
             "method": self.method, "tol": float(self.tol), "passes": float(self.max_passes),
             "random_state": prepared.random_state, "verbose": int(self.verbose),
         }  # fmt: skip
-        result = solve(problem, **(settings | start | options))
-        if result.method == "san-admm" and result.status in (Status.STALLED, Status.PASS_LIMIT):
-            left = float(self.max_passes) - result.passes
-            again, passes = with_fixed_rho(problem, float(self.tol), left, random_state=prepared.random_state)
-            result = replace(result if again is None else again, passes=result.passes + passes)
-        return result
+        return solve(problem, **(settings | start | options))
 
     def _seed(self) -> Any:
         return 0 if self.random_state is None else self.random_state
