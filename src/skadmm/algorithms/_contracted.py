@@ -38,8 +38,8 @@ from skadmm.regularizers import L1, SquaredL2, Stacked, Zero
 from skadmm.row_correction import correction
 
 FIRST_OPENED, OPENED_SHARE = 300, 0.3
-"""In a step, at most so many connected sets of zero features may open; or this share of the features that are not zero.
-A set opens as a whole: a part of it would stay tied to zero through the rest."""
+"""In a step, at most so many zero features may open, or this share of those that are not zero; and with them the
+connected sets they belong to, of which a part would stay tied to zero through the rest."""
 AT_BOUND = 1e-9
 """A multiplier this close to its bound, relatively, is on it."""
 FEW_FLOW_SWEEPS, FLOW_SWEEPS, FLOW_TOLERANCE, LEAST_FLOW_TOLERANCE = 10, 300, 1e-3, 1e-10
@@ -285,15 +285,16 @@ class ContractedEngine(PointEngine):
         return on_bound & (np.sign(self.multiplier) * (self.A @ violation) < 0.0)
 
     def _largest_sets(self, leaving: np.ndarray, most: int) -> np.ndarray:
-        """Of the features in `leaving`, the `most` sets connected by tied rows with the largest residual."""
+        """The `most` features in `leaving` with the largest residual, and all that tied rows join to one of them."""
         joined = self.tied & ~self._wants_to_open(self.residual) & leaving[self.first] & leaving[self.last]
         d = leaving.size
         edges = scipy.sparse.coo_array((np.ones(joined.sum()), (self.first[joined], self.last[joined])), shape=(d, d))
         count, member_of = scipy.sparse.csgraph.connected_components(edges, directed=False)
-        size = np.bincount(member_of, np.where(leaving, self.residual**2, 0.0), minlength=count)
-        largest = np.zeros(count, bool)
-        largest[np.argpartition(-size, min(most, count - 1))[:most]] = True
-        return leaving & largest[member_of]
+        features = np.flatnonzero(leaving)
+        largest = features[np.argpartition(-np.abs(self.residual[features]), most)[:most]]
+        chosen = np.zeros(count, bool)
+        chosen[member_of[largest]] = True
+        return leaving & chosen[member_of]
 
     def _curvature(self, rows: Any, basis: Any) -> np.ndarray:
         """H on the units, damped. What the last step knows of it is kept where that is less work: for units that are
