@@ -247,6 +247,7 @@ class ContractedEngine(PointEngine):
             labels, factors, units = self._opened()
             if units == 0:
                 self.refusals += 1
+                self.improvement = 0.0
                 self._look(self._expand(0.0))
                 return
             free = np.flatnonzero(labels >= 0)
@@ -266,18 +267,38 @@ class ContractedEngine(PointEngine):
 
     def _opened(self) -> tuple[np.ndarray, np.ndarray, int]:
         """Open the rows with the largest violation: the units, as a label (−1: zero) and a factor for each feature."""
+        if self.improvement > SETTLING and not self.refusals:
+            # While the flow is rough, so are the sets it joins: better the features that move by themselves.
+            labels, factors = clusters(self.A, self.tied & ~self._wants_to_open(self._largest_violations()))
+            if labels.max() >= 0:
+                return labels, factors, int(labels.max()) + 1
+        labels, factors = clusters(self.A, self.tied & ~self._opening_sets())
+        return labels, factors, int(labels.max()) + 1
+
+    def _largest_violations(self) -> np.ndarray:
+        """The residual, without the zero features but those where it is largest."""
+        violation = self.residual.copy()
+        zero = np.flatnonzero((self.point.x == 0.0) & (violation != 0.0))
+        if zero.size > self._most_opened:
+            order = np.argpartition(-np.abs(violation[zero]), self._most_opened)
+            violation[zero[order[self._most_opened :]]] = 0.0
+        return violation
+
+    @property
+    def _most_opened(self) -> int:
+        return max(FIRST_OPENED, int(OPENED_SHARE * np.count_nonzero(self.point.x)))
+
+    def _opening_sets(self) -> np.ndarray:
+        """The rows to open so that whole connected sets of features leave zero."""
         at_zero = self.point.x == 0.0
         leaving = at_zero & (self.residual != 0.0)
         leaving[self.first[self.single & ~self._wants_to_open(self.residual)]] = False  # its own ℓ1 term holds it
-        most = max(FIRST_OPENED, int(OPENED_SHARE * np.count_nonzero(self.point.x)))
-        if np.count_nonzero(leaving) > most:
-            leaving = self._largest_sets(leaving, most)
-        violation = np.where(at_zero & ~leaving, 0.0, self.residual)
-        opening = self._wants_to_open(violation)
+        if np.count_nonzero(leaving) > self._most_opened:
+            leaving = self._largest_sets(leaving, self._most_opened)
+        opening = self._wants_to_open(np.where(at_zero & ~leaving, 0.0, self.residual))
         # A multiplier that the flow has left short of its bound must not hold a leaving feature at zero.
-        opening |= self.tied & (leaving[self.first] != leaving[self.last]) & at_zero[self.first] & at_zero[self.last]
-        labels, factors = clusters(self.A, self.tied & ~opening)
-        return labels, factors, int(labels.max()) + 1
+        apart = (leaving[self.first] != leaving[self.last]) & at_zero[self.first] & at_zero[self.last]
+        return opening | (self.tied & apart)
 
     def _wants_to_open(self, violation: np.ndarray) -> np.ndarray:
         """The tied rows whose multiplier is on its bound and which a step along −`violation` would open."""
