@@ -50,6 +50,18 @@ def test_estimators_with_large_connected_sets():
     assert FusedLassoClassifier(alpha=1e-3, graph=(64, 64)).fit(X, y).result_.status is Status.SOLVED
 
 
+@pytest.mark.parametrize("with_identity", [True, False])
+def test_an_image_is_denoised(with_identity):
+    rng = np.random.default_rng(2)
+    image = np.zeros((100, 100))
+    image[25:50, 33:] = 1.0
+    noisy = image + 0.3 * rng.standard_normal((100, 100))
+    A = stack(grid((100, 100)), "identity") if with_identity else grid((100, 100))
+    result = solve(Problem(sp.eye_array(10_000, format="csr"), noisy.ravel(), "squared", psi=L1(2e-5), A=A), tol=1e-4)
+    assert result.status is Status.SOLVED
+    assert np.abs(result.x.reshape(100, 100) - image).mean() < 0.5 * np.abs(noisy - image).mean()
+
+
 # -- 2. Huber's loss where every residual starts beyond δ -------------------------------------------------------------
 
 
