@@ -41,25 +41,34 @@ def test_large_connected_sets_leave_zero_together(table, graph, share):
 
 
 def test_estimators_with_large_connected_sets():
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(0)
     X = rng.random((600, 1000))
-    model = FusedLassoRegressor(alpha=1.0, fit_intercept=False).fit(X, X[:, 200:300].sum(axis=1))
+    y = X[:, 200:300].sum(axis=1)
+    model = FusedLassoRegressor(alpha=0.6 * np.abs(X.T @ y).max() / 600, fit_intercept=False, tol=1e-4).fit(X, y)
+    assert model.result_.status is Status.SOLVED
     assert np.count_nonzero(model.coef_) > 0
+
+
+def test_classifier_on_a_grid_of_pixels():
+    rng = np.random.default_rng(1)
     X = rng.random((500, 64 * 64))
-    y = X[:, 1000:1200].sum(axis=1) > 100
-    assert FusedLassoClassifier(alpha=1e-3, graph=(64, 64)).fit(X, y).result_.status is Status.SOLVED
+    X[:250, 1000:1400] += 0.3
+    y = np.arange(500) < 250
+    model = FusedLassoClassifier(alpha=0.02, graph=(64, 64), fit_intercept=False, tol=1e-4).fit(X, y)
+    assert model.result_.status is Status.SOLVED
+    assert np.count_nonzero(model.coef_) > 0
 
 
 @pytest.mark.parametrize("with_identity", [True, False])
 def test_an_image_is_denoised(with_identity):
     rng = np.random.default_rng(2)
-    image = np.zeros((100, 100))
-    image[25:50, 33:] = 1.0
-    noisy = image + 0.3 * rng.standard_normal((100, 100))
-    A = stack(grid((100, 100)), "identity") if with_identity else grid((100, 100))
-    result = solve(Problem(sp.eye_array(10_000, format="csr"), noisy.ravel(), "squared", psi=L1(2e-5), A=A), tol=1e-4)
+    image = np.zeros((120, 120))
+    image[30:60, 40:] = 1.0
+    noisy = image + 0.3 * rng.standard_normal((120, 120))
+    A = stack(grid((120, 120)), "identity") if with_identity else grid((120, 120))
+    result = solve(Problem(sp.eye_array(14_400, format="csr"), noisy.ravel(), "squared", psi=L1(2e-5), A=A), tol=1e-4)
     assert result.status is Status.SOLVED
-    assert np.abs(result.x.reshape(100, 100) - image).mean() < 0.5 * np.abs(noisy - image).mean()
+    assert np.abs(result.x.reshape(120, 120) - image).mean() < np.abs(noisy - image).mean()
 
 
 # -- 2. Huber's loss where every residual starts beyond δ -------------------------------------------------------------
@@ -98,7 +107,7 @@ def test_huber_with_groups_of_trends_and_few_samples(seed):
 # -- 3. crashes -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", [6, 200, 1000])
+@pytest.mark.parametrize("size", [6, 30, 200])
 @pytest.mark.parametrize("with_identity", [False, True])
 def test_edges_without_weight(size, with_identity):
     """A row of zeros in A is no penalty at all."""
@@ -112,7 +121,7 @@ def test_edges_without_weight(size, with_identity):
     for chosen, weight in ((edges, weights), ([edge for edge, w in zip(edges, weights, strict=True) if w], None)):
         A = incidence(chosen, n_features=size, weights=weight)
         A = stack(A, "identity") if with_identity else A
-        answers.append(solve(Problem(X, y, "squared", psi=L1(0.05), A=A), tol=1e-8))
+        answers.append(solve(Problem(X, y, "squared", psi=L1(1e-4), A=A), tol=1e-8))
     assert {answer.status for answer in answers} == {Status.SOLVED}
     assert answers[0].objective == pytest.approx(answers[1].objective, rel=1e-7)
 
@@ -171,14 +180,18 @@ def test_a_solution_that_is_zero_has_a_small_residual():
     assert np.abs(result.x).max() <= 1e-9
 
 
-def test_status_is_that_of_the_answer():
+@pytest.mark.parametrize("seed", range(9, 13))
+def test_status_is_that_of_the_answer(seed):
     """The last look at the samples certifies more than the steps before it."""
-    rng = np.random.default_rng(4)
-    for _ in range(5):
-        X = rng.standard_normal((80, 30))
-        y = X[:, :5].sum(axis=1) + rng.standard_normal(80)
-        problem = Problem(X, y, "squared", psi=L1(0.05), A=stack(chain(30), "identity"))
-        for passes in (1, 2, 3, 4, 6, 8):
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(10, 60))
+    X = rng.standard_normal((80, d)) + 3.0 * rng.integers(0, 2)
+    y = X[:, :5].sum(axis=1) + rng.standard_normal(80)
+    edges = {(int(i), int(j)) for i, j in np.sort(rng.integers(0, d, (2 * d, 2)), axis=1) if i != j}
+    A = stack(incidence(sorted(edges), n_features=d), "identity")
+    for strength in (1e-3, 0.05, 1.0):
+        problem = Problem(X, y, "squared", psi=L1(strength), A=A)
+        for passes in (1, 2, 3, 5):
             result = solve(problem, tol=1e-4, passes=passes)
             assert (result.status is Status.SOLVED) == (result.gap <= 1e-4)
             if result.gap <= 1e-6:
@@ -227,12 +240,12 @@ def test_corrections_on_a_graph_that_expands_are_not_factorised():
 
 def test_the_time_limit_is_kept_on_a_random_graph():
     rng = np.random.default_rng(7)
-    d = 8000
+    d = 16_000
     drawn = np.sort(rng.integers(0, d, (2 * d, 2)), axis=1)
     A = incidence([(int(i), int(j)) for i, j in np.unique(drawn, axis=0) if i != j], n_features=d)
     X = rng.standard_normal((300, d))
     y = X @ np.repeat(rng.standard_normal(d // 100), 100) + rng.standard_normal(300)
-    result = solve(Problem(X, y, "squared", psi=L1(0.3), A=A), tol=1e-4, time_limit=20)
+    result = solve(Problem(X, y, "squared", psi=L1(1.0), A=A), tol=1e-4, time_limit=20)
     assert result.seconds <= 25
     assert result.status in (Status.SOLVED, Status.TIME_LIMIT)
 
@@ -242,12 +255,13 @@ def test_the_time_limit_is_kept_on_a_random_graph():
 
 def test_default_passes_are_enough_for_graphs():
     rng = np.random.default_rng(8)
-    solved = 0
-    for _ in range(8):
+    statuses = []
+    for k in range(12):
         d = int(rng.integers(160, 400))
         edges = {(int(i), int(j)) for i, j in np.sort(rng.integers(0, d, (2 * d, 2)), axis=1) if i != j}
-        X = rng.standard_normal((d // 2, d)) + rng.random()
+        X = rng.standard_normal((d // 2, d)) + 2.0 * rng.integers(0, 2)
         y = X @ np.where(np.arange(d) < d // 5, 1.0, 0.0) + rng.standard_normal(d // 2)
-        problem = Problem(X, y, "squared", psi=L1(0.02), A=incidence(sorted(edges), n_features=d))
-        solved += solve(problem, tol=1e-6).status is Status.SOLVED
-    assert solved == 8
+        A = incidence(sorted(edges), n_features=d)
+        A = A if k % 2 else stack(A, "identity")
+        statuses.append(solve(Problem(X, y, "squared", psi=L1([1e-3, 1e-4][k % 2]), A=A), tol=1e-6).status)
+    assert set(statuses) == {Status.SOLVED}

@@ -55,6 +55,8 @@ IDLE_FACTOR, IDLE_CURVATURE = 0.1, (1e-6, 1e-1)
 within these bounds."""
 DAMPING, LEAST_DAMPING = 1e-6, 1e-12
 """The diagonal of H is increased by τ times what the loss's steepest curvature makes it: τ at first, and at least."""
+MANY_STEPS = 50
+"""Where it is fast it takes fewer steps than this; another solver may take over then."""
 EASED, RAISED, REFUSED = 0.1, 8.0, 1000.0
 """What τ is multiplied by after a whole step, a step cut short, and a step that led nowhere."""
 
@@ -134,6 +136,7 @@ class ContractedEngine(PointEngine):
         self.residual = np.zeros(problem.n_features)
         self.tied = np.ones(problem.n_constraints, bool)
         self.looked = False
+        self.steps = 0
 
     # -- what the loop sees ----------------------------------------------------------------------------------
 
@@ -146,13 +149,15 @@ class ContractedEngine(PointEngine):
                 self._start()
             self._step()
             self._step_made()
+            self.steps += 1
             self.stalled = self.refusals == MOST_REFUSALS
             self.finished = self.stalled or (self.tol is not None and self.optimality()[1] <= self.tol)
 
     @property
     def slow(self) -> bool:
-        """Has it come to its end short of the tolerance?"""
-        return self.stalled and self.tol is not None and self.optimality()[1] > self.tol
+        """Has it come to its end, or made more steps than it takes where it is fast, short of the tolerance?"""
+        ended = self.stalled or (self.steps >= MANY_STEPS and not self.finished)
+        return ended and self.tol is not None and self.optimality()[1] > self.tol
 
     def optimality(self) -> tuple[str, float]:
         """The relative gap; where there is no certificate, the relative KKT residual."""
