@@ -317,7 +317,7 @@ class Run:
         y_of_x = problem.y_of_x(x)
         objective = loss + problem.penalty(x, y if y_of_x is None else y_of_x)
         self.gradient_seen = gradient
-        kkt = problem.kkt(x, y, multiplier, gradient)
+        kkt = problem.kkt(x, y, multiplier, gradient, loss)
         gap, touched = np.nan, self.n
         if self.certifier.kind != "none" and y_of_x is not None:
             straight: tuple[Any, np.ndarray, int] | None = (slopes, gradient, 0)
@@ -423,7 +423,7 @@ class Run:
             return dual, standing
         gradient = self.gradient_seen
         scale, multiplier, _ = self.certifier.dual_point(gradient, self.engine.rho * dual, y == 0)
-        other = self.problem.kkt(x, y, scale * multiplier, gradient)
+        other = self.problem.kkt(x, y, scale * multiplier, gradient, standing.loss)
         if other.relative < standing.kkt.relative:
             return scale * multiplier / self.engine.rho, standing._replace(kkt=other)
         return dual, standing

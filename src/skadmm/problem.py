@@ -264,9 +264,21 @@ class Problem:
         return rho * self.constraint.norm_A_squared
 
     @cached_property
+    def _at_zero(self) -> tuple[float, float]:
+        """The mean loss at x = 0, and the norm of its gradient."""
+        gradient = np.empty(self.n_features)
+        loss = self.loss_and_gradient(np.zeros(self.n_features), gradient)
+        return loss, float(np.linalg.norm(gradient))
+
+    @property
+    def loss_at_zero(self) -> float:
+        """The mean loss at x = 0."""
+        return self._at_zero[0]
+
+    @cached_property
     def gradient_scale(self) -> float:
         """The scale of gradients: ‖∇f(0)‖, or where that is zero the mean smoothness, as at a unit vector."""
-        return float(np.linalg.norm(self.gradient(np.zeros(self.n_features)))) or self.L_mean
+        return self._at_zero[1] or self.L_mean
 
     @cached_property
     def _typical_split(self) -> float:
@@ -333,13 +345,21 @@ class Problem:
         _prox(self.psi, v, step, out)
         return out
 
-    def kkt(self, x: np.ndarray, y: np.ndarray, multiplier: np.ndarray, gradient: np.ndarray | None = None) -> KKT:
+    def kkt(
+        self,
+        x: np.ndarray,
+        y: np.ndarray,
+        multiplier: np.ndarray,
+        gradient: np.ndarray | None = None,
+        loss: float | None = None,
+    ) -> KKT:
         """How far (x, y, β) is from optimal, β = ρ·dual the unscaled multiplier.
 
         Relative means: stationarity against the larger of ‖∇f(x)‖ and ‖Aᵀβ‖, the split against ‖Bᵀβ‖, both not below
         1e-4 ‖∇f(0)‖ (or ‖∇f(0)‖ itself where there is no constraint); feasibility against the largest of ‖Ax‖, ‖By‖
         and ‖c‖, but not below 1e-4 ‖|A||x|‖, nor, where the solution is zero, below a millionth of what A makes of a
-        gradient step from zero.
+        gradient step from zero. With the mean loss at x the residual is also no less than what feasibility is worth,
+        |β·(Ax + By − c)| and |ψ(y(x)) − ψ(y)|, against the objective, but not below 1e-3 of the loss at zero.
         """
         gradient = self.gradient(x) if gradient is None else gradient
         pull = self.constraint.At(multiplier)
@@ -363,7 +383,17 @@ class Problem:
         relative = max(
             against(stationarity, gradient, pull, least=floor), infeasible, against(split, push, least=floor)
         )
+        if loss is not None and y.size:
+            relative = max(relative, self._worth(x, y, float(multiplier @ residual), loss))
         return KKT(stationarity, feasibility, split, relative)
+
+    def _worth(self, x: np.ndarray, y: np.ndarray, priced: float, loss: float) -> float:
+        """What is left of feasibility, in units of the objective."""
+        psi, exact = self.psi_value(y), self.y_of_x(x)
+        change = 0.0 if exact is None else self.psi_value(exact) - psi
+        scale = max(abs(loss + self.omega_value(x) + psi), 1e-3 * self.loss_at_zero)
+        worth = (abs(priced) + abs(change)) / scale if scale > 0.0 else 0.0
+        return worth if np.isfinite(worth) else 0.0
 
     def test_loss(self, x: np.ndarray, X: Any, target: Any) -> float:
         """The mean loss of `x` on other data."""

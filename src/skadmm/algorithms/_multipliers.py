@@ -427,12 +427,12 @@ class MultiplierEngine(PointEngine):
             self.objective, self.multiplier = kept
             reached = Certificate(objective, self.lower_bound).relative
             if self.lower_bound == -np.inf:  # no dual point was found
-                reached = problem.kkt(x, y, beta, gradient).relative
+                reached = problem.kkt(x, y, beta, gradient, loss).relative
             better = objective <= self.objective
             if not better and self.lower_bound > -np.inf:
                 self.reached = Certificate(self.objective, self.lower_bound).relative
         else:
-            reached = problem.kkt(x, y, beta, gradient).relative
+            reached = problem.kkt(x, y, beta, gradient, loss).relative
             better = reached < self.reached or not np.isfinite(self.objective)
         if better:
             gained = reached < 0.9 * self.reached

@@ -123,7 +123,8 @@ class SanEngine:
             return "gap", Certificate(self.objective, self.lower_bound).relative
         if "gradient_scale" not in self.problem.__dict__:
             self._touch(self.problem.n_samples)
-        kkt = self.problem.kkt(self.anchor, self.point.y, self.solver.multiplier(), self.gradient)
+        loss = self.objective - self.problem.penalty(self.anchor)
+        kkt = self.problem.kkt(self.anchor, self.point.y, self.solver.multiplier(), self.gradient, loss)
         return "kkt", kkt.relative
 
     def advance(self, order: np.ndarray, until: float = np.inf) -> None:
