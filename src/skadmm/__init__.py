@@ -6,7 +6,7 @@ minimise over x, y   (1/n) Σ ℓ(aᵢ·x, bᵢ) + Ω(x) + ψ(y)   subject to   
 from typing import Any
 
 from skadmm._version import __version__
-from skadmm.algorithms import ALGORITHMS
+from skadmm.algorithms import ALGORITHMS, SOLVERS
 from skadmm.checkpoint import CheckpointError
 from skadmm.compare import compare
 from skadmm.path import Path, alpha_max, path
@@ -52,6 +52,7 @@ def __dir__() -> list[str]:
 
 __all__ = [  # noqa: PLE0604
     "ALGORITHMS",
+    "SOLVERS",
     "KKT",
     "CallbackError",
     "CheckpointError",

@@ -94,7 +94,7 @@ class Writer:
 
 
 RESULT_FIELDS = ("x", "y", "dual", "x_average", "y_average", "message", "method", "settings", "objective",
-                 "feasibility", "gap", "stopped_on", "passes", "seconds", "records")  # fmt: skip
+                 "feasibility", "gap", "stopped_on", "passes", "seconds", "records", "solver")  # fmt: skip
 
 
 class Reader:
@@ -185,6 +185,7 @@ class Reader:
         from skadmm.result import Result, Status
 
         held = self.decode(value["held"])
+        held.setdefault("solver", "")  # files of 0.1.0 have none
         if set(held) != {*RESULT_FIELDS, "status", "kkt"}:
             raise ValueError("a result lacks some of its fields")
         return Result(**(held | {"status": Status[held["status"]], "kkt": KKT(*held["kkt"])}))

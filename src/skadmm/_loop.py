@@ -405,6 +405,7 @@ class Run:
             seconds=self.seconds,
             records=self.records,
             tuning=self.tuning,
+            solver=self.engine.solver_name,
             # The engine has ended: its tables are the result's now.
             tables=self.engine.tables() | ({} if self.scale is None else {"scale": self.scale}),
         )

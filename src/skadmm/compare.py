@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse
 
 from skadmm import _checks
-from skadmm.algorithms import ALGORITHMS
+from skadmm.algorithms import ALGORITHMS, SOLVERS
 from skadmm.kernels.rows import DenseRows
 from skadmm.problem import Problem
 from skadmm.result import TRACE_COLUMNS, Result, Status
@@ -58,7 +58,7 @@ def compare(
     ----------
     problem : Problem
     methods : names, or None
-        None takes every method in ``skadmm.ALGORITHMS``.
+        Of ``skadmm.ALGORITHMS``, or of ``skadmm.SOLVERS``. None takes every method in ``skadmm.ALGORITHMS``.
     repeats : int
         Runs of each method, each with a seed of its own.
     test_size : float in (0, 1), int or None
@@ -153,7 +153,7 @@ def _method_names(methods: Iterable[str] | None) -> list[str]:
     names = list(dict.fromkeys(methods))
     if not names:
         raise ValueError("methods is empty: it takes at least one name")
-    return [ALGORITHMS[name].name for name in names]
+    return [name if name in SOLVERS else ALGORITHMS[name].name for name in names]
 
 
 def _options(

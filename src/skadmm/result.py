@@ -82,6 +82,8 @@ class Result:
     seconds: float
     records: list[dict[str, float]] = field(repr=False)
     tuning: StepChoice | None = field(default=None, repr=False)
+    solver: str = ""
+    """The second-order solvers that ran, in turn; empty for a first-order method."""
     tables: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
     """The method's memory, for ``warm_start``."""
 

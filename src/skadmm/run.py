@@ -11,7 +11,7 @@ import numpy as np
 from skadmm import _checks, _watch, auto, memory, recession, stepsize
 from skadmm._loop import Limits, Run
 from skadmm._progress import Progress
-from skadmm.algorithms import ALGORITHMS, _split
+from skadmm.algorithms import ALGORITHMS, SOLVERS, _split
 from skadmm.algorithms._base import Algorithm, Setup
 from skadmm.checkpoint import Checkpoint, fingerprint
 from skadmm.kernels.threads import one_thread
@@ -71,7 +71,9 @@ def solve(
     ----------
     problem : Problem
     method : str
-        A name in ``skadmm.algorithms.ALGORITHMS``, or "auto": ``Result.message`` says what was chosen, and why.
+        A name in ``skadmm.ALGORITHMS``, or "auto": ``Result.message`` says what was chosen, and why. A name in
+        ``skadmm.SOLVERS`` runs one of the second-order solvers behind san-admm alone; ``Result.solver`` names those
+        that ran.
     rho : float or "auto"
         The penalty parameter ρ. "auto" is the paper's 0.01 for the first-order methods; san-admm finds its own.
     passes : float or None
@@ -133,8 +135,11 @@ def solve(
     if not isinstance(problem, Problem):
         raise TypeError(f"problem={type(problem).__name__}: it takes a skadmm.Problem")
     choice = auto.choose(problem) if method == "auto" else None
+    solver = method if method in SOLVERS else ""
     if choice is not None:
         method = choice.method
+    elif solver:
+        method = "san-admm"
     algorithm = ALGORITHMS[method]
     if passes is None:
         passes = SAFETY_NET if tol is not None and (choice is not None or algorithm.certifies) else PAPER_PASSES
@@ -175,7 +180,8 @@ def solve(
         kept = None
         if checkpoint is not None:
             told = {
-                "method": method, "rho": rho if rho_given else "auto", "step": step, "batch_size": batch_size,
+                "method": method, "solver": solver, "rho": rho if rho_given else "auto", "step": step,
+                "batch_size": batch_size,
                 "sampler": sampler, "omega_mode": mode, "tol": limits.tol, "record_every": limits.record_every,
                 "random_state": seed if isinstance(random_state, int) else "drawn",
                 "staleness": staleness, "precondition": precondition, "options": own,
@@ -191,7 +197,7 @@ def solve(
             seed, length, tuning = keeper.beginning(kept)
         setup = Setup(
             inner, rho, length, batch_size, mode,
-            rho_given=rho_given, warm=x0 is not None, tol=limits.tol, staleness=staleness, options=own,
+            rho_given=rho_given, solver=solver, warm=x0 is not None, tol=limits.tol, staleness=staleness, options=own,
             checkpoint=keeper,
         )  # fmt: skip
         if scale is not None:
@@ -218,7 +224,8 @@ def solve(
             status, message = run.revised(status, message)
         if endless is not None and status is not Status.DIVERGED:
             status, message = Status.NO_MINIMISER, f"{endless}; x is where the run stood when {message}"
-        result = run.result(status, f"{message} ({choice.reason})" if choice else message)
+        ran = f"; it ran {run.engine.solver_name}" if run.engine.solver_name else ""
+        result = run.result(status, f"{message} ({choice.reason}{ran})" if choice else message)
     if run.failure is not None:
         raise CallbackError(f"a callback raised {run.failure!r}; the run so far is in .result", result) from run.failure
     return result

@@ -73,6 +73,8 @@ class Setup:
     """Where the run is kept, for those who keep something beside it."""
     options: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
     """The method's own settings; what is left out takes its default."""
+    solver: str = field(default="", kw_only=True)
+    """The second-order solver asked for by name; empty leaves the choice to the method."""
     omega_mode: str
     """How Ω enters: one of the modes the algorithm lists, or "none"."""
 
@@ -131,6 +133,10 @@ class Engine(Protocol):
     """A method in motion: what the loop in ``run.py`` drives."""
 
     point: Point
+
+    @property
+    def solver_name(self) -> str:
+        """The solvers that have run so far, by name; empty where the method has only itself."""
 
     @property
     def steps_per_pass(self) -> int:
@@ -262,6 +268,8 @@ def steps_of(rule: Any, setup: Setup) -> Any:
 
 class FirstOrderEngine:
     """The compiled loop of sense, move and split."""
+
+    solver_name = ""
 
     def __init__(self, rule: Any, setup: Setup, point: Point, *, linearised: bool, full: bool = False) -> None:
         self.rule = rule

@@ -98,6 +98,7 @@ def _names(basis: Any) -> np.ndarray:
 class ContractedEngine(PointEngine):
     """Newton steps on units. One step is one look at all samples."""
 
+    solver_name = "reduced-newton"
     FIXED = ("first", "last", "single")
 
     def __init__(self, setup: Setup, point: Point) -> None:

@@ -80,6 +80,7 @@ def weighed(columns: Any, weight: np.ndarray) -> Any:
 class CoordinateEngine(PointEngine):
     """Coordinate descent on chosen features. One step is one look at all samples."""
 
+    solver_name = "coordinate-descent"
     FIXED = ("tol", "rho", "ridge")
 
     def __init__(self, setup: Setup, point: Point, paths: PathPenalty) -> None:

@@ -85,6 +85,7 @@ def _inverse_reach(matrix: Any, curvature: np.ndarray) -> np.ndarray:
 class MultiplierEngine(PointEngine):
     """The method of multipliers in motion. One step is one Newton step: one evaluation of all samples."""
 
+    solver_name = "multipliers"
     FIXED = ("tol", "ridge", "folded", "metric", "weight", "offset", "every")
 
     def __init__(self, setup: Setup, point: Point, rho: float | None = None) -> None:

@@ -23,6 +23,7 @@ def ridge_of(problem: Problem) -> Any:
 class PointEngine:
     """Checkpoints, warm starts and bounds of such an engine; its steps are its own."""
 
+    solver_name: str
     steps_per_pass = 1
     point: Point
     rho: float

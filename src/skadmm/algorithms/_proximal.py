@@ -47,6 +47,7 @@ LEAST_TOL = 1e-14
 class ProximalEngine(PointEngine):
     """Proximal steps. One step is one look at all samples, or some where it has to be shortened."""
 
+    solver_name = "proximal-gradient"
     FIXED = ("tol", "rho", "ridge", "_last")
 
     def __init__(self, setup: Setup, point: Point, paths: PathPenalty, look: Look | None = None) -> None:

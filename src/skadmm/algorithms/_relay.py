@@ -23,12 +23,19 @@ class FirstEngine(Engine, Protocol):
 class Relay:
     """The engine that is running, of several."""
 
-    def __init__(self, first: FirstEngine, *later: Callable[[float], Any]) -> None:
-        """`later` make the next engines from the penalty parameter ρ of the one before; all share one point."""
+    def __init__(self, first: FirstEngine, *later: tuple[str, Callable[[float], Any]]) -> None:
+        """`later` are the names of the next engines, and what makes them from the penalty parameter ρ of the one
+        before; all share one point."""
         self.point: Point = first.point
-        self._later = later
+        self._names = [first.solver_name, *(name for name, _ in later)]
+        self._later = [make for _, make in later]
         self._number = 0
         self._now: Any = first
+
+    @property
+    def solver_name(self) -> str:
+        """Those that have run so far."""
+        return ", then ".join(self._names[: self._number + 1])
 
     @property
     def steps_per_pass(self) -> int:
@@ -104,3 +111,12 @@ class Relay:
     def restore(self, tables: dict[str, np.ndarray]) -> None:
         """Go on from an earlier run's point, with the first method again."""
         self._now.restore(tables)
+
+
+class Alone(Relay):
+    """An engine that stops when it is slow, without anybody to take over."""
+
+    @property
+    def finished(self) -> bool:
+        """Has it arrived, or given up?"""
+        return self._now.finished or self._now.slow

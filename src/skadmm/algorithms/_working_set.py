@@ -44,6 +44,8 @@ def applies(problem: Problem) -> bool:
 class WorkingSetEngine(PointEngine):
     """Rounds of SAN-ADMM on growing sets. One step is one round."""
 
+    solver_name = "working-set"
+
     def __init__(self, setup: Setup, point: Point) -> None:
         problem = self.problem = setup.problem
         self.setup = setup

@@ -1,4 +1,4 @@
-"""san-admm as a method: which engine a problem gets."""
+"""san-admm as a method: which of the second-order solvers a problem gets, and their names."""
 
 from typing import Any
 
@@ -6,14 +6,17 @@ import numpy as np
 
 from skadmm.algorithms import _contracted, _multipliers, _paths, _working_set
 from skadmm.algorithms._base import Algorithm, Engine, Setup, inverse, register
+from skadmm.algorithms._contracted import ContractedEngine
 from skadmm.algorithms._coordinates import CoordinateEngine, pull
 from skadmm.algorithms._multipliers import MultiplierEngine
 from skadmm.algorithms._proximal import ProximalEngine
-from skadmm.algorithms._relay import FirstEngine, Relay
+from skadmm.algorithms._relay import Alone, FirstEngine, Relay
+from skadmm.algorithms._solvers import Solver, register_solver, start_alone
 from skadmm.algorithms._split import Point
 from skadmm.algorithms.san import SanEngine
 from skadmm.kernels.rows import CSRRows
 from skadmm.problem import Problem
+from skadmm.regularizers import Stacked
 
 LARGEST = 5000
 """The most features for which a dense d × d matrix is formed and inverted at once."""
@@ -52,7 +55,8 @@ def _without_sweeps(problem: Problem) -> str | None:
     """Why ADMM's sweeps on a model cannot take a problem, which leaves the method of multipliers."""
     if problem.y_of_x(np.zeros(problem.n_features)) is None:
         return "B is not invertible"
-    if not problem.psi.subdifferentiable:
+    psi = problem.psi.first if isinstance(problem.psi, Stacked) else problem.psi  # a folded Ω may be a constraint
+    if not psi.subdifferentiable:
         return f"psi={type(problem.psi).__name__} is a constraint (give it as omega)"
     return None
 
@@ -83,6 +87,8 @@ def prefers_units(setup: Setup, point: Point) -> bool:
 
 
 def _start(setup: Setup, point: Point) -> Engine:
+    if setup.solver:
+        return start_alone(setup, point)
     problem = setup.problem
     folded = setup.omega_mode == "fold"
     reason = refusal(problem) if not folded else None
@@ -92,12 +98,12 @@ def _start(setup: Setup, point: Point) -> Engine:
         return MultiplierEngine(setup, point)
     solvers = _solvers(setup, point)
     if setup.tol is not None and problem.n_features <= LAST_RESORT and _multipliers.refusal(problem) is None:
-        solvers.append(lambda rho: MultiplierEngine(setup, point, rho))
+        solvers.append((MultiplierEngine.solver_name, lambda rho: MultiplierEngine(setup, point, rho)))
     return Relay(*solvers) if len(solvers) > 1 else solvers[0]
 
 
 def _solvers(setup: Setup, point: Point) -> list[Any]:
-    """The first solver for a problem, and those that take over when it is slow, as functions of ρ."""
+    """The first solver for a problem, and those that take over when it is slow: names and functions of ρ."""
     if prefers_units(setup, point):
         return _on_units(setup, point)
     if not few_at_once(setup.problem, setup.rho_given):
@@ -111,8 +117,8 @@ def _on_units(setup: Setup, point: Point) -> list[Any]:
     """Steps on units, and before them what forms no Hessian, where it applies."""
     first = _before_units(setup, point)
     if first is None:
-        return [_contracted.ContractedEngine(setup, point)]
-    return [first, lambda rho: _contracted.ContractedEngine(setup, point)]
+        return [ContractedEngine(setup, point)]
+    return [first, (ContractedEngine.solver_name, lambda rho: ContractedEngine(setup, point))]
 
 
 def _before_units(setup: Setup, point: Point) -> FirstEngine | None:
@@ -135,6 +141,80 @@ def _before_units(setup: Setup, point: Point) -> FirstEngine | None:
     return ProximalEngine(setup, point, paths, look)
 
 
+def _too_many(problem: Problem) -> str | None:
+    if problem.n_features > LARGEST:
+        return f"{problem.n_features} features are more than a dense second-order model can hold ({LARGEST})"
+    return None
+
+
+def _not_reducible(problem: Problem) -> str | None:
+    if problem.remote:
+        return "its rows are on a cluster"
+    if not _contracted.applies(problem):
+        return "psi must be an ℓ1 norm with weights > 0, on rows of A with one or two entries, with B = −I and c = 0"
+    if _contracted.starting_units(problem) > LARGEST:
+        return f"more than {LARGEST} connected components carry no ℓ1 term of their own"
+    return None
+
+
+def _not_along_paths(problem: Problem) -> str | None:
+    reason = _not_reducible(problem)
+    if reason is None and _paths.paths_of(problem) is None:
+        return "the rows of A with two entries must be differences along paths, with one ℓ1 strength along each"
+    return reason
+
+
+def _not_separable(problem: Problem) -> str | None:
+    reason = _not_along_paths(problem)
+    paths = None if reason is not None else _paths.paths_of(problem)
+    return "A ties features to each other" if paths is not None and paths.ties else reason
+
+
+def _alone(engine: Any) -> Any:
+    """The engine class as a solver that nobody takes over from."""
+    return lambda setup, point: Alone(engine(setup, point, _paths.paths_of(setup.problem)))
+
+
+register_solver(
+    Solver(
+        SanEngine.solver_name, "Second-order models of the loss, minimised with ψ by sweeps of ADMM",
+        lambda problem: _too_many(problem) or _without_sweeps(problem), SanEngine,
+    )
+)  # fmt: skip
+register_solver(
+    Solver(
+        ContractedEngine.solver_name, "Newton steps on the clusters of equal features that a point is made of",
+        _not_reducible, ContractedEngine,
+    )
+)  # fmt: skip
+register_solver(
+    Solver(
+        CoordinateEngine.solver_name, "Coordinate descent on second-order models over a growing set of features",
+        _not_separable, _alone(CoordinateEngine),
+    )
+)  # fmt: skip
+register_solver(
+    Solver(
+        ProximalEngine.solver_name, "Exact proximal steps of spectral lengths, for penalties along paths",
+        _not_along_paths, _alone(ProximalEngine),
+    )
+)  # fmt: skip
+register_solver(
+    Solver(
+        _working_set.WorkingSetEngine.solver_name, "Second-order models over a growing set of features",
+        lambda problem: (
+            None if not problem.remote and _working_set.applies(problem)
+            else "psi must be an ℓ1 norm with a row of A for every feature alone, without omega, B and c"
+        ),
+        _working_set.WorkingSetEngine,
+    )
+)  # fmt: skip
+register_solver(
+    Solver(
+        MultiplierEngine.solver_name, "The method of multipliers with semismooth Newton steps", _multipliers.refusal,
+        MultiplierEngine,
+    )
+)  # fmt: skip
 register(
     Algorithm(
         name="san-admm",

@@ -63,6 +63,7 @@ next fall is about the square of this one."""
 class SanEngine:
     """SAN-ADMM in motion. ``point.x`` is the newest candidate, ``anchor`` the last point a line search accepted."""
 
+    solver_name = "newton-admm"
     steps_per_pass = 1
     FIXED = ("tol", "ridge", "folded", "stages", "_refined")
 

@@ -3,7 +3,7 @@
 
 def installed() -> None:
     """Print versions, the methods and where data is looked for."""
-    from skadmm.algorithms import ALGORITHMS
+    from skadmm.algorithms import ALGORITHMS, SOLVERS
     from skadmm.data import CATALOGUE, data_folders, find_file
     from skadmm.experiments.versions import versions
 
@@ -11,7 +11,10 @@ def installed() -> None:
         print(f"{name:<14}{version}")
     print("\nmethods")
     for name, algorithm in ALGORITHMS.items():
-        print(f"  {name:<15}{algorithm.summary}")
+        print(f"  {name:<20}{algorithm.summary}")
+    print("\nsecond-order solvers behind san-admm")
+    for name, solver in SOLVERS.items():
+        print(f"  {name:<20}{solver.summary}")
     folders = data_folders()
     present = [name for name, entry in CATALOGUE.items() if find_file(entry.stems, folders)]
     print(f"\ndata is looked for in {', '.join(map(str, folders))}")

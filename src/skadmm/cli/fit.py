@@ -50,6 +50,7 @@ def fit(
     alphas: int = typer.Option(50, min=1, help="How many strengths the cross-validation tries."),
     selection: str = typer.Option("min", help="min, 1se, aic or bic."),
     jobs: int = typer.Option(1, help="Folds at a time."),
+    method: str = typer.Option("auto", help="auto, or the name of a method or solver; 'skadmm info' lists them."),
     tol: float = typer.Option(1e-6, help="The relative duality gap to reach."),
     max_passes: float = typer.Option(500, help="Passes over the data, at most."),
     force: bool = typer.Option(False, "--force", help="Replace an existing file."),
@@ -73,6 +74,7 @@ def fit(
     estimator = _estimator(model, alpha, {"folds": folds, "alphas": alphas, "selection": selection, "jobs": jobs})
     options: dict[str, Any] = {
         "ridge": ridge, "standardize": standardize, "fit_intercept": intercept, "tol": tol, "max_passes": max_passes,
+        "method": method,
         "verbose": 0 if quiet or as_json else 1,
     }  # fmt: skip
     if l1_ratio is not None:

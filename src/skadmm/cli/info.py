@@ -22,11 +22,12 @@ def info(
         _tell(model, as_json)
         return
     if as_json:
-        from skadmm.algorithms import ALGORITHMS
+        from skadmm.algorithms import ALGORITHMS, SOLVERS
         from skadmm.experiments.versions import versions
 
         methods = {name: algorithm.summary for name, algorithm in ALGORITHMS.items()}
-        print(json.dumps({"versions": versions(), "methods": methods}))
+        solvers = {name: solver.summary for name, solver in SOLVERS.items()}
+        print(json.dumps({"versions": versions(), "methods": methods, "solvers": solvers}))
         return
     installed()
 

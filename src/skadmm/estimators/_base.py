@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from skadmm import _checks
-from skadmm.algorithms import ALGORITHMS
+from skadmm.algorithms import ALGORITHMS, SOLVERS
 from skadmm.blocks import is_dask
 from skadmm.blocks.frames import for_sklearn
 from skadmm.estimators._callbacks import CallbackSupport, Tasks, with_callbacks
@@ -157,7 +157,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         for name in ("fit_intercept", "standardize", "warm_start"):
             if not isinstance(getattr(self, name, False), (bool, np.bool_)):
                 raise ValueError(f"{name}={getattr(self, name)!r}: it takes True or False")
-        if self.method != "auto":
+        if self.method != "auto" and self.method not in SOLVERS:
             ALGORITHMS[self.method]
         if hasattr(self, "alpha"):
             _checks.number(self.alpha, "alpha", least=0)
