@@ -47,6 +47,14 @@ def test_no_result_is_worse_than_what_was_seen_on_the_way(first):
     assert not bad, told(bad)
 
 
+@pytest.mark.parametrize("first", range(0, PROBLEMS, CHUNK))
+def test_a_result_says_by_what_it_is_solved(first):
+    """The gap or the KKT residual of the answer itself meets the tolerance, finishing touches included."""
+    for one in chunk(first):
+        if one.status.startswith("solved by"):
+            assert (one.gap if one.status.endswith("gap") else one.kkt) <= 1e-6 * (1 + 1e-9), told([one])
+
+
 def test_most_are_solved():
     outcomes = [outcome(seed) for seed in range(PROBLEMS)]
     kinds = collections.Counter(one.verdict.kind for one in outcomes)

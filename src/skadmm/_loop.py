@@ -410,6 +410,9 @@ class Run:
             tables=self.engine.tables() | ({} if self.scale is None else {"scale": self.scale}),
         )
 
+    def _kkt_of(self, point: dict[str, np.ndarray]) -> float:
+        return self._evaluate(point["x"], point["y"], point["dual"]).kkt.relative
+
     def _final_gap(self, standing: Standing) -> float:
         """The relative gap of the answer: with the method's own lower bound where it has one."""
         if self.engine.certificate is None:
@@ -446,6 +449,7 @@ class Run:
         """Let the method put its answer in place, on the clock; where time has run out, or somebody waits, the last
         sound point is the answer; after a divergence all stays as it is."""
         if status is not Status.DIVERGED and not self.cut_short:
+            reached = self.good
             before = self.good["x"]
             if status in (Status.TIME_LIMIT, Status.INTERRUPTED):
                 self._take_back()
@@ -457,6 +461,9 @@ class Run:
                 good = self.good = self._copy_point()
                 if self.records and not np.array_equal(before, good["x"]):
                     self.records.append(self._row(good["x"], self._evaluate(good["x"], good["y"], good["dual"])))
+            if self.stopped_on == "kkt" and self._kkt_of(self.good) > (self.limits.tol or 0.0):
+                # The finishing touches have cost more than the tolerance allows.
+                self.good = reached if self._kkt_of(reached) <= self._kkt_of(self.good) else self.good
             if self.stopped_on != "kkt" or self.best_kkt <= (self.limits.tol or 0.0):
                 last = self._criterion(self._evaluate(self.good["x"], self.good["y"], self.good["dual"]))
                 if self.best_value < last - LEAST_GAIN * abs(last):

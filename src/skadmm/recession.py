@@ -21,9 +21,13 @@ from skadmm.losses import derivative
 from skadmm.polish import clusters
 from skadmm.problem import Problem
 from skadmm.regularizers import Zero
+from skadmm.structure import null_space
 
 FAR, FLAT = 700.0, 1e-100
 """A loss is flat at infinity where its derivative at ±FAR is no more than this; exp(±FAR) is still a number."""
+MOST_DIRECTIONS = 400
+"""Of the null space of an A whose rows are wider than pairs, so many directions are looked into."""
+ROUNDING = 1e-13
 MOST_FOR_PROGRAM = 1_000_000
 """A linear programme over several directions at once is tried up to this many entries (samples × directions)."""
 
@@ -76,6 +80,12 @@ def flat_directions(problem: Problem) -> list[tuple[np.ndarray, np.ndarray]]:
     alone = A.indices[A.indptr[:-1][counts == 1]]
     if not isinstance(problem.omega, Zero) or np.bincount(alone, minlength=d).all():
         return []
+    if counts.max(initial=0) > 2 and not problem.remote:
+        space = null_space(A)
+        if space is not None and space.basis.shape[1] <= MOST_DIRECTIONS:
+            columns = scipy.sparse.csc_array(space.basis)
+            parts = [slice(*columns.indptr[k : k + 2]) for k in range(columns.shape[1])]
+            return [(columns.indices[part], columns.data[part]) for part in parts]
     wide = np.zeros(d, bool)  # features in a row that is not a pair: not looked into
     for row in np.flatnonzero(counts > 2):
         wide[A.indices[A.indptr[row] : A.indptr[row + 1]]] = True
@@ -135,9 +145,21 @@ def _agreements(problem: Problem, directions: list[tuple[np.ndarray, np.ndarray]
             first, last = rows.indptr[some.start], rows.indptr[some.stop]
             piece = (rows.data[first:last], rows.indices[first:last], rows.indptr[some.start : some.stop + 1] - first)
             part = scipy.sparse.csr_array(piece, shape=(some.stop - some.start, problem.n_features)) @ basis
+        part = _without_rounding(rows, some, part, basis)
         signed = scipy.sparse.csr_array(scipy.sparse.diags_array(side[some] * counts[some]) @ part)
         neither = scipy.sparse.csr_array(part)[(side[some] == 0.0) & counts[some]]
         yield scipy.sparse.csc_array(scipy.sparse.vstack([signed, neither, -neither]))
+
+
+def _without_rounding(rows: Any, some: slice, part: Any, basis: Any) -> Any:
+    """aᵢ·u with zeros for what is nothing but the rounding of its terms."""
+    part = scipy.sparse.csr_array(part)
+    largest = float(np.abs(rows.values[some]).max(initial=0.0) if isinstance(rows, DenseRows) else 0.0)
+    if not isinstance(rows, DenseRows):
+        largest = float(np.abs(rows.data[rows.indptr[some.start] : rows.indptr[some.stop]]).max(initial=0.0))
+    terms = np.asarray(abs(basis).sum(axis=0)).ravel()
+    part.data[np.abs(part.data) <= ROUNDING * largest * terms[part.indices]] = 0.0
+    return part
 
 
 def _agrees(problem: Problem, features: np.ndarray, entries: np.ndarray) -> bool:

@@ -73,6 +73,13 @@ def refusal(problem: Problem) -> str | None:
     return None
 
 
+def constraint_values(problem: Problem, x: np.ndarray) -> np.ndarray:
+    """A x − c, exactly zero where it is nothing but rounding."""
+    y = np.asarray(problem.y_of_x(x))
+    y[np.abs(y) <= 1e-13 * (abs(problem.constraint.A) @ np.abs(x))] = 0.0
+    return y
+
+
 def _inverse_reach(matrix: Any, curvature: np.ndarray) -> np.ndarray:
     """1 / Σ_j a_ej²/curvature_j for each row e; the median for rows of zeros."""
     reach = np.asarray((matrix.multiply(matrix) @ sp.diags_array(1.0 / curvature)).sum(axis=1)).ravel()
@@ -151,6 +158,7 @@ class MultiplierEngine(PointEngine):
                 if not self.looked:
                     self._start()
                 self._step()
+                self.give_up()
                 self._step_made()
 
     slow = False
@@ -458,6 +466,15 @@ class MultiplierEngine(PointEngine):
         self.point.clock[1] += 2 * n
         if refined is None or np.array_equal(refined, self.x):
             return
-        objective = problem.objective(refined)
-        if objective <= self.objective + ROUNDING * abs(self.objective):
-            self.x, self.objective = refined, objective
+        seen = problem.home.look(refined)
+        self.point.clock[1] += n
+        y = constraint_values(problem, refined)
+        objective = seen.loss + problem.penalty(refined, y)
+        if objective > self.objective + ROUNDING * abs(self.objective):
+            return
+        if not self._gapped:
+            reached = problem.kkt(refined, y, self.multiplier, seen.gradient, seen.loss).relative
+            if reached > max(self.reached, self.tol or 0.0):
+                return
+            self.reached = reached
+        self.x, self.y, self.objective = refined, y, objective
