@@ -265,3 +265,28 @@ def test_default_passes_are_enough_for_graphs():
         A = A if k % 2 else stack(A, "identity")
         statuses.append(solve(Problem(X, y, "squared", psi=L1([1e-3, 1e-4][k % 2]), A=A), tol=1e-6).status)
     assert set(statuses) == {Status.SOLVED}
+
+
+# -- 11. problems without a minimiser, beyond graphs ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param({"psi": L1(0.1), "A": trend(8, 2)}, id="a trend"),
+        pytest.param({"psi": L1(0.1, np.array([0.0] * 4 + [1.0] * 4))}, id="weights of zero"),
+        pytest.param({"psi": GroupL2(0.1, [[4, 5], [6, 7]])}, id="features in no group"),
+        pytest.param({"psi": L1(0.0), "A": chain(8)}, id="no strength"),
+    ],
+)
+def test_separable_labels_and_directions_without_penalty(model):
+    rng = np.random.default_rng(9)
+    X = rng.standard_normal((20, 8))
+    X[:, 0] = np.abs(X[:, 0]) + 0.1
+    line = np.arange(8.0) if "A" in model else np.eye(8)[0]
+    labels = np.where(X @ line > 0, 1.0, -1.0)
+    labels[0] = -labels[1] if np.unique(labels).size == 1 else labels[0]
+    X[np.sign(X @ line) != labels] *= -1.0
+    assert solve(Problem(X, labels, **model), tol=1e-6).status is Status.NO_MINIMISER
+    mixed = labels * np.where(np.arange(20) % 3 == 0, -1.0, 1.0)  # not separable by the free directions alone
+    assert solve(Problem(np.vstack([X, X]), np.concatenate([labels, mixed]), **model), tol=1e-6).status is Status.SOLVED

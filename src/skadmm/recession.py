@@ -3,8 +3,8 @@
 A loss whose infimum lies at infinity has no minimiser along a direction u that no penalty sees (A u = 0, no Ω) when no
 sample's loss ever rises along it: aᵢ·u ≥ 0 where ℓ(·, bᵢ) is flat at +∞, aᵢ·u ≤ 0 where it is flat at −∞, aᵢ·u = 0
 where it is neither, not all zero. The logistic loss is flat on the side of its label; Poisson's, exp(z) − bz, at −∞
-where b = 0. The null space of A is found where that is cheap: features that no row of A reaches, and, for rows of two
-entries (graphs), one direction for each connected component.
+where b = 0. The null space of A is found where that is cheap: features that no row of A reaches; for rows of two entries
+(graphs), one direction for each connected component; and a dense basis where wider rows join a few hundred features.
 """
 
 from collections.abc import Iterator
@@ -25,6 +25,7 @@ from skadmm.structure import null_space
 
 FAR, FLAT = 700.0, 1e-100
 """A loss is flat at infinity where its derivative at ±FAR is no more than this; exp(±FAR) is still a number."""
+LONG_STEP = 1e100
 MOST_DIRECTIONS = 400
 """Of the null space of an A whose rows are wider than pairs, so many directions are looked into."""
 ROUNDING = 1e-13
@@ -72,9 +73,20 @@ class Recession(NamedTuple):
         )
 
 
+def penalised_rows(problem: Problem) -> scipy.sparse.csr_array:
+    """The rows of A on which ψ depends: not those with a weight of zero, or in no group."""
+    A = problem.constraint.A
+    if problem.constraint.B is not None or problem.n_split == 0:
+        return A
+    # A long proximal step moves every coordinate but those.
+    above, below = (problem.prox_psi(np.full(problem.n_split, sign), LONG_STEP) for sign in (1.0, -1.0))
+    kept = (above != 1.0) | (below != -1.0)
+    return A if kept.all() else scipy.sparse.csr_array(A[kept])
+
+
 def flat_directions(problem: Problem) -> list[tuple[np.ndarray, np.ndarray]]:
     """Directions the penalty does not see, as (features, entries), one for each component of A's rows."""
-    A = problem.constraint.A
+    A = penalised_rows(problem)
     d = problem.n_features
     counts = np.diff(A.indptr)
     alone = A.indices[A.indptr[:-1][counts == 1]]
