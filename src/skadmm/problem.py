@@ -277,8 +277,8 @@ class Problem:
 
     @cached_property
     def gradient_scale(self) -> float:
-        """The scale of gradients: ‖∇f(0)‖, or where that is zero the mean smoothness, as at a unit vector."""
-        return self._at_zero[1] or self.L_mean
+        """The scale of gradients: ‖∇f(0)‖, or where that is zero the gradient's at a very small x."""
+        return self._at_zero[1] or 1e-10 * self.L_mean
 
     @cached_property
     def _typical_split(self) -> float:

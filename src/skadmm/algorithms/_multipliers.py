@@ -56,6 +56,8 @@ MOST_TRIALS, FLAT, SHORT = 30, 0.1, 1e-2
 """Of a line search: points tried, the share of the slope that may be left, and a length that asks for more damping."""
 MANY_STEPS = 12
 """More Newton steps than this between two changes of the multiplier mean that σ is too large."""
+MANY_NEWTON_STEPS = 150
+"""Where it is fast it takes fewer steps than this; another solver may take over then."""
 MOST_REFUSALS = 8
 MOST_IDLE = 60
 """So many changes of the multiplier without a better measure of optimality mean that rounding allows no more."""
@@ -134,7 +136,7 @@ class MultiplierEngine(PointEngine):
         """The mean loss at v."""
         self.gap_before = np.inf
         """The constraint's relative residual at the last change of the multiplier."""
-        self.refusals, self.idle = 0, 0
+        self.refusals, self.idle, self.steps = 0, 0, 0
         self.first_size = 0.0
         """Of the loss's gradient at the start: what is left of it counts against that."""
         self.newton_steps = 0
@@ -160,9 +162,13 @@ class MultiplierEngine(PointEngine):
                 self._step()
                 self.give_up()
                 self._step_made()
+                self.steps += 1
 
-    slow = False
-    """There is nobody to give way to."""
+    @property
+    def slow(self) -> bool:
+        """Has it come to its end, or made more steps than it takes where it is fast, short of the tolerance?"""
+        many = self.stalled or (self.steps >= MANY_NEWTON_STEPS and not self.finished)
+        return many and self.tol is not None and self.reached > self.tol
 
     def optimality(self) -> tuple[str, float]:
         """The relative gap, or the relative KKT residual where there is no certificate."""

@@ -16,8 +16,9 @@ from skadmm.certificate import Certificate
 class FirstEngine(Engine, Protocol):
     """A solver that knows when to give way."""
 
-    slow: bool
-    """Would another solver be faster, or has this one come to its end without meeting the tolerance?"""
+    @property
+    def slow(self) -> bool:
+        """Would another solver be faster, or has this one come to its end without meeting the tolerance?"""
 
 
 class Relay:

@@ -96,6 +96,9 @@ def _start(setup: Setup, point: Point) -> Engine:
         raise ValueError(f"method='san-admm': {reason}")
     if problem.y_of_x(point.x) is None or not (folded or problem.psi.subdifferentiable):
         return MultiplierEngine(setup, point)
+    if problem.constraint.B is not None and not setup.rho_given and _multipliers.refusal(problem) is None:
+        # With a general B the y of every sweep is an iteration of its own.
+        return Relay(MultiplierEngine(setup, point), (SanEngine.solver_name, lambda rho: SanEngine(setup, point)))
     solvers = _solvers(setup, point)
     if setup.tol is not None and problem.n_features <= LAST_RESORT and _multipliers.refusal(problem) is None:
         solvers.append((MultiplierEngine.solver_name, lambda rho: MultiplierEngine(setup, point, rho)))
