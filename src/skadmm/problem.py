@@ -280,7 +280,7 @@ class Problem:
         """The scale of gradients: ‖∇f(0)‖, or where that is zero the mean smoothness, as at a unit vector."""
         return self._at_zero[1] or self.L_mean
 
-    @cached_property
+    @property
     def _typical_split(self) -> float:
         """The size of Ax after a gradient step from zero, were A to treat all directions alike."""
         step = self.gradient_scale / self.L_mean if self.L_mean > 0 else 1.0
