@@ -117,9 +117,11 @@ def test_omega_in_new_units_has_the_same_values(omega):
 def test_constants_are_those_of_the_new_columns():
     problem = Problem(TABLE, CLASSES, **SPLIT)
     assert problem.L > 0  # kept from here on, of the old columns
+    assert problem.gradient_scale > 0
     scale = diagonal(problem, RHO)
     by_hand = Problem(TABLE * scale, CLASSES, **(SPLIT | {"A": A * scale}))
     assert pytest.approx(by_hand.L) == rescaled(problem, scale).L
+    assert rescaled(problem, scale).gradient_scale == pytest.approx(by_hand.gradient_scale)
     assert rescaled(problem, scale).L_A(RHO) == pytest.approx(by_hand.L_A(RHO))
 
 

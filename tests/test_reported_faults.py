@@ -199,6 +199,33 @@ def test_status_is_that_of_the_answer(seed):
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("method", ["sa-admm", "saga-admm", "svrg-admm"])
+@pytest.mark.parametrize("tol", [3e-2, 1e-2, 1e-3])
+def test_a_solved_run_has_a_gap_within_the_tolerance(method, tol):
+    """The answer may be another point than the last, whose gap met the tolerance."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((80, 6))
+        labels = np.where(X[:, 0] + X[:, 1] + rng.standard_normal(80) > 0, 1.0, -1.0)
+        problem = Problem(X, labels, "logistic", psi=L1(0.05), A=stack(chain(6), "identity"))
+        result = solve(problem, method, tol=tol, passes=100, record_every=0.5, random_state=seed)
+        optimum = solve(problem, tol=1e-13).objective
+        assert result.gap >= (result.objective - optimum) / result.objective - 1e-12
+        assert result.status is not Status.SOLVED or result.gap <= tol
+
+
+@pytest.mark.parametrize("size", [1e160, 1e200, 1e307])
+@pytest.mark.parametrize("columns", [None, 6])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_start_whose_residuals_overflow_is_not_called_solved(size, columns):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 4)), rng.standard_normal(30)
+    B = None if columns is None else sp.csr_array(rng.standard_normal((3, columns)))
+    problem = Problem(X, y, "squared", psi=L1(0.1), A=chain(4), B=B)
+    result = solve(problem, "san-admm", tol=1e-6, x0=np.full(4, size), time_limit=5)
+    assert result.status is not Status.SOLVED or result.objective < 10.0
+
+
 def test_advice_for_a_method_without_a_step():
     X = np.full((4, 2), 1e200)
     with np.errstate(all="ignore"):

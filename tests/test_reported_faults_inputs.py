@@ -256,6 +256,13 @@ def test_weights_and_signs_that_a_graph_carries_are_used(graph):
     assert plain.result_.objective == pytest.approx(fused_by_cvxpy(X, 0.1, ones, 0.2), rel=1e-7)
 
 
+def test_a_signal_over_a_table_of_edges():
+    t = np.arange(6.0)
+    frame = pd.DataFrame(NUMBERED, columns=["from", "to", "weight"])
+    models = [TrendFilter(alpha=0.1, order=1, graph=graph).fit(t[:, None], Y[:6]) for graph in (frame, NUMBERED)]
+    np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
+
+
 def test_three_triples_on_three_features_are_edges_and_a_symmetric_matrix_is_an_adjacency():
     triples = [(0, 1, 2.0), (1, 2, -1.0), (0, 2, 1.0)]
     np.testing.assert_array_equal(incidence(triples, n_features=3).toarray(), [[2, -2, 0], [0, 1, 1], [1, 0, -1]])

@@ -176,6 +176,40 @@ def test_degrees_of_freedom_over_a_graph(order):
         assert GraphTrend(G, order).dof(y) == expected
 
 
+@pytest.mark.parametrize("order", [0, 1, 2, 3])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_degrees_of_freedom_of_a_signal_over_a_graph(order, sign):
+    rng = np.random.default_rng(3)
+    ends = [(i, i + 1) for i in range(29)] + [(0, 2), (5, 9), (12, 20)]
+    edges = [(i, j, sign if (i, j) == (5, 9) else 1.0) for i, j in ends]
+    t = np.arange(30.0)
+    signal = np.sin(t / 2) + 0.1 * rng.standard_normal(30)
+    model = TrendFilter(alpha=0.05, order=order, graph=edges, tol=1e-9).fit(t[:, None], signal)
+    D = graph_trend(incidence(edges, n_features=30), order).toarray()
+    assert model.dof_ == 30 - np.linalg.matrix_rank(D[np.abs(D @ model.coef_) < 1e-9])
+
+
+@pytest.mark.parametrize("order", [0, 1, 2, 3])
+@pytest.mark.parametrize("negative", [[(0, 2)], [(2, 3), (7, 8)]], ids=["unbalanced", "balanced"])
+def test_largest_alpha_over_a_graph_with_signs(order, negative):
+    rng = np.random.default_rng(5)
+    ends = [(i, i + 1) for i in range(11)] + [(0, 2), (4, 6)]
+    edges = [(i, j, -1.0 if (i, j) in negative else 1.0) for i, j in ends]
+    t = np.repeat(np.arange(12.0), 3)
+    signal = np.cos(t) + 0.1 * rng.standard_normal(t.size)
+    top = TrendFilterCV(order=order, graph=edges, alphas=3, cv=3).fit(t[:, None], signal).alphas_[0]
+    D = graph_trend(incidence(edges, n_features=12), order)
+
+    def rest(alpha):
+        x = cp.Variable(12)
+        objective = cp.sum_squares(x[t.astype(int)] - signal) / (2 * t.size) + alpha * cp.norm1(D @ x)
+        cp.Problem(cp.Minimize(objective)).solve(solver="CLARABEL", tol_gap_rel=1e-12, tol_gap_abs=1e-12)
+        return np.abs(D @ x.value).max()
+
+    assert rest(1.001 * top) < 1e-6 * rest(0.5 * top)
+    assert rest(0.98 * top) > 1e-3 * rest(0.5 * top)
+
+
 # -- alpha_max -----------------------------------------------------------------------------------------------
 
 RNG = np.random.default_rng(3)

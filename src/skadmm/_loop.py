@@ -29,7 +29,7 @@ BLOW_UP = 1e12
 
 
 KEPT = ("settings", "seconds", "checking", "first_touched", "next_record", "records", "proved", "first_objective",
-        "step_passes", "best_value", "best_kkt", "best_rho", "best_point")  # fmt: skip
+        "step_passes", "best_value", "best_kkt", "best_rho", "best_point", "lower_bound")  # fmt: skip
 """What a checkpoint keeps of a run, besides the engine and what the run was started with."""
 
 
@@ -40,6 +40,8 @@ class Standing(NamedTuple):
     objective: float
     kkt: KKT
     gap: float
+    lower_bound: float
+    """Of the optimum, behind the gap; −∞ without one."""
     touched: int
     """Samples that had to be read for all this."""
 
@@ -103,6 +105,8 @@ class Run:
         self.best_value, self.best_kkt, self.best_rho, self.best_point = np.inf, np.inf, engine.rho, self.good
         """The measure of the best point recorded, its KKT residual, ρ there, and the point; kept where there is a
         tolerance to meet."""
+        self.lower_bound = -np.inf
+        """The best bound of the optimum at a point recorded, which holds for every other point too."""
         self.first_objective = np.nan
         self.step_passes = 1.0 / engine.steps_per_pass
 
@@ -265,7 +269,9 @@ class Run:
 
     def _compare(self, standing: Standing, point: dict[str, np.ndarray]) -> None:
         """Keep the point where it is the best so far: by its objective, or where y(x) does not exist, by its KKT
-        residual."""
+        residual. Keep the best lower bound, too."""
+        if self.limits.tol is not None:
+            self.lower_bound = max(self.lower_bound, standing.lower_bound)
         if self.limits.tol is not None and self._criterion(standing) < self.best_value:
             self.best_value, self.best_rho, self.best_point = self._criterion(standing), self.engine.rho, point
             self.best_kkt = standing.kkt.relative
@@ -318,16 +324,17 @@ class Run:
         objective = loss + problem.penalty(x, y if y_of_x is None else y_of_x)
         self.gradient_seen = gradient
         kkt = problem.kkt(x, y, multiplier, gradient, loss)
-        gap, touched = np.nan, self.n
+        gap, lower_bound, touched = np.nan, -np.inf, self.n
         if self.certifier.kind != "none" and y_of_x is not None:
             straight: tuple[Any, np.ndarray, int] | None = (slopes, gradient, 0)
             if self.certifier.free.size:
                 # Elsewhere the samples would have to be placed anew: second-order methods do that, for themselves.
                 straight = None if problem.remote else self.certifier.orthogonal_slopes(slopes, margins)
             if straight is not None:
-                gap = self.certifier.certify(objective, straight[0], straight[1], multiplier).relative
+                bounds = self.certifier.certify(objective, straight[0], straight[1], multiplier)
+                gap, lower_bound = bounds.relative, bounds.dual
                 touched += straight[2]
-        standing = Standing(loss, objective, kkt, gap, touched)
+        standing = Standing(loss, objective, kkt, gap, lower_bound, touched)
         self.stood = place, standing
         return standing
 
@@ -414,9 +421,11 @@ class Run:
         return self._evaluate(point["x"], point["y"], point["dual"]).kkt.relative
 
     def _final_gap(self, standing: Standing) -> float:
-        """The relative gap of the answer: with the method's own lower bound where it has one."""
+        """The relative gap of the answer: with the method's own lower bound where it has one, else the best one seen.
+        The answer may be another point than the one whose gap met the tolerance."""
         if self.engine.certificate is None:
-            return standing.gap
+            lower_bound = max(self.lower_bound, standing.lower_bound)
+            return Certificate(standing.objective, lower_bound).relative if lower_bound > -np.inf else standing.gap
         primal, dual = self.engine.certificate
         return Certificate(min(standing.objective, primal), dual).relative
 
@@ -440,7 +449,7 @@ class Run:
         dual, standing = self._best_dual(good["x"], good["y"], good["dual"])
         gap = self._final_gap(standing)
         measure, reached = ("gap", gap) if np.isfinite(gap) else ("kkt", standing.kkt.relative)
-        if reached > self.limits.tol:
+        if not reached <= self.limits.tol:  # NaN where numbers have overflowed
             return status, message
         self.good = good | {"dual": dual}
         return self._solved(measure, reached)

@@ -39,6 +39,7 @@ def rescaled(problem: Problem, scale: np.ndarray) -> Problem:
         "L",
         "L_mean",
         "L_full",
+        "_at_zero",
         "gradient_scale",
     ):  # of the old columns
         vars(other).pop(name, None)

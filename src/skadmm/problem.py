@@ -280,7 +280,7 @@ class Problem:
         """The scale of gradients: ‖∇f(0)‖, or where that is zero the gradient's at a very small x."""
         return self._at_zero[1] or 1e-10 * self.L_mean
 
-    @cached_property
+    @property
     def _typical_split(self) -> float:
         """The size of Ax after a gradient step from zero, were A to treat all directions alike."""
         step = self.gradient_scale / self.L_mean if self.L_mean > 0 else 1.0

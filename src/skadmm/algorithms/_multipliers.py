@@ -358,10 +358,12 @@ class MultiplierEngine(PointEngine):
         return sp.csr_array(sp.diags_array(self.penalty_parameter) @ whole)
 
     def _solve(self, matrix: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-        """−(matrix + τ diag)⁻¹ gradient, in units in which the diagonal is one."""
+        """−(matrix + τ diag)⁻¹ gradient, in units in which the diagonal is one; zero where numbers are not finite."""
         diagonal = np.diag(matrix)
         unit = 1.0 / np.sqrt(np.maximum(diagonal, 1e-300 + 1e-14 * self.metric))
         scaled = unit[:, None] * matrix * unit
+        if not (np.isfinite(scaled).all() and np.isfinite(gradient).all()):
+            return np.zeros_like(gradient)
         tau = self.tau
         while True:
             damped = scaled + tau * np.eye(unit.size)
@@ -381,8 +383,9 @@ class MultiplierEngine(PointEngine):
         self.point.clock[1] += n
         before = self._merit(self.v, self.loss)
         slope = min(slope, 0.0)
-        low, high, length, loss = 0.0, np.inf, 1.0, self.loss
+        low, high, middle, loss = 0.0, np.inf, 1.0, self.loss
         for _ in range(MOST_TRIALS):
+            length = middle
             trial = self.v + length * step
             loss = float(expand_along(self.samples, self.every, self.z, self.move, length, self.slope, self.bend)) / n
             here = self._slope_along(trial, step)
@@ -392,7 +395,7 @@ class MultiplierEngine(PointEngine):
                 low = length
             else:
                 break
-            length = 0.5 * (low + high)
+            middle = 0.5 * (low + high)
         if not self._merit(trial, loss) <= before + ROUNDING * abs(before):
             length, trial = 0.0, self.v
             loss = float(expand_along(self.samples, self.every, self.z, self.move, 0.0, self.slope, self.bend)) / n

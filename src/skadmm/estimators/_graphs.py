@@ -79,7 +79,7 @@ def feature_graph(
                 raise ValueError(f"graph={graph!r} is a grid of {int(np.prod(shape))} nodes: X has {d} features")
             rows = grid(shape)
     else:
-        graph = _unframed(graph, names)
+        graph = unframed(graph, names)
         nodes = _nodes_of(graph, names)
         rows = incidence(graph, nodes=nodes, weights=weights, signs=signs, n_features=d)
     return from_matrix(rows, names, shape)
@@ -108,7 +108,7 @@ def _is_shape(graph: Any) -> bool:
     )
 
 
-def _unframed(graph: Any, names: Sequence[Any] | None) -> Any:
+def unframed(graph: Any, names: Sequence[Any] | None) -> Any:
     """A DataFrame as an adjacency matrix in the order of the columns of X, or as a list of edges; all else as it is."""
     if not (hasattr(graph, "columns") and hasattr(graph, "index") and hasattr(graph, "loc")):
         return graph

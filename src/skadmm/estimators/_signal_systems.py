@@ -53,7 +53,7 @@ class GeneralSystem:
             return None
         x, u = answer[: h.size], u.copy()
         u[zero] = scale * answer[h.size :]
-        return SignalPoint(x, A @ x, u)
+        return SignalPoint(x, np.where(zero, 0.0, A @ x), u)
 
 
 class _GeneralFactor:

@@ -13,7 +13,7 @@ from skadmm import _checks
 from skadmm._line import GraphTrend, Line, line_at
 from skadmm.blocks.frames import for_sklearn
 from skadmm.estimators._base import StructuredModel
-from skadmm.estimators._graphs import feature_graph
+from skadmm.estimators._graphs import feature_graph, unframed
 from skadmm.estimators._penalty import Penalty, checked_ratio, with_l1
 from skadmm.estimators._signal import Signal
 from skadmm.losses import deviance
@@ -21,7 +21,7 @@ from skadmm.operators import trend
 from skadmm.operators.canonical import canonical
 from skadmm.path import Path
 from skadmm.result import Result
-from skadmm.structure import degrees_of_freedom
+from skadmm.structure import degrees_of_freedom, ties
 
 
 def spaced_trend(positions: np.ndarray, order: int) -> sp.csr_array:
@@ -105,7 +105,7 @@ class TrendModel(StructuredModel):
         ):
             count = int(self.graph.shape[0])
         else:
-            count = int(max((max(edge[:2]) for edge in self.graph), default=-1)) + 1
+            count = int(max((max(edge[:2]) for edge in unframed(self.graph, None)), default=-1)) + 1
         if np.any((positions < 0) | (positions >= count) | (positions != np.floor(positions))):
             raise ValueError(f"X must hold node numbers in 0 … {count - 1} when graph is given")
         return count
@@ -116,7 +116,9 @@ class TrendModel(StructuredModel):
         if self.graph is not None:
             graph = feature_graph(self.graph, X, names)
             G = graph.matrix()
-            known = GraphTrend(G, order) if ratio == 0.0 else None
+            # The null space of a graph with negative signs is not that of constants, which a GraphTrend stands for.
+            signed = bool(np.any(G.sum(axis=1) != 0.0))
+            known = GraphTrend(G, order) if ratio == 0.0 and not signed else None
             return Penalty(with_l1(graph_trend(G, order), ratio), trend=known, graph=graph)
         if self._signal:
             return _along(self.knots_, order, ratio)
@@ -245,7 +247,8 @@ def _along(knots: np.ndarray, order: int, l1_ratio: float) -> Penalty:
 
 def _dof(penalty: Penalty, result: Result) -> int:
     if isinstance(penalty.trend, GraphTrend):
-        return penalty.trend.dof(result.y)
+        # The interior point method leaves rounding in y where it finds no exact pattern.
+        return penalty.trend.dof(np.where(ties(penalty.A, result.x), 0.0, result.y))
     return degrees_of_freedom(penalty.A, result.x, y=result.y)
 
 
