@@ -426,8 +426,7 @@ class Run:
         if self.engine.certificate is None:
             lower_bound = max(self.lower_bound, standing.lower_bound)
             return Certificate(standing.objective, lower_bound).relative if lower_bound > -np.inf else standing.gap
-        primal, dual = self.engine.certificate
-        return Certificate(min(standing.objective, primal), dual).relative
+        return Certificate(standing.objective, self.engine.certificate.dual).relative
 
     def _best_dual(self, x: np.ndarray, y: np.ndarray, dual: np.ndarray) -> tuple[np.ndarray, Standing]:
         """The multiplier of the answer: the method's, or the one that proves its gap where that is more optimal."""
