@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-all lint docs reproduce bench bench-kernels clean
+.PHONY: help test test-all lint docs reproduce bench bench-kernels wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +39,10 @@ bench: $(STAMP) ## A short run of the benchopt benchmark; installs benchopt the 
 
 bench-kernels: $(STAMP) ## Measure the compiled kernels
 	$(BIN)/python benchmarks/kernels.py
+
+wheel: $(STAMP) ## Build a wheel with compiled kernels for this platform and Python into dist/; takes minutes
+	@$(BIN)/python -c 'import build' 2>/dev/null || $(BIN)/python -m pip install --quiet build
+	SKADMM_SHIP_KERNELS=1 $(BIN)/python -m build --wheel
 
 clean: ## Remove the virtual environment, caches and results
 	rm -rf $(VENV) results build dist docs/api docs/gallery docs/_figures .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -64,7 +64,7 @@ def _complain(message: str, code: int) -> int:
 def _app() -> Any:
     import typer
 
-    from skadmm.cli import compare, data, fit, info, predict, reproduce
+    from skadmm.cli import compare, data, fit, info, predict, reproduce, warm_up
 
     app = typer.Typer(
         name="skadmm",
@@ -81,7 +81,7 @@ def _app() -> Any:
             print(__version__)
             raise typer.Exit
 
-    for group in (fit, predict, compare, reproduce, data, info):
+    for group in (fit, predict, compare, reproduce, data, info, warm_up):
         group.add_to(app)
     return app
 
