@@ -1,6 +1,6 @@
 """Compile the kernels that a wheel carries: ``python -m skadmm._ship FOLDER``, run by ``hatch_build.py``.
 
-One process compiles the common kinds of model for the baseline processor. A second one runs them all again from what the
+One process compiles the common kinds of model for the baseline processor. A second one runs them again from what the
 first has kept: kernels that it does not ask for are parts of others and are left out, and it must compile nothing.
 """
 
