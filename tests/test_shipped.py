@@ -201,6 +201,16 @@ def test_other_content_under_a_right_checksum_is_compiled_for(built, tmp_path):
     assert bits == built[2]
 
 
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"[]", b"{}", b"1", b"\xff", b'{"format": 2}', b'{"format": 1, "environment": 3}', b'{"format": 1}'],
+    ids=str,
+)
+def test_a_foreign_manifest_under_a_right_checksum_is_refused(tmp_path, content):
+    (tmp_path / _shipped.MANIFEST).write_bytes(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+    assert _shipped.read(tmp_path) == _shipped.FOREIGN
+
+
 def test_without_a_writable_folder_the_package_still_serves(built, monkeypatch):
     class Unwritable:
         def __init__(self, function):

@@ -43,6 +43,7 @@ class Shipped(NamedTuple):
 
 
 NOTHING = Shipped({}, "", "")
+FOREIGN = Shipped({}, "", "the kernels in the package have another format")
 
 
 def environment() -> dict[str, Any]:
@@ -78,11 +79,14 @@ def read(folder: Path) -> Shipped:
     checksum, _, body = text.partition(b"\n")
     if hashlib.sha256(body).hexdigest().encode() != checksum:
         return Shipped({}, "", "the kernels in the package are damaged")
-    manifest = json.loads(body)
-    if manifest["format"] != FORMAT:
-        return Shipped({}, "", "the kernels in the package have another format")
-    refusal = _mismatch(manifest["environment"]) or _unsuitable(manifest["cpu"], manifest["features"])
-    return Shipped({} if refusal else manifest["checksums"], manifest["cpu"], refusal)
+    try:
+        manifest = json.loads(body)
+        if manifest["format"] != FORMAT:
+            return FOREIGN
+        refusal = _mismatch(dict(manifest["environment"])) or _unsuitable(manifest["cpu"], list(manifest["features"]))
+        return Shipped({} if refusal else dict(manifest["checksums"]), manifest["cpu"], refusal)
+    except (KeyError, TypeError, ValueError):
+        return FOREIGN
 
 
 def _mismatch(built: dict[str, Any]) -> str:
