@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-all lint docs reproduce bench bench-kernels clean
+.PHONY: help test test-all test-lowest lint docs reproduce bench bench-kernels wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,6 +17,17 @@ test: lint ## Lint, type check and run all tests
 
 test-all: lint ## The same with the slow tests: clusters, extreme problems
 	SKADMM_TESTS=all $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+
+# The core with nothing optional: tests that need no optional package.
+LOWEST := .venv-lowest
+FLOORS = $$($(PYTHON) -c "import tomllib; print(*(text.replace('>=', '==') for text in \
+	tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies']))")
+LOWEST_TESTS := tests/test_losses.py tests/test_problem.py tests/test_san.py tests/test_path.py
+
+test-lowest: ## Run tests of the core with the lowest versions of its dependencies, in an environment of its own
+	@test -x $(LOWEST)/bin/pip || $(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --editable . $(FLOORS) pytest hypothesis
+	$(LOWEST)/bin/python -m pytest $(LOWEST_TESTS)
 
 lint: $(STAMP) ## Check style, format and types
 	$(BIN)/ruff check .
@@ -40,8 +51,12 @@ bench: $(STAMP) ## A short run of the benchopt benchmark; installs benchopt the 
 bench-kernels: $(STAMP) ## Measure the compiled kernels
 	$(BIN)/python benchmarks/kernels.py
 
+wheel: $(STAMP) ## Build a wheel with compiled kernels for this platform and Python into dist/; takes minutes
+	@$(BIN)/python -c 'import build' 2>/dev/null || $(BIN)/python -m pip install --quiet build
+	SKADMM_SHIP_KERNELS=1 $(BIN)/python -m build --wheel
+
 clean: ## Remove the virtual environment, caches and results
-	rm -rf $(VENV) results build dist docs/api docs/gallery docs/_figures .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) results build dist docs/api docs/gallery docs/_figures .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp holds a checksum of pyproject.toml, so that only a change of its content installs again.

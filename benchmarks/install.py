@@ -2,10 +2,14 @@
 
     python benchmarks/install.py            # prints the table
     python benchmarks/install.py --write    # and keeps it in benchmarks/install.md, which the documentation shows
+    python benchmarks/install.py --kinds [WHEEL]   # first fits of 16 kinds of model with the kernels a wheel carries
 
-Needs the package ``build``, and packages to install from.
+With --kinds the wheel is built with kernels (minutes) unless one is given. Each kind is fitted in a process of its own
+with an empty kernel cache, then in a second one; then one kind with another processor named to Numba, where the kernels
+of the wheel do not serve and everything is compiled. Needs the package ``build``, and packages to install from.
 """
 
+import itertools
 import os
 import re
 import resource
@@ -21,6 +25,32 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
 REPEATS = 5
+FIRST_FIT = """
+import sys, time
+start = time.perf_counter()
+import numpy as np, scipy.sparse as sp
+import skadmm
+from skadmm import _shipped
+family, task, storage = sys.argv[1:]
+rng = np.random.default_rng(1)
+X = rng.standard_normal((500, 40)) * (rng.random((500, 40)) < 0.4)
+signal = X[:, :5].sum(axis=1) - X[:, 20] + 0.1 * rng.standard_normal(500)
+settings = {
+    "fused": {}, "trend": {"A": skadmm.operators.trend(40, 2)},
+    "group": {"groups": [list(range(k, k + 4)) for k in range(0, 40, 4)]},
+    "generalized": {"A": np.diff(np.eye(40), axis=0)},
+}[family]
+name = {"trend": "Generalized"}.get(family, family.capitalize()) + "Lasso" + task.capitalize()
+if family == "trend" and task == "regressor":
+    name, settings = "TrendFilter", {"design": "matrix"}
+model = getattr(skadmm, name)(0.01, **settings)
+imported = time.perf_counter()
+model.fit(sp.csr_array(X) if storage == "sparse" else X, signal > 0 if task == "classifier" else signal)
+print(imported - start, time.perf_counter() - imported, len(_shipped.used), _shipped.summary(), sep="|")
+"""
+KINDS = list(
+    itertools.product(("fused", "group", "generalized", "trend"), ("classifier", "regressor"), ("dense", "sparse"))
+)
 
 
 def run(*command, **options):
@@ -73,6 +103,44 @@ def measure(folder):
     ]
 
 
+def kinds(folder, wheel):
+    """A table of first fits: seconds to import and to fit, in a first and in a second process."""
+    if wheel is None:
+        settings = os.environ | {"SKADMM_SHIP_KERNELS": "1"}
+        run(sys.executable, "-m", "build", "--wheel", "--outdir", folder / "dist", ROOT, env=settings)
+        (wheel,) = (folder / "dist").glob("*.whl")
+    venv.create(folder / "env", with_pip=True)
+    python = folder / "env" / "bin" / "python"
+    run(python, "-m", "pip", "install", "--quiet", wheel, stderr=subprocess.DEVNULL)
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(("NUMBA_", "PYTHON", "SKADMM_"))}
+
+    def fit(kind, cache, **settings):
+        environment = clean | {"NUMBA_CACHE_DIR": str(folder / cache)} | settings
+        process = subprocess.run([str(python), "-c", FIRST_FIT, *kind], cwd=folder, env=environment, check=True,
+                                 stdout=subprocess.PIPE, text=True)  # fmt: skip
+        imported, fitted, used, said = process.stdout.strip().split("|")
+        compiled = len(list((folder / cache).rglob("*.nbc")))
+        return float(imported), float(fitted), f"{used} | {compiled}", said
+
+    fit(KINDS[0], "unused")  # the first time writes byte code
+    lines = [f"{wheel.name}: {wheel.stat().st_size / 1e6:.2f} MB", "",
+             "| kind | import | first fit | from the wheel | compiled | import, 2nd process | fit, 2nd process |",
+             "|---|---|---|---|---|---|---|"]  # fmt: skip
+    firsts = []
+    for kind in KINDS:
+        first, second = (fit(kind, "-".join(kind)) for _ in range(2))
+        firsts.append(first[1])
+        lines.append(
+            f"| {' '.join(kind)} | {first[0]:.2f} | {first[1]:.2f} | {first[2]} | {second[0]:.2f} | {second[1]:.2f} |"
+        )
+    lines += ["", f"First fit: median {np.median(firsts):.2f} s, maximum {max(firsts):.2f} s."]
+    for settings in ({"SKADMM_SHIPPED_KERNELS": "0"}, {"NUMBA_CPU_NAME": "nocona", "NUMBA_CPU_FEATURES": ""}):
+        named = " ".join(f"{key}={value}" for key, value in settings.items())
+        other = fit(KINDS[0], "other-" + "-".join(settings), **settings)
+        lines.append(f"{' '.join(KINDS[0])} with {named}: first fit {other[1]:.2f} s; kernels: {other[3]}.")
+    return "\n".join(lines) + "\n"
+
+
 def check(wheel):
     """The package, its licence and nothing else."""
     names = zipfile.ZipFile(wheel).namelist()
@@ -83,6 +151,11 @@ def check(wheel):
 
 
 def main():
+    if "--kinds" in sys.argv[1:]:
+        wheels = [Path(part).resolve() for part in sys.argv[1:] if part.endswith(".whl")]
+        with tempfile.TemporaryDirectory() as folder:
+            print(kinds(Path(folder), wheels[0] if wheels else None))
+        return
     with tempfile.TemporaryDirectory() as folder:
         rows = measure(Path(folder))
     table = "\n".join(["| what | |", "|---|---|", *(f"| {name} | {figure} |" for name, figure in rows)]) + "\n"

@@ -5,7 +5,6 @@ means something for each of them; :func:`attach` gives it one meaning per class,
 compiled callers alike. Kernels are compiled once and kept on disk.
 """
 
-import contextlib
 import functools
 import hashlib
 import inspect
@@ -17,8 +16,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
 from numba.extending import overload, register_jitable
+
+from skadmm import _shipped
 
 PACKAGE = Path(__file__).parent
 
@@ -99,7 +102,9 @@ def _shared_fingerprint() -> str:
 def _announce() -> None:
     """Say, once a process and to a person only, why the first run takes seconds."""
     if sys.stderr is not None and sys.stderr.isatty():
-        print("skadmm: compiling kernels, once; they are kept on disk", file=sys.stderr, flush=True)
+        refusal = _shipped.shipped().refusal
+        reason = f" ({refusal})" if refusal else ""
+        print(f"skadmm: compiling kernels, once; they are kept on disk{reason}", file=sys.stderr, flush=True)
 
 
 def _classes(kind: Any) -> Iterator[type]:
@@ -110,21 +115,97 @@ def _classes(kind: Any) -> Iterator[type]:
         yield from _classes(member)
 
 
+def _sources_of(sig: Any) -> str:
+    """A fingerprint of the files of ours that define the classes in a signature."""
+    modules = {cls.__module__ for argument in sig for cls in _classes(argument)}
+    ours = sorted(name for name in modules if name.split(".")[0] == __package__)
+    return "".join(_fingerprint(str(sys.modules[name].__file__)) for name in ours)
+
+
+def _all_ours(sig: Any) -> bool:
+    return all(cls.__module__.split(".")[0] == __package__ for argument in sig for cls in _classes(argument))
+
+
+class _Wheel:
+    """The kernels of one function that the wheel carries; see :mod:`skadmm._shipped`."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def key(self, sig: Any) -> str:
+        """What a compiled kernel is made from: the function, the types, and every source it may depend on."""
+        function = self.function
+        cells = dumps(tuple(cell.cell_contents for cell in function.__closure__ or ()))
+        parts = (
+            function.__module__,
+            function.__qualname__,
+            hashlib.sha256(function.__code__.co_code + cells).hexdigest(),
+            _fingerprint(function.__code__.co_filename),
+            _shared_fingerprint(),
+            _sources_of(sig),
+            *(f"{cls.__module__}.{cls.__qualname__}" for argument in sig for cls in _classes(argument)),
+            str(sig),
+        )
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+    def load(self, sig: Any, target_context: Any) -> Any:
+        """The compiled kernel; None where the wheel has none for this process."""
+        if not self.ours or not _all_ours(sig) or not _shipped.shipped().checksums:
+            return None
+        key = self.key(sig)
+        data = _shipped.payload(key)
+        if data is None:
+            return None
+        try:
+            target_context.refresh()
+            kept = CompileResult._rebuild(target_context, *pickle.loads(data))
+        except Exception:  # whatever is wrong with it, compiling is the answer
+            return None
+        _shipped.used.add(key)
+        return kept
+
+    def record(self, sig: Any, result: Any) -> None:
+        """Keep what was just compiled, where a wheel is being built."""
+        folder = _shipped.recording()
+        if folder is not None and self.ours and _all_ours(sig):
+            # Numba adds a listing with the types of all variables, which only `inspect_types` shows.
+            parts = tuple("" if isinstance(part, str) else part for part in result._reduce())
+            _shipped.record(folder, self.key(sig), dumps(parts))
+
+    @property
+    def ours(self) -> bool:
+        """Is the function from this package?"""
+        return self.function.__module__.split(".")[0] == __package__
+
+
+class _WheelOnly(NullCache):
+    """The cache where no folder is writable: what the wheel carries, and nothing is kept."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._wheel = _Wheel(function)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        return self._wheel.load(sig, target_context)
+
+
 class _SourceKeyedCache(FunctionCache):
     """Numba's cache on disk sees changes in a kernel's own file only. This one also keys on what kernels share and on
     the sources of its arguments' classes. A kernel for a class from elsewhere (a user's own loss) has an index file of
     its own, keyed on the sources of that class: its entry would otherwise spoil the common index for programs that
     cannot import it."""
 
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._wheel = _Wheel(function)
+
     def _index_key(self, sig: Any, codegen: Any) -> Any:
-        modules = {cls.__module__ for argument in sig for cls in _classes(argument)}
-        ours = sorted(name for name in modules if name.split(".")[0] == __package__)
-        sources = "".join(_fingerprint(str(sys.modules[name].__file__)) for name in ours)
-        return (*super()._index_key(sig, codegen), _shared_fingerprint(), sources)
+        return (*super()._index_key(sig, codegen), _shared_fingerprint(), _sources_of(sig))
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         def found() -> Any:
             kept = super(_SourceKeyedCache, self).load_overload(sig, target_context)
+            if kept is None:
+                kept = self._wheel.load(sig, target_context)
             if kept is None:
                 _announce()
             return kept
@@ -133,6 +214,8 @@ class _SourceKeyedCache(FunctionCache):
 
     def save_overload(self, sig: Any, data: Any) -> None:
         self._with_index_of(sig, lambda: super(_SourceKeyedCache, self).save_overload(sig, data))
+        if self._impl.check_cachable(data):
+            self._wheel.record(sig, data)
 
     def _readable(self, action: Callable[[], Any]) -> Any:
         """An index names classes; one written before a class was renamed or removed cannot be read, and starts anew."""
@@ -174,7 +257,8 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     settings: dict[str, Any] = {"fastmath": set(FASTMATH), "nogil": True, **INLINE} | options
     dispatcher: Any = numba.njit(**settings)(function)
     if os.environ.get("SKADMM_KERNEL_CACHE", "1") != "0":
-        # Where no folder is writable there is nothing to keep; the kernel still works.
-        with contextlib.suppress(RuntimeError):
+        try:
             dispatcher._cache = _SourceKeyedCache(function)
+        except RuntimeError:  # no folder is writable: nothing can be kept; the kernel still works
+            dispatcher._cache = _WheelOnly(function)
     return dispatcher

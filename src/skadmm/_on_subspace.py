@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.optimize
 import scipy.sparse as sp
 
 from skadmm.kernels.expansion import expand
@@ -150,12 +149,12 @@ def _newton(inside: _Subspace, u: np.ndarray, l1: np.ndarray, low: np.ndarray, h
 
 def _quasi_newton(inside: _Subspace, u: np.ndarray, l1: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """L-BFGS on u = up − down, both ≥ 0, where there is an ℓ1 term."""
+    from scipy.optimize import minimize  # takes a while to import
+
     tight = {"maxiter": 5000, "maxfun": 20_000, "ftol": 0.0, "gtol": 1e-12, "maxcor": 30}
     if not l1.any():
         return np.asarray(
-            scipy.optimize.minimize(
-                inside, u, jac=True, method="L-BFGS-B", bounds=np.stack([low, high], axis=1), options=tight
-            ).x
+            minimize(inside, u, jac=True, method="L-BFGS-B", bounds=np.stack([low, high], axis=1), options=tight).x
         )
     k = u.size
 
@@ -165,7 +164,7 @@ def _quasi_newton(inside: _Subspace, u: np.ndarray, l1: np.ndarray, low: np.ndar
 
     bounds = np.stack([np.zeros(2 * k), np.concatenate([np.maximum(high, 0.0), np.maximum(-low, 0.0)])], axis=1)
     start = np.concatenate([np.maximum(u, 0.0), np.maximum(-u, 0.0)])
-    both = scipy.optimize.minimize(split, start, jac=True, method="L-BFGS-B", bounds=bounds, options=tight).x
+    both = minimize(split, start, jac=True, method="L-BFGS-B", bounds=bounds, options=tight).x
     return np.asarray(both[:k] - both[k:])
 
 
@@ -174,6 +173,8 @@ def _with_inequalities(inside: _Subspace, l1: np.ndarray, lower: np.ndarray, upp
 
     With an ℓ1 term t ≥ |x| are variables too.
     """
+    from scipy.optimize import minimize  # takes a while to import
+
     B, k = inside.basis.toarray(), inside.size
     bent, above, below = np.flatnonzero(l1), np.flatnonzero(np.isfinite(upper)), np.flatnonzero(np.isfinite(lower))
     zeros = [np.zeros((rows.size, bent.size)) for rows in (above, below)]
@@ -185,7 +186,7 @@ def _with_inequalities(inside: _Subspace, l1: np.ndarray, lower: np.ndarray, upp
         value, slope = inside(both[:k])
         return value + float(l1[bent] @ both[k:]), np.concatenate([slope, l1[bent]])
 
-    answer = scipy.optimize.minimize(
+    answer = minimize(
         objective, np.zeros(k + bent.size), jac=True, method="SLSQP",
         constraints={"type": "ineq", "fun": lambda both: rows @ both + offset, "jac": lambda both: rows},
         options={"ftol": 1e-15, "maxiter": 500},

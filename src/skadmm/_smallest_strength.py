@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.optimize
 import scipy.sparse as sp
 import scipy.sparse.linalg
 
@@ -180,6 +179,8 @@ def _network(A: sp.csr_array, demands: Demands, lower: np.ndarray, upper: np.nda
 
 def _linear_program(A: sp.csr_array, demands: Demands, lower: np.ndarray, upper: np.ndarray) -> float | None:
     """min s over s·lower ≤ w ≤ s·upper and the demands, by HiGHS; infinite without one, None if it gave up."""
+    from scipy.optimize import Bounds, LinearConstraint, milp  # takes a while to import
+
     m, d = A.shape
     finite = np.abs(np.concatenate([demands.lower, demands.upper]))
     unit = float(np.max(finite, where=np.isfinite(finite), initial=0.0)) or 1.0
@@ -193,10 +194,10 @@ def _linear_program(A: sp.csr_array, demands: Demands, lower: np.ndarray, upper:
     cost = np.zeros(m + 1)
     cost[-1] = 1.0
     low, high = (np.concatenate(side) for side in zip(*limits, strict=True))
-    answer = scipy.optimize.milp(
+    answer = milp(
         cost,
-        constraints=scipy.optimize.LinearConstraint(sp.csr_array(sp.vstack(blocks)), low, high),
-        bounds=scipy.optimize.Bounds(np.append(np.full(m, -np.inf), 0.0), np.full(m + 1, np.inf)),
+        constraints=LinearConstraint(sp.csr_array(sp.vstack(blocks)), low, high),
+        bounds=Bounds(np.append(np.full(m, -np.inf), 0.0), np.full(m + 1, np.inf)),
         options={"time_limit": SECONDS},
     )
     if answer.status == 0:
@@ -206,10 +207,12 @@ def _linear_program(A: sp.csr_array, demands: Demands, lower: np.ndarray, upper:
 
 def _nearest(demands: Demands, basis: sp.csr_array) -> np.ndarray | None:
     """A target within the demands, orthogonal to the null space of A so that some w meets it, of small absolute sum."""
+    from scipy.optimize import linprog
+
     if basis.shape[1] == 0:
         return demands.middle
     d = demands.lower.size
-    answer = scipy.optimize.linprog(
+    answer = linprog(
         np.ones(2 * d),
         A_eq=sp.csr_array(sp.hstack([basis.T, -basis.T])), b_eq=np.zeros(basis.shape[1]),
         A_ub=sp.vstack([sp.hstack([sp.eye_array(d), -sp.eye_array(d)])[np.isfinite(demands.upper)],

@@ -55,6 +55,12 @@ def available() -> float:
 
 def _free() -> float:
     try:
+        import psutil
+
+        return float(psutil.virtual_memory().available)
+    except (ImportError, OSError, RuntimeError):  # not installed, or it cannot tell here
+        pass
+    try:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):
                 return 1024.0 * int(line.split()[1])

@@ -134,8 +134,7 @@ class FileBlocks:
         for name, array in arrays.items():
             begin = first * array.itemsize // mmap.PAGESIZE * mmap.PAGESIZE
             length = last * array.itemsize - begin
-            if length > 0:
-                self._mappings[name].madvise(mmap.MADV_WILLNEED, begin, length)
+            if length > 0 and _advise(self._mappings[name], "MADV_WILLNEED", begin, length):
                 fetched += length
         return fetched
 
@@ -212,7 +211,15 @@ _mapped: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
 def give_back() -> None:
     """Let go of the pages read so far; the next read brings them back."""
     for mapping in tuple(_mapped):
-        mapping.madvise(mmap.MADV_DONTNEED)
+        _advise(mapping, "MADV_DONTNEED")
+
+
+def _advise(mapping: mmap.mmap, advice: str, *span: int) -> bool:
+    """Tell the system how a file will be read; False on systems that cannot be told (Windows)."""
+    if not hasattr(mapping, "madvise") or not hasattr(mmap, advice):
+        return False
+    mapping.madvise(getattr(mmap, advice), *span)
+    return True
 
 
 _watch.BETWEEN_BLOCKS.append(give_back)

@@ -28,7 +28,6 @@ def run(arguments: list[str] | None = None) -> int:
             return 0
         return _complain("the command line needs typer: pip install 'skadmm[cli]'", 1)
     from skadmm.cli._errors import CommandError
-    from skadmm.data import DataError
 
     try:
         code = typer.main.get_command(_app())(args=arguments, prog_name="skadmm", standalone_mode=False)
@@ -39,13 +38,17 @@ def run(arguments: list[str] | None = None) -> int:
         code = INTERRUPTED
     except CommandError as error:
         return _complain(str(error), error.code)
-    except (DataError, ImportError, OSError) as error:
+    except (ImportError, OSError) as error:
         return _complain(str(error), 1)
     except (ValueError, TypeError) as error:
         return _complain(str(error), 2)
     except Exception as error:
         # A wrong option or argument; the class has moved between versions of typer, its method has not.
         if not hasattr(error, "format_message"):
+            from skadmm.data import DataError  # takes a while to import
+
+            if isinstance(error, DataError):
+                return _complain(str(error), 1)
             raise
         context = getattr(error, "ctx", None)
         return _complain(f"{error.format_message()} (see `{context.command_path if context else 'skadmm'} --help`)", 2)
@@ -61,7 +64,7 @@ def _complain(message: str, code: int) -> int:
 def _app() -> Any:
     import typer
 
-    from skadmm.cli import compare, data, fit, info, predict, reproduce
+    from skadmm.cli import compare, data, fit, info, predict, reproduce, warm_up
 
     app = typer.Typer(
         name="skadmm",
@@ -78,7 +81,7 @@ def _app() -> Any:
             print(__version__)
             raise typer.Exit
 
-    for group in (fit, predict, compare, reproduce, data, info):
+    for group in (fit, predict, compare, reproduce, data, info, warm_up):
         group.add_to(app)
     return app
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from sklearn.utils.multiclass import type_of_target
 
 from skadmm.cli._errors import CommandError
 from skadmm.cli.tables import numbers_only, read_table
@@ -58,6 +57,8 @@ def fit(
     quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress."),
 ) -> None:  # fmt: skip
     """Fit a model and write it to a file."""
+    from sklearn.utils.multiclass import type_of_target
+
     if model not in MODELS:
         raise CommandError(f"--model {model}: it takes one of {', '.join(MODELS)}", 2)
     if out.exists() and not force:

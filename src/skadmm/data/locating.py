@@ -13,7 +13,14 @@ class DataError(Exception):
 
 
 def cache_folder() -> Path:
-    """The folder downloads go to when none is given."""
+    """The folder downloads go to when none is given: the system's, where platformdirs is installed to name it."""
+    if not os.environ.get("XDG_CACHE_HOME"):
+        try:
+            from platformdirs import user_cache_path
+        except ImportError:
+            pass
+        else:
+            return Path(user_cache_path("skadmm", appauthor=False)) / "data"
     base = os.environ.get("XDG_CACHE_HOME") or (
         os.environ.get("LOCALAPPDATA") if os.name == "nt" else str(Path.home() / ".cache")
     )

@@ -1,48 +1,31 @@
 """The scikit-learn face: classifiers and regressors with structured sparsity, their paths and cross-validation."""
 
-from typing import Any
+import importlib
+from typing import TYPE_CHECKING, Any
 
-from skadmm.estimators._graphs import FeatureGraph
-from skadmm.estimators.fused import (
-    FusedLassoClassifier,
-    FusedLassoClassifierCV,
-    FusedLassoRegressor,
-    FusedLassoRegressorCV,
-)
-from skadmm.estimators.generalized import (
-    GeneralizedLassoClassifier,
-    GeneralizedLassoClassifierCV,
-    GeneralizedLassoRegressor,
-    GeneralizedLassoRegressorCV,
-)
-from skadmm.estimators.group import (
-    GroupLassoClassifier,
-    GroupLassoClassifierCV,
-    GroupLassoRegressor,
-    GroupLassoRegressorCV,
-)
-from skadmm.estimators.trend import TrendFilter, TrendFilterCV
-
-ESTIMATORS: dict[str, Any] = {
-    cls.__name__: cls
-    for cls in (
+if TYPE_CHECKING:
+    from skadmm.estimators._graphs import FeatureGraph
+    from skadmm.estimators.fused import (
         FusedLassoClassifier,
-        FusedLassoRegressor,
         FusedLassoClassifierCV,
+        FusedLassoRegressor,
         FusedLassoRegressorCV,
-        GeneralizedLassoClassifier,
-        GeneralizedLassoRegressor,
-        GeneralizedLassoClassifierCV,
-        GeneralizedLassoRegressorCV,
-        GroupLassoClassifier,
-        GroupLassoRegressor,
-        GroupLassoClassifierCV,
-        GroupLassoRegressorCV,
-        TrendFilter,
-        TrendFilterCV,
     )
-}
-"""Every estimator, by its name."""
+    from skadmm.estimators.generalized import (
+        GeneralizedLassoClassifier,
+        GeneralizedLassoClassifierCV,
+        GeneralizedLassoRegressor,
+        GeneralizedLassoRegressorCV,
+    )
+    from skadmm.estimators.group import (
+        GroupLassoClassifier,
+        GroupLassoClassifierCV,
+        GroupLassoRegressor,
+        GroupLassoRegressorCV,
+    )
+    from skadmm.estimators.trend import TrendFilter, TrendFilterCV
+
+    ESTIMATORS: dict[str, Any]
 
 __all__ = [
     "ESTIMATORS",
@@ -62,3 +45,27 @@ __all__ = [
     "TrendFilter",
     "TrendFilterCV",
 ]
+
+# scikit-learn takes a while to import: a class is imported when it is first used.
+_HOMES = {"FeatureGraph": "_graphs", "TrendFilter": "trend", "TrendFilterCV": "trend"} | {
+    f"{family}Lasso{kind}": family.lower()
+    for family in ("Fused", "Generalized", "Group")
+    for kind in ("Classifier", "Regressor", "ClassifierCV", "RegressorCV")
+}
+
+
+if not TYPE_CHECKING:  # type checkers would take every name for known
+
+    def __getattr__(name: str) -> Any:
+        if name == "ESTIMATORS":
+            value: Any = {known: __getattr__(known) for known in _HOMES if known != "FeatureGraph"}
+        elif name in _HOMES:
+            value = getattr(importlib.import_module(f"skadmm.estimators.{_HOMES[name]}"), name)
+        else:
+            raise AttributeError(f"module 'skadmm.estimators' has no attribute {name!r}")
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,45 @@
+"""Build hook: with ``SKADMM_SHIP_KERNELS=1`` a wheel carries kernels compiled for this platform and interpreter.
+
+Without it, and for source archives and editable installs, nothing happens: the wheel is pure Python.
+"""
+
+import os
+import platform
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+
+class ShippedKernels(BuildHookInterface):  # type: ignore[misc]
+    """Compile the kernels, add them to the wheel, and tag it."""
+
+    def _asked(self) -> bool:
+        return self.target_name == "wheel" and os.environ.get("SKADMM_SHIP_KERNELS") == "1"
+
+    def dependencies(self) -> list[str]:
+        """Compiling needs what the package needs at run time."""
+        return list(self.metadata.core.dependencies) if self._asked() else []
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Before the wheel is written."""
+        if not self._asked() or version == "editable":
+            return
+        folder = Path(self.root) / "build" / "kernels"
+        settings = os.environ | {"PYTHONPATH": str(Path(self.root) / "src")}
+        subprocess.run([sys.executable, "-m", "skadmm._ship", str(folder)], env=settings, check=True)
+        build_data["force_include"][str(folder)] = "skadmm/_kernels"
+        build_data["pure_python"] = False
+        build_data["tag"] = tag()
+
+
+def tag() -> str:
+    """The wheel's tag. Kernels need no system library of their own: on Linux the floor is that of Numba's wheels."""
+    python = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    system = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    if system.startswith("linux_") and platform.libc_ver()[0] == "glibc":
+        system = system.replace("linux_", "manylinux_2_28_")
+    return f"{python}-{python}{getattr(sys, 'abiflags', '')}-{system}"

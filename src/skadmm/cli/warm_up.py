@@ -1,0 +1,34 @@
+"""``skadmm warm-up``: compile ahead."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from skadmm.cli._errors import CommandError
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("warm-up")(warm_up)
+
+
+def warm_up(
+    kinds: list[str] | None = typer.Argument(None, help="Kinds of model, or their beginnings. [default: all]"),  # noqa: B008
+    listed: bool = typer.Option(False, "--list", help="List the kinds and leave."),
+    quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress."),
+) -> None:
+    """Compile the kernels of some kinds of model into your cache, for images and clusters: minutes for all of them."""
+    from skadmm.warm_up import KINDS
+    from skadmm.warm_up import warm_up as run
+
+    if listed:
+        print("\n".join(KINDS))
+        return
+    try:
+        run(kinds or (), say=None if quiet else lambda name: print(name, file=sys.stderr, flush=True))
+    except ValueError as error:
+        if "is no kind of model" not in str(error):
+            raise
+        raise CommandError(str(error), 2) from error

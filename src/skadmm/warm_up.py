@@ -1,0 +1,139 @@
+"""Compile ahead: small fits of every kind of model, so that the kernels are there when a person waits for them.
+
+``skadmm warm-up`` runs them into the user's cache, for images and clusters; ``make wheel`` runs them to find which
+kernels a wheel should carry.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+SHAPES = ((120, 8), (12, 30), (40, 900))
+"""Samples and features: many samples, few samples, and so many features that sets of them are solved for."""
+STRENGTH = 0.05
+
+
+def _table(shape: tuple[int, int], storage: str, task: str) -> tuple[Any, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal(shape)
+    if storage == "sparse":
+        X *= rng.random(shape) < 0.3
+    signal = X[:, 0] - X[:, 1] + 0.1 * rng.standard_normal(shape[0])
+    target = np.where(signal > np.median(signal), 1, 0) if task == "classifier" else signal
+    return (sp.csr_array(X) if storage == "sparse" else X), target
+
+
+def _models(family: str, task: str, features: int) -> list[Any]:
+    """The estimators of one family with their common settings."""
+    from skadmm.estimators import ESTIMATORS
+    from skadmm.operators import trend
+
+    many = features >= SHAPES[-1][1]
+    shared: dict[str, Any] = {"max_passes": 20 if many else 200}
+    name = f"{family.capitalize()}Lasso{task.capitalize()}"
+    if family == "trend" and task == "regressor":
+        name = "TrendFilter"
+        shared |= {"design": "matrix"}
+    elif family == "trend":
+        name = "GeneralizedLassoClassifier"
+        shared |= {"A": trend(features, 2)}
+    elif family == "generalized":
+        shared |= {"A": np.diff(np.eye(features), axis=0)}
+    elif family == "group":
+        shared |= {"groups": [list(range(first, min(first + 2, features))) for first in range(0, features, 2)]}
+    one, searched = ESTIMATORS[name], ESTIMATORS[f"{name}CV"]
+    models = [one(STRENGTH, **shared), one(STRENGTH, l1_ratio=0.5, ridge=0.01, standardize=True, **shared)]
+    if not many:
+        models += [one(STRENGTH, loss="huber" if task == "regressor" else "squared-hinge", **shared)]
+        models += [searched(alphas=3, cv=2, **shared)]
+    if family == "generalized":
+        models += [one(STRENGTH), one(STRENGTH, l1_ratio=0.5)]
+    return models
+
+
+def _estimators(family: str, task: str, storage: str) -> None:
+    for shape in SHAPES:
+        X, target = _table(shape, storage, task)
+        for model in _models(family, task, shape[1]):
+            model.fit(X, target).predict(X)
+        if storage == "dense" and shape == SHAPES[0]:  # tables of columns, as pandas has them
+            _models(family, task, shape[1])[0].fit(np.asfortranarray(X), target)
+
+
+def _signals() -> None:
+    from skadmm.estimators import TrendFilter, TrendFilterCV
+
+    positions = np.arange(60.0)[:, None]
+    for order in (0, 1, 2):
+        TrendFilter(0.1, order=order).fit(positions, np.abs(positions[:, 0] - 30.0))
+    TrendFilterCV(alphas=3, cv=2).fit(positions, np.abs(positions[:, 0] - 30.0))
+
+
+def _solve(storage: str, methods: Iterable[str]) -> None:
+    """`solve` as in the README, with some methods."""
+    from skadmm import Problem, solve
+    from skadmm.operators import chain, stack
+    from skadmm.regularizers import L1
+
+    for task, loss in (("classifier", "logistic"), ("regressor", "squared")):
+        X, target = _table((60, 6), storage, task)
+        target = 2.0 * target - 1.0 if task == "classifier" else target
+        problem = Problem(X, target, loss=loss, psi=L1(STRENGTH), A=stack(chain(6), "identity"))
+        solve(problem, tol=1e-6)
+        for name in methods:
+            solve(problem, name, passes=2, rho=1.0)
+
+
+def _every_method(storage: str) -> None:
+    from skadmm import ALGORITHMS
+
+    _solve(storage, ALGORITHMS)
+
+
+def _all_kinds() -> dict[str, Callable[[], None]]:
+    kinds: dict[str, Callable[[], None]] = {}
+    families = ("fused", "group", "generalized", "trend")
+    for family, task, storage in itertools.product(families, ("classifier", "regressor"), ("dense", "sparse")):
+        kinds[f"{family}-{task}-{storage}"] = functools.partial(_estimators, family, task, storage)
+    kinds["signal"] = _signals
+    for storage in ("dense", "sparse"):
+        kinds[f"solve-{storage}"] = functools.partial(_solve, storage, ("sa-iu-admm",))
+    for storage in ("dense", "sparse"):
+        kinds[f"methods-{storage}"] = functools.partial(_every_method, storage)
+    return kinds
+
+
+KINDS = _all_kinds()
+"""What can be compiled ahead, by name."""
+SHIPPED = tuple(name for name in KINDS if not name.startswith("methods"))
+"""What wheels carry. The many first-order methods, each with kernels of its own, would triple their size."""
+
+
+def warm_up(kinds: Iterable[str] = (), *, say: Callable[[str], None] | None = None) -> None:
+    """Compile what the given kinds of model need; all of them by default.
+
+    Parameters
+    ----------
+    kinds : iterable of str
+        Names in :data:`KINDS`, or their beginnings: "fused" is all fused lassos.
+    say : function of a str, optional
+        Called with the name of each kind before it runs.
+    """
+    asked = list(kinds)
+    chosen = [name for name in KINDS if not asked or any(f"{name}-".startswith(f"{part}-") for part in asked)]
+    unknown = [part for part in asked if not any(f"{name}-".startswith(f"{part}-") for name in KINDS)]
+    if unknown:
+        raise ValueError(f"{unknown[0]!r} is no kind of model: it takes {', '.join(KINDS)}, or their beginnings")
+    for name in chosen:
+        if say is not None:
+            say(name)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # few passes over few samples do not converge, and need not
+            KINDS[name]()
