@@ -191,7 +191,7 @@ def test_a_damaged_package_is_compiled_for(built, tmp_path):
 
 
 def test_other_content_under_a_right_checksum_is_compiled_for(built, tmp_path):
-    """Kernels exchanged for others, and for what is no kernel: Numba's loader fails or the kernel is another's."""
+    """What is no kernel, although the manifest vouches for it: rebuilding it fails."""
     folder = copied(built, tmp_path)
     for file in folder.glob("*.bin"):
         file.write_bytes(b"\x80\x04K\x01.")
@@ -211,7 +211,7 @@ def test_a_foreign_manifest_under_a_right_checksum_is_refused(tmp_path, content)
     assert _shipped.read(tmp_path) == _shipped.FOREIGN
 
 
-def test_without_a_writable_folder_the_package_still_serves(built, monkeypatch):
+def test_without_a_writable_folder_the_package_is_asked(built, monkeypatch):
     class Unwritable:
         def __init__(self, function):
             raise RuntimeError("no locator available")
