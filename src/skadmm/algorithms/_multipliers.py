@@ -134,8 +134,8 @@ class MultiplierEngine(PointEngine):
         self.slope, self.bend = np.empty(n), np.empty(n)
         self.loss = np.inf
         """The mean loss at v."""
-        self.gap_before = np.inf
-        """The constraint's relative residual at the last change of the multiplier."""
+        self.residual_before = np.inf
+        """The constraint's residual at the last change of the multiplier."""
         self.refusals, self.idle, self.steps = 0, 0, 0
         self.first_size = 0.0
         """Of the loss's gradient at the start: what is left of it counts against that."""
@@ -318,10 +318,10 @@ class MultiplierEngine(PointEngine):
         self.idle = 0 if better else self.idle + 1
         if self.newton_steps > MANY_STEPS:
             self.sigma /= GROWTH
-        elif primal > LAGGING * self.gap_before and self.sigma < MOST_GROWTH:
+        elif primal > LAGGING * self.residual_before and self.sigma < MOST_GROWTH:
             self.sigma *= GROWTH
         self.newton_steps = 0
-        self.gap_before = primal
+        self.residual_before = primal
         if self.tol is not None and self.reached <= self.tol:
             self.finished = True
         elif self.idle >= MOST_IDLE:
