@@ -30,7 +30,7 @@ class ShippedKernels(BuildHookInterface):  # type: ignore[misc]
             return
         folder = Path(self.root) / "build" / "kernels"
         settings = os.environ | {"PYTHONPATH": str(Path(self.root) / "src")}
-        subprocess.run([sys.executable, "-m", "skadmm._ship", str(folder)], env=settings, check=True)
+        subprocess.run([sys.executable, "-m", "skadmm.kernels.ship", str(folder)], env=settings, check=True)
         build_data["force_include"][str(folder)] = "skadmm/_kernels"
         build_data["pure_python"] = False
         build_data["tag"] = tag()

@@ -13,9 +13,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from skadmm import ALGORITHMS, Problem
-from skadmm.algorithms import Setup, _split
 from skadmm.operators import incidence, precision_graph, stack
 from skadmm.regularizers import L1
+from skadmm.solvers import Setup, dual_update
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -73,7 +73,7 @@ def engine_of(problem: Problem, method: str, *, rho: float, batch_size: int = 1,
     algorithm = ALGORITHMS[method]
     step = algorithm.theory_step(problem, rho) if step is None else step
     setup = Setup(problem, rho, step, batch_size, "none")
-    return algorithm.start(setup, _split.start(problem, np.zeros(problem.n_features), None, None))
+    return algorithm.start(setup, dual_update.start(problem, np.zeros(problem.n_features), None, None))
 
 
 class StochasticAverageTwin:

@@ -16,8 +16,8 @@ import scipy.sparse as sp
 
 from _common import best_of
 from skadmm import Problem, solve
-from skadmm.algorithms import newton
 from skadmm.regularizers import L1
+from skadmm.solvers import select
 
 SHAPES = ((200, 5000), (1000, 3000))
 SHARES = (0.3, 0.05, 0.01)
@@ -26,11 +26,11 @@ SHARES = (0.3, 0.05, 0.01)
 @contextlib.contextmanager
 def units_alone() -> Iterator[None]:
     """Nothing before units."""
-    usual, newton._before_units = newton._before_units, lambda setup, point: None
+    usual, select._before_clusters = select._before_clusters, lambda setup, point: None
     try:
         yield
     finally:
-        newton._before_units = usual
+        select._before_clusters = usual
 
 
 def dense(rng: np.random.Generator, n: int, d: int, correlation: float) -> np.ndarray:

@@ -37,15 +37,15 @@ def nothing(held: Any) -> float:
     return 0.0
 
 
-def empty_round(home: Any, short: float) -> float:
+def empty_round(backend: Any, short: float) -> float:
     """Seconds of a round without a question; those that take less than `short` go by line."""
-    from skadmm.blocks import lines
+    from skadmm.backends.dask import transport
 
-    kept, lines.SHORT = lines.SHORT, short
+    kept, transport.SHORT = transport.SHORT, short
     try:
-        return best_of(lambda: home.together("nothing", nothing, [()] * home.sizes.size), 10)
+        return best_of(lambda: backend.map_reduce("nothing", nothing, [()] * backend.sizes.size), 10)
     finally:
-        lines.SHORT = kept
+        transport.SHORT = kept
 
 
 def settings(method: str, rows: int, passes: float = 2) -> dict[str, Any]:
@@ -65,8 +65,8 @@ def main() -> None:
     import dask
     from distributed import Client, LocalCluster
 
-    from skadmm.blocks.dask import DaskHome
-    from skadmm.blocks.lines import Lines
+    from skadmm.backends.dask.backend import DaskBackend
+    from skadmm.backends.dask.transport import DirectTransport
 
     numba.config.NUMBA_NUM_THREADS = 1
     threadpoolctl.threadpool_limits(1)
@@ -87,19 +87,23 @@ def main() -> None:
 
     moved: list[int] = []
     rounds: list[int] = []
-    usual = {(Lines, "ask"): Lines.ask, (DaskHome, "_submit"): DaskHome._submit, (DaskHome, "_wait"): DaskHome._wait}
+    usual = {
+        (DirectTransport, "ask"): DirectTransport.ask,
+        (DaskBackend, "_submit"): DaskBackend._submit,
+        (DaskBackend, "_wait"): DaskBackend._wait,
+    }
 
     def ask(self, asked):
-        moved.append(sum(len(pickle.dumps(question.arguments)) for question, _, _ in asked))
-        return usual[Lines, "ask"](self, asked)
+        moved.append(sum(len(pickle.dumps(request.arguments)) for request, _, _ in asked))
+        return usual[DirectTransport, "ask"](self, asked)
 
     def submit(self, name, function, *arguments, **where):
         sent = [one for one in arguments if not isinstance(one, list) or not hasattr(one[0], "key")]  # not the blocks
         moved.append(len(pickle.dumps(sent)))
-        return usual[DaskHome, "_submit"](self, name, function, *arguments, **where)
+        return usual[DaskBackend, "_submit"](self, name, function, *arguments, **where)
 
     def wait(self, coming):
-        answers = usual[DaskHome, "_wait"](self, coming)
+        answers = usual[DaskBackend, "_wait"](self, coming)
         moved.append(len(pickle.dumps(answers)))
         rounds.append(1)
         return answers
@@ -117,7 +121,7 @@ def main() -> None:
             X = [dask.delayed(rows_of)(k, options.rows, options.width) for k in range(options.blocks)]
             problem = Problem(X, [dask.delayed(target_of)(block) for block in X], **model)
             for way, short in (("as tasks", 0.0), ("by line", np.inf)):
-                empty = empty_round(problem.home, short)
+                empty = empty_round(problem.backend, short)
                 print(f"an empty round with {workers} worker(s), {way}: {empty * 1e3:.1f} ms")
             for method in options.methods:
                 run = settings(method, options.rows, options.passes)

@@ -30,7 +30,7 @@ import sys, time
 start = time.perf_counter()
 import numpy as np, scipy.sparse as sp
 import skadmm
-from skadmm import _shipped
+from skadmm.kernels import shipped
 family, task, storage = sys.argv[1:]
 rng = np.random.default_rng(1)
 X = rng.standard_normal((500, 40)) * (rng.random((500, 40)) < 0.4)
@@ -46,7 +46,7 @@ if family == "trend" and task == "regressor":
 model = getattr(skadmm, name)(0.01, **settings)
 imported = time.perf_counter()
 model.fit(sp.csr_array(X) if storage == "sparse" else X, signal > 0 if task == "classifier" else signal)
-print(imported - start, time.perf_counter() - imported, len(_shipped.used), _shipped.summary(), sep="|")
+print(imported - start, time.perf_counter() - imported, len(shipped.used), shipped.summary(), sep="|")
 """
 KINDS = list(
     itertools.product(("fused", "group", "generalized", "trend"), ("classifier", "regressor"), ("dense", "sparse"))

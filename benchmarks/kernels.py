@@ -26,7 +26,7 @@ import scipy.special
 from _common import ROOT, StochasticAverageTwin, a9a_half, best_of, engine_of, graph_guided, sum_of_best, table
 from skadmm import ALGORITHMS, Problem, __version__, solve
 from skadmm.kernels.samples import mean_gradient
-from skadmm.sampling import Uniform
+from skadmm.run.sampling import Uniform
 
 RHO = 0.01
 BATCHES = (1, 16, 64, 256)

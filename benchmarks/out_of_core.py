@@ -29,7 +29,7 @@ FORGET_EVERY = 0.5
 
 
 def write(folder: Path, gigabytes: float) -> None:
-    from skadmm.blocks.convert import write_blocks
+    from skadmm.backends.convert import write_blocks
 
     truth = np.zeros(WIDTH)
     truth[:10], truth[40:50] = 1.0, -0.5

@@ -22,7 +22,7 @@ from _common import best_of, data_folder, graph_guided
 from skadmm import ALGORITHMS, Problem, solve
 from skadmm.kernels.samples import mean_gradient
 from skadmm.operators import chain, stack
-from skadmm.recession import find
+from skadmm.problem.existence import find
 from skadmm.regularizers import L1
 
 TARGET = 1e-6

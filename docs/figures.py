@@ -13,9 +13,10 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 
-from skadmm import Problem, compare, solve, theory
-from skadmm.data import make_graph_classification
+from skadmm import Problem, compare, solve
+from skadmm.datasets import make_graph_classification
 from skadmm.operators import chain, incidence, stack
+from skadmm.paper import theory
 from skadmm.plotting import comparison, style_of
 from skadmm.regularizers import L1
 

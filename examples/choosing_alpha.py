@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 
 import skadmm
 from skadmm import FusedLassoRegressorCV, Problem
-from skadmm.data import make_fused_signal
+from skadmm.datasets import make_fused_signal
 from skadmm.operators import chain, stack
 from skadmm.plotting import coefficient_path, cv_curve
 from skadmm.regularizers import L1

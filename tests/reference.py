@@ -300,8 +300,8 @@ def _weighted_loss(model: Model, rows: np.ndarray, scale: float) -> Callable:
     X, b, w = model.X[rows], model.b[rows], model.weight[rows] * scale
 
     def evaluate(x):
-        value, slope, bend = model.loss(X @ x, b)
-        return np.sum(w * value), X.T @ (w * slope), X.T @ ((w * bend)[:, None] * X)
+        value, slope, curvatures = model.loss(X @ x, b)
+        return np.sum(w * value), X.T @ (w * slope), X.T @ ((w * curvatures)[:, None] * X)
 
     return evaluate
 

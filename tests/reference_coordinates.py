@@ -31,8 +31,8 @@ def coordinate_steps(
         )
 
     def hessian(x):
-        bend = np.maximum(model.weight * model.loss(model.X @ x, model.b)[2], 1e-6 * steepest)
-        return (model.X.T * bend) @ model.X / n + model.ridge * np.eye(d)
+        curvatures = np.maximum(model.weight * model.loss(model.X @ x, model.b)[2], 1e-6 * steepest)
+        return (model.X.T * curvatures) @ model.X / n + model.ridge * np.eye(d)
 
     x = x0
     while True:

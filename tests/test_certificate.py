@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from skadmm import Problem, Status, solve
-from skadmm.certificate import Certifier
 from skadmm.kernels.expansion import expand
 from skadmm.operators import chain, incidence, stack, trend
+from skadmm.problem.certificate import Certifier
 from skadmm.regularizers import L1, L2, Box, SquaredL2
 
 D = 5

@@ -14,9 +14,10 @@ import zipfile
 import numpy as np
 import pytest
 
-from skadmm import ALGORITHMS, CheckpointError, Problem, Status, _loop, solve
+from skadmm import ALGORITHMS, CheckpointError, Problem, Status, solve
 from skadmm.operators import chain, stack
 from skadmm.regularizers import L1
+from skadmm.run import driver
 from twins import CLASSES, NUMBERS, RHO, X0, A, X, pair
 
 KILLS = int(os.environ.get("SKADMM_KILLS", "3"))
@@ -57,7 +58,7 @@ class Killed(BaseException):
 def killed_after(monkeypatch, checkpoint, writes, **run):
     """Run until `writes` checkpoints have been written, then die at the next look at the clock."""
     written = []
-    usual = _loop.Run._slice
+    usual = driver.Run._slice
 
     def fragile(self, goal, pace):
         if len(written) >= writes:
@@ -65,7 +66,7 @@ def killed_after(monkeypatch, checkpoint, writes, **run):
         written.append(1)
         return usual(self, goal, min(pace, 2.0))
 
-    monkeypatch.setattr(_loop.Run, "_slice", fragile)
+    monkeypatch.setattr(driver.Run, "_slice", fragile)
     with contextlib.suppress(Killed):  # it may also reach its end first
         solve(checkpoint=checkpoint, checkpoint_every=0, **run)
     monkeypatch.undo()
@@ -106,7 +107,7 @@ def test_slices_do_not_show(problem, monkeypatch):
     for method in ALGORITHMS:
         results = []
         for seconds in (1e-9, 10.0):
-            monkeypatch.setattr(_loop, "SLICE_SECONDS", seconds)
+            monkeypatch.setattr(driver, "SLICE_SECONDS", seconds)
             results.append(solve(problem, method, rho=RHO, step="theory", passes=40, batch_size=7, record_every=3))
         assert_same(*results)
 

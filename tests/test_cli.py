@@ -54,7 +54,7 @@ def test_interrupt_is_130(monkeypatch, capsys):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("skadmm.experiments.reproduce", stop)
+    monkeypatch.setattr("skadmm.paper.reproduce", stop)
     assert run(["reproduce", "--data", "digits"]) == 130
     assert "interrupted" in capsys.readouterr().err
 

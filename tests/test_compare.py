@@ -8,9 +8,9 @@ import pytest
 import scipy.sparse
 
 from skadmm import ALGORITHMS, Problem, compare, solve
-from skadmm.compare import COLUMNS
 from skadmm.operators import chain
 from skadmm.regularizers import L1
+from skadmm.run.compare import COLUMNS
 
 METHODS = ["opg-admm", "sa-iu-admm"]
 QUICK = {"passes": 3, "step": 0.1, "rho": 0.1}
@@ -149,7 +149,7 @@ def test_compilation_is_off_the_clock(order, monkeypatch):
         seen.append((problem.n_samples, problem.rows.values.flags.c_contiguous))
         return solve(problem, method, **options)
 
-    monkeypatch.setattr(sys.modules["skadmm.compare"], "solve", noting)
+    monkeypatch.setattr(sys.modules["skadmm.run.compare"], "solve", noting)
     compare(problem, METHODS, repeats=2, **QUICK)
     is_c = order == "C"
     assert seen == [(2, is_c), (40, is_c), (2, is_c), (40, is_c), *[(40, is_c)] * 2]
@@ -163,7 +163,7 @@ def test_all_methods_by_default(problem, monkeypatch):
             ran.append(method)
         raise RuntimeError("noted")
 
-    monkeypatch.setattr(sys.modules["skadmm.compare"], "solve", only_note)
+    monkeypatch.setattr(sys.modules["skadmm.run.compare"], "solve", only_note)
     with pytest.raises(RuntimeError, match="noted"):
         compare(problem, repeats=1)
     assert ran == list(ALGORITHMS)

@@ -9,15 +9,16 @@ import scipy.optimize
 import scipy.sparse as sp
 
 from skadmm import Problem, Status, solve
-from skadmm.algorithms import _contracted, _split, newton
-from skadmm.algorithms._base import Setup
-from skadmm.algorithms._descent import ContractedModel
-from skadmm.algorithms._flow import balance
-from skadmm.algorithms.san import SanEngine
 from skadmm.kernels.contraction import columns_of, contracted, sum_cross
 from skadmm.operators import chain, grid, incidence, stack
-from skadmm.polish import clusters
+from skadmm.operators.clusters import clusters
 from skadmm.regularizers import L1, SquaredL2
+from skadmm.solvers import dual_update, select
+from skadmm.solvers.base import Setup
+from skadmm.solvers.second_order import reduced_newton
+from skadmm.solvers.second_order.min_norm_subgradient import balance
+from skadmm.solvers.second_order.newton_admm import NewtonADMM
+from skadmm.solvers.second_order.reduced_model import ReducedModel
 
 
 def random_graph(rng, d, edges):
@@ -42,12 +43,12 @@ def make(rng, n, d, loss, *, sparse=False):
 @pytest.fixture(autouse=True)
 def no_proximal_steps(monkeypatch):
     """Units from the first step on: what comes before them has its own tests."""
-    monkeypatch.setattr(newton._paths, "paths_of", lambda problem: None)
+    monkeypatch.setattr(select._paths, "paths_of", lambda problem: None)
 
 
 @pytest.fixture
 def always_units(monkeypatch):
-    monkeypatch.setattr(newton, "MANY", 1)
+    monkeypatch.setattr(select, "MANY", 1)
 
 
 # -- the parts ---------------------------------------------------------------------------------------------------------
@@ -87,7 +88,7 @@ def test_descent_minimises_the_model(seed, edges):
     gradient, start = 4 * rng.standard_normal(k), rng.standard_normal(k)
     pairs = random_graph(rng, k, edges)
     strength, zero = rng.uniform(0.1, 1.0, pairs.shape[0]), rng.uniform(0.1, 1.0, k)
-    u = ContractedModel(H, gradient, start, pairs, strength, zero).minimise(50, 200)
+    u = ReducedModel(H, gradient, start, pairs, strength, zero).minimise(50, 200)
 
     def value(v):
         w = v - start
@@ -156,7 +157,7 @@ def test_agrees_with_admm(always_units, loss, kind, ridge):
     result = solve(problem, "san-admm", tol=1e-9, passes=200)
     assert result.status is Status.SOLVED
     setup = Setup(problem, 0.1, 1.0, 1, "system" if ridge else "none", tol=1e-9)
-    other = SanEngine(setup, _split.start(problem, np.zeros(12), None, None))
+    other = NewtonADMM(setup, dual_update.start(problem, np.zeros(12), None, None))
     other.advance(np.zeros(60, np.int64))
     other.finish()
     assert result.objective <= other.objective * (1 + 1e-8)
@@ -215,7 +216,7 @@ def test_clusters_are_equal_to_the_last_bit(always_units):
 def test_many_features_without_an_l1_of_their_own():
     """A bare incidence matrix: more features than a dense Hessian could hold, one unit at the start."""
     rng = np.random.default_rng(0)
-    d = newton.LARGEST + 1000
+    d = select.LARGEST + 1000
     truth = np.repeat([0.0, 1.0, -0.5], d // 3)
     X = sp.random_array((300, d), density=0.01, rng=rng, format="csr")
     target = X @ truth + 0.1 * rng.standard_normal(300)
@@ -241,7 +242,7 @@ def test_it_applies_to_weighted_l1_of_narrow_rows_only():
     X, target = make(rng, 30, 6, "squared")
 
     def applies(**parts):
-        return _contracted.applies(Problem(X, target, loss="squared", **parts))
+        return reduced_newton.applies(Problem(X, target, loss="squared", **parts))
 
     assert applies(psi=L1(0.1), A=chain(6))
     assert applies(psi=L1(0.1), A=chain(6), omega=SquaredL2(1.0))

@@ -7,10 +7,11 @@ import scipy.sparse as sp
 import reference
 from reference_coordinates import coordinate_steps
 from skadmm import Problem, Status, solve
-from skadmm.algorithms import _coordinates, _paths, _split, newton
-from skadmm.algorithms._base import Setup
 from skadmm.operators import chain
 from skadmm.regularizers import L1, SquaredL2
+from skadmm.solvers import dual_update, select
+from skadmm.solvers.base import Setup
+from skadmm.solvers.second_order import chains, coordinate_descent
 from test_checkpoint import assert_same, killed_after
 from test_contracted import make
 from test_proximal import cvxpy_objective, watched_units
@@ -18,15 +19,15 @@ from test_proximal import cvxpy_objective, watched_units
 
 def engine_of(problem, tol=1e-10):
     setup = Setup(problem, 1.0, 1.0, 1, tol=tol, omega_mode="system", rho_given=False)
-    point = _split.start(problem, np.zeros(problem.n_features), None, None)
-    return _coordinates.CoordinateEngine(setup, point, _paths.paths_of(problem))
+    point = dual_update.start(problem, np.zeros(problem.n_features), None, None)
+    return coordinate_descent.CoordinateDescent(setup, point, chains.paths_of(problem))
 
 
 @pytest.fixture
 def patient(monkeypatch):
     """Sweeps as long as they lead somewhere."""
-    monkeypatch.setattr(_coordinates, "MOST_SWEEPS", 10_000)
-    monkeypatch.setattr(_coordinates, "MOST_PASSES", 10_000)
+    monkeypatch.setattr(coordinate_descent, "MOST_SWEEPS", 10_000)
+    monkeypatch.setattr(coordinate_descent, "MOST_PASSES", 10_000)
 
 
 def wide(rng, loss, *, sparse=False):
@@ -50,7 +51,7 @@ def test_it_takes_the_steps_of_its_twin(loss, sparse, ridge, patient, monkeypatc
     omega = SquaredL2(ridge) if ridge else None
     A = sp.csr_array(sp.diags_array(scale))
     problem = Problem(X, b, loss=loss, psi=L1(1.0, weights=strengths), A=A, omega=omega, sample_weight=weight)
-    monkeypatch.setattr(_coordinates, "FIRST_CHOSEN", 6)
+    monkeypatch.setattr(coordinate_descent, "FIRST_CHOSEN", 6)
     engine = engine_of(problem, tol=None)
     model = reference.Model(
         X.toarray() if sparse else X, b, reference.LOSSES[loss], A.toarray(), None, 1.0, 1.0, weight=weight, ridge=ridge
@@ -90,7 +91,7 @@ def test_whole_runs_end_at_the_optimum(case, loss, sparse, patient, monkeypatch)
     assert not starts, "coordinate descent should have been enough"
     assert result.status is Status.SOLVED
     assert result.gap <= 1e-7
-    strengths = newton._contracted.row_strengths(problem.psi, problem.n_split)
+    strengths = select._contracted.row_strengths(problem.psi, problem.n_split)
     rows = strengths[:, None] * problem.constraint.A.toarray()
     exact = cvxpy_objective(X, b, loss, rows, 0.1 if case == "ridge" else 0.0)
     assert abs(result.objective - exact) <= 1e-6 * abs(exact)
@@ -129,14 +130,14 @@ def test_every_entry_read_is_counted(monkeypatch):
     rng = np.random.default_rng(0)
     X, b = make(rng, 50, 80, "logistic", sparse=True)
     engine = engine_of(Problem(X, b, psi=L1(0.02), A="identity"))
-    read, usual = [], _coordinates.descend
+    read, usual = [], coordinate_descent.descend
 
     def watched(columns, *rest):
         sweeps, arrived = usual(columns, *rest)
         read.append(round(50 * (sweeps + 3.0) * columns.data.size / X.nnz))
         return sweeps, arrived
 
-    monkeypatch.setattr(_coordinates, "descend", watched)
+    monkeypatch.setattr(coordinate_descent, "descend", watched)
     engine.advance(np.zeros(2, np.int64))
     assert len(read) >= 2
     assert engine.point.clock[1] == 3 * 50 + sum(read)
@@ -147,8 +148,8 @@ def test_a_long_descent_can_be_stopped(monkeypatch):
     rng = np.random.default_rng(0)
     X, b = make(rng, 100, 160, "squared")
     problem = Problem(X, b, loss="squared", psi=L1(0.01), A="identity")
-    monkeypatch.setattr(_coordinates, "AT_ONCE", 1)
-    usual, calls = _coordinates.descend, []
+    monkeypatch.setattr(coordinate_descent, "AT_ONCE", 1)
+    usual, calls = coordinate_descent.descend, []
 
     def watched(*arguments):
         calls.append(arguments[-1])
@@ -156,7 +157,7 @@ def test_a_long_descent_can_be_stopped(monkeypatch):
             raise KeyboardInterrupt
         return usual(*arguments)
 
-    monkeypatch.setattr(_coordinates, "descend", watched)
+    monkeypatch.setattr(coordinate_descent, "descend", watched)
     result = solve(problem, "san-admm", tol=1e-8)
     assert calls == [1.0] * 3, "one sweep at a time"
     assert result.status is Status.INTERRUPTED
@@ -171,7 +172,7 @@ def test_each_kind_of_problem_gets_its_method():
         X, b = make(rng, n, d, "squared", sparse=sparse)
         problem = Problem(X, b, loss="squared", psi=L1(strength), A=chain(d) if A == "chain" else A)
         setup = Setup(problem, 1.0, 1.0, 1, tol=1e-6, omega_mode="system", rho_given=False)
-        engine = newton._before_units(setup, _split.start(problem, np.zeros(d), None, None))
+        engine = select._before_clusters(setup, dual_update.start(problem, np.zeros(d), None, None))
         return type(engine).__name__
 
     assert first(50, 80, 0.01) == "CoordinateEngine"
@@ -203,8 +204,8 @@ def test_where_sweeps_are_many_units_go_on(monkeypatch):
 
 
 def test_a_run_that_gives_way_resumes_to_the_same_bits(tmp_path, monkeypatch):
-    monkeypatch.setattr(_coordinates, "MOST_SWEEPS", 12)
-    monkeypatch.setattr(_coordinates, "MOST_PASSES", 1000)
+    monkeypatch.setattr(coordinate_descent, "MOST_SWEEPS", 12)
+    monkeypatch.setattr(coordinate_descent, "MOST_PASSES", 1000)
     rng = np.random.default_rng(3)
     X, b = make(rng, 120, 200, "logistic")
     problem = Problem(X, b, psi=L1(0.01), A="identity")
@@ -223,12 +224,12 @@ def test_many_features_may_take_many_sweeps(monkeypatch):
     rng = np.random.default_rng(5)
     X, b = make(rng, 200, 300, "squared", sparse=True)
     problem = Problem(X, b, loss="squared", psi=L1(0.05), A="identity")
-    monkeypatch.setattr(_coordinates, "MOST_SWEEPS", 2)
+    monkeypatch.setattr(coordinate_descent, "MOST_SWEEPS", 2)
     starts = watched_units(monkeypatch)
     solve(problem, "san-admm", tol=1e-6, passes=2000)
     assert starts
     starts.clear()
-    monkeypatch.setattr(_coordinates, "SOLVE", 1e-3)
+    monkeypatch.setattr(coordinate_descent, "SOLVE", 1e-3)
     assert solve(problem, "san-admm", tol=1e-6, passes=2000).status is Status.SOLVED
     assert not starts
 
@@ -246,7 +247,7 @@ def test_an_objective_that_cannot_fall_gives_way(monkeypatch):
     rng = np.random.default_rng(1)
     X, b = make(rng, 100, 160, "squared")
     problem = Problem(X, b, loss="squared", psi=L1(0.05), A="identity")
-    monkeypatch.setattr(_coordinates, "shorten", lambda merit, start, expected: 0.0)
+    monkeypatch.setattr(coordinate_descent, "shorten", lambda merit, start, expected: 0.0)
     starts = watched_units(monkeypatch)
     result = solve(problem, "san-admm", tol=1e-8, passes=200)
     assert len(starts) == 1

@@ -15,9 +15,9 @@ import scipy.sparse
 
 import archives
 from skadmm import CheckpointError, FusedLassoClassifier, FusedLassoRegressor, Problem, Status, solve
-from skadmm.algorithms import _stages
-from skadmm.blocks import worker
+from skadmm.backends.dask import worker
 from skadmm.operators import chain, stack
+from skadmm.oracle import batches
 from skadmm.regularizers import L1, SquaredL2
 
 dask = pytest.importorskip("dask")
@@ -109,8 +109,8 @@ def test_first_order_iterates_are_those_in_memory(method, client):
 @pytest.mark.parametrize("run", [1, pytest.param(7, marks=slow)])
 def test_second_order_iterates_are_those_in_memory(model, run, client, monkeypatch):
     here, there = both(**model)
-    monkeypatch.setattr(_stages, "LARGE", 1)
-    monkeypatch.setattr(_stages, "RUN", run * here.n_features)
+    monkeypatch.setattr(batches, "LARGE", 1)
+    monkeypatch.setattr(batches, "RUN", run * here.n_features)
     first, second = (iterates(problem, "san-admm", passes=20, tol=1e-8) for problem in (here, there))
     assert first[0].status is Status.SOLVED
     assert_same_iterates(first, second)
@@ -121,8 +121,8 @@ def test_workers_forget_a_run_that_has_ended(limit, client):
     """However it ended: what they keep is as long as their rows."""
     _, there = both(psi=L1(1e-3), A=A)
     solve(there, "san-admm", **limit)
-    names = there.home.together(
-        "names", worker.run_apart, [(lambda samples, memory: sorted(memory), ())] * there.home.sizes.size
+    names = there.backend.map_reduce(
+        "names", worker.run_and_concat, [(lambda samples, memory: sorted(memory), ())] * there.backend.sizes.size
     )
     assert not [name for block in names for name in block if name.startswith("looks-")]
 
@@ -166,11 +166,11 @@ def test_every_kind_of_collection(client):
 @slow
 def test_nothing_of_size_n_travels(client, monkeypatch):
     """The largest answer that comes to the driver has the size of a d × d matrix."""
-    from skadmm.blocks.dask import DaskHome
+    from skadmm.backends.dask.backend import DaskBackend
 
     _, there = both(psi=L1(0.01), A=A)
     largest = []
-    usual = DaskHome._wait
+    usual = DaskBackend._wait
 
     def weight(answer):
         return sum(map(weight, answer)) if isinstance(answer, tuple) else np.size(answer)
@@ -180,7 +180,7 @@ def test_nothing_of_size_n_travels(client, monkeypatch):
         largest.append(max(map(weight, answers)))
         return answers
 
-    monkeypatch.setattr(DaskHome, "_wait", weighed)
+    monkeypatch.setattr(DaskBackend, "_wait", weighed)
     for method in ("san-admm", "sa-iu-admm", "batch-admm"):
         solve(there, method, step=0.02, passes=4, tol=1e-6)
     assert 0 < max(largest) <= max(D * D + 2 * D, 256)  # the counts behind the threshold of hard rows
@@ -189,16 +189,16 @@ def test_nothing_of_size_n_travels(client, monkeypatch):
 @slow
 @pytest.mark.parametrize("method", ["san-admm", "sa-iu-admm", "batch-iu-admm"])
 def test_by_line_or_as_tasks_the_bits_are_the_same(method, client, monkeypatch):
-    from skadmm.blocks import lines
+    from skadmm.backends.dask import transport
 
     _, there = both(psi=L1(1e-3), A=A)
     by_line = []
-    usual = lines.Lines.ask
-    monkeypatch.setattr(lines.Lines, "ask", lambda self, asked: by_line.append(1) or usual(self, asked))
+    usual = transport.DirectTransport.ask
+    monkeypatch.setattr(transport.DirectTransport, "ask", lambda self, asked: by_line.append(1) or usual(self, asked))
     results = []
     for short in (0.0, np.inf):
         by_line.clear()
-        monkeypatch.setattr(lines, "SHORT", short)
+        monkeypatch.setattr(transport, "SHORT", short)
         results.append(solve(there, method, step=0.02, passes=6, tol=1e-8))
     assert len(by_line) > 5
     for name in ("x", "y", "dual", "objective", "gap"):
@@ -208,14 +208,14 @@ def test_by_line_or_as_tasks_the_bits_are_the_same(method, client, monkeypatch):
 @slow
 def test_a_block_that_has_moved_cuts_the_line(client, monkeypatch):
     """What is not where it was is asked for by a task, and found."""
-    from skadmm.blocks import lines
+    from skadmm.backends.dask import transport
 
     _, there = both(psi=L1(1e-3), A=A)
     whole = solve(there, "batch-iu-admm", step=0.02, passes=6)
-    monkeypatch.setattr(lines, "SHORT", np.inf)
-    home = there.home
-    first, second = sorted(set(home._places.values()))
-    home._places = {k: second if place == first else first for k, place in home._places.items()}
+    monkeypatch.setattr(transport, "SHORT", np.inf)
+    backend = there.backend
+    first, second = sorted(set(backend._places.values()))
+    backend._places = {k: second if place == first else first for k, place in backend._places.items()}
     result = solve(there, "batch-iu-admm", step=0.02, passes=6)
     np.testing.assert_allclose(result.x, whole.x, rtol=1e-12)
 

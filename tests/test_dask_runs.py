@@ -6,12 +6,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from skadmm import Problem, Status, _loop, solve
-from skadmm.algorithms import ALGORITHMS, _blockwise, _runs, _split
-from skadmm.algorithms._base import Setup
-from skadmm.blocks import lines, tasks, worker
+from skadmm import Problem, Status, solve
+from skadmm.backends import tasks
+from skadmm.backends.dask import transport, worker
 from skadmm.operators import chain, stack
 from skadmm.regularizers import L1, SquaredL2
+from skadmm.run import driver
+from skadmm.solvers import ALGORITHMS, dual_update
+from skadmm.solvers.base import Setup
+from skadmm.solvers.first_order import blockwise
+from skadmm.solvers.first_order import runs as _runs
 
 distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
@@ -41,9 +45,9 @@ def there(request):
 def runs(monkeypatch):
     """The lengths of the runs that are asked for."""
     lengths = []
-    usual = _blockwise.BlocksInRuns._run
+    usual = blockwise.BlocksInRuns._run
     monkeypatch.setattr(
-        _blockwise.BlocksInRuns, "_run", lambda self, order: lengths.append(len(order)) or usual(self, order)
+        blockwise.BlocksInRuns, "_run", lambda self, order: lengths.append(len(order)) or usual(self, order)
     )
     return lengths
 
@@ -51,8 +55,8 @@ def runs(monkeypatch):
 def by_steps(problem, method, monkeypatch, **options):
     """The run without runs."""
     with monkeypatch.context() as patch:
-        patch.setitem(_blockwise.STEPS, "average", _blockwise.AveragedBlocks)
-        patch.setitem(_blockwise.STEPS, "corrected", _blockwise.AveragedBlocks)
+        patch.setitem(blockwise.STEPS, "average", blockwise.AveragedBlocks)
+        patch.setitem(blockwise.STEPS, "corrected", blockwise.AveragedBlocks)
         return solve(problem, method, **(RUN | options))
 
 
@@ -69,10 +73,10 @@ def assert_same_bits(first, second):
 def test_the_bits_are_those_of_single_steps(method, there, runs, monkeypatch):
     alone = by_steps(there, method, monkeypatch)
     assert not runs
-    together = solve(there, method, **RUN)
+    map_reduce = solve(there, method, **RUN)
     assert max(runs) >= 3
     assert sum(runs) >= 30  # of 84 steps, on two workers; the others were alone
-    assert_same_bits(together, alone)
+    assert_same_bits(map_reduce, alone)
 
 
 @slow
@@ -80,17 +84,17 @@ def test_the_bits_are_those_of_single_steps(method, there, runs, monkeypatch):
 def test_answers_that_are_lost(method, there, runs, monkeypatch):
     """The worker has run ahead and keeps slopes of points that never were; its numbers say so."""
     alone = by_steps(there, method, monkeypatch)
-    home, lost = type(there.home), []
-    usual = home.as_one
+    backend, lost = type(there.backend), []
+    usual = backend.call_on_one
 
-    def as_one(self, *arguments):
+    def call_on_one(self, *arguments):
         answer = usual(self, *arguments)
         lost.append(len(lost) % 3 == 2)
         if lost[-1]:
-            raise _blockwise.WorkerGone
+            raise blockwise.WorkerGone
         return answer
 
-    monkeypatch.setattr(home, "as_one", as_one)
+    monkeypatch.setattr(backend, "as_one", call_on_one)
     assert_same_bits(solve(there, method, **RUN), alone)
     assert sum(lost) > 2
 
@@ -98,18 +102,18 @@ def test_answers_that_are_lost(method, there, runs, monkeypatch):
 @slow
 def test_a_machine_that_a_worker_has_forgotten_is_sent_again(there, runs, monkeypatch):
     alone = by_steps(there, "sa-admm", monkeypatch)
-    home, sent = type(there.home), []
-    usual = home.as_one
+    backend, sent = type(there.backend), []
+    usual = backend.call_on_one
 
-    def as_one(self, blocks, task, run, machine):
+    def call_on_one(self, blocks, task, run, machine):
         sent.append(machine is not None)
         if len(sent) == 5:
             self.each_stateful(forget, [()] * self.sizes.size)
         return usual(self, blocks, task, run, machine)
 
-    monkeypatch.setattr(home, "as_one", as_one)
+    monkeypatch.setattr(backend, "as_one", call_on_one)
     assert_same_bits(solve(there, "sa-admm", **RUN), alone)
-    workers = len({there.home.place(k) for k in range(there.home.sizes.size)})
+    workers = len({there.backend.place(k) for k in range(there.backend.sizes.size)})
     assert workers < sum(sent) <= 2 * workers
 
 
@@ -121,8 +125,8 @@ def forget(samples, memory):
 @slow
 def test_a_worker_minds_the_time_limit(there, runs, monkeypatch):
     """However long the run that it was asked for, it stops between two steps, and these count."""
-    monkeypatch.setattr(_loop, "SLICE_SECONDS", 1e9)
-    monkeypatch.setattr(_blockwise, "RUN_SECONDS", 1e9)
+    monkeypatch.setattr(driver, "SLICE_SECONDS", 1e9)
+    monkeypatch.setattr(blockwise, "RUN_SECONDS", 1e9)
     solve(there, "sa-iu-admm", **RUN)  # compiled
     short = solve(there, "sa-iu-admm", **(RUN | {"passes": 1e6, "record_every": 0, "time_limit": 1.0}))
     assert short.status is Status.TIME_LIMIT
@@ -139,22 +143,22 @@ def prefixes(dask_scheduler):
 
 def test_short_questions_show_in_the_dashboard(there, runs, monkeypatch):
     """As bars of progress at any moment, in the task stream now and then; and most of them still go by line."""
-    home = there.home
-    monkeypatch.setattr(lines, "SHOWN_EVERY", 0.2)
+    backend = there.backend
+    monkeypatch.setattr(transport, "SHOWN_EVERY", 0.2)
     by_line, bars = [], []
-    usual = lines.Lines.ask
-    monkeypatch.setattr(lines.Lines, "ask", lambda self, asked: by_line.append(1) or usual(self, asked))
-    home.client.get_task_stream()  # from here on it is kept
+    usual = transport.DirectTransport.ask
+    monkeypatch.setattr(transport.DirectTransport, "ask", lambda self, asked: by_line.append(1) or usual(self, asked))
+    backend.client.get_task_stream()  # from here on it is kept
     began = time.time()
 
-    def look(snapshot):
-        bars.append([name for name in home.client.run_on_scheduler(prefixes) if name.startswith("skadmm-")])
+    def evaluate(snapshot):
+        bars.append([name for name in backend.client.run_on_scheduler(prefixes) if name.startswith("skadmm-")])
         return time.time() - began > 2.0
 
-    solve(there, "sa-iu-admm", **(RUN | {"passes": 1e6}), callback=look)
+    solve(there, "sa-iu-admm", **(RUN | {"passes": 1e6}), callback=evaluate)
     assert all(bars[1:])
-    assert {"skadmm-take-steps", "skadmm-look"} & {name for names in bars for name in names}
-    shown = [one for one in home.client.get_task_stream(start=began) if one["key"].startswith("skadmm-")]
+    assert {"skadmm-take-steps", "skadmm-evaluate"} & {name for names in bars for name in names}
+    shown = [one for one in backend.client.get_task_stream(start=began) if one["key"].startswith("skadmm-")]
     moments = sorted(one["startstops"][0]["start"] for one in shown)
     assert len({int(5 * (moment - began)) for moment in moments}) >= 5  # in most of ten fifths of a second
     assert len(by_line) > 2 * len(shown)
@@ -176,10 +180,10 @@ def blocks_here():
     problem = Problem(X, CLASSES, **MODEL)
     held = worker.make_samples(worker.make_part(X, CLASSES, None, False), problem.loss, None, 1.0)
     setup = Setup(problem, 0.1, 0.02, BLOCK, "none")
-    point = _split.start(problem, np.zeros(D), None, None)
+    point = dual_update.start(problem, np.zeros(D), None, None)
     rule = ALGORITHMS["sa-iu-admm"].start(setup, point).rule
     rule.grad_bar[:] = np.linspace(-0.1, 0.2, D)
-    machine = _runs.machine_of(rule, _split.build(problem, 0.1), 1.0, N)
+    machine = _runs.machine_of(rule, dual_update.build(problem, 0.1), 1.0, N)
     run = _runs.Run(
         machine=3, point=point, sums=[getattr(rule, name) for name in _runs.sums_of(rule)],
         tables=[getattr(rule, name) for name in rule.by_block], pieces=[(0, k, k + BLOCK) for k in range(0, N, BLOCK)],
@@ -192,7 +196,7 @@ def test_a_worker_keeps_the_machine_and_nothing_that_was_sent():
     held, machine, run = blocks_here()
     for array in (*run.point, *run.sums, *run.tables):
         array.flags.writeable = False  # as it comes by some ways
-    assert isinstance(_runs.take_steps(held, run, None), tasks.Missing)
+    assert isinstance(_runs.take_steps(held, run, None), tasks.Lost)
     first = _runs.take_steps(held, run, machine)
     again = _runs.take_steps(held, run, None)  # its slopes are kept under other numbers
     assert first.steps == again.steps == 4
@@ -202,7 +206,7 @@ def test_a_worker_keeps_the_machine_and_nothing_that_was_sent():
         (*first.point, *first.sums, first.points), (*again.point, *again.sums, again.points), strict=True
     ):
         np.testing.assert_array_equal(one, other)
-    assert isinstance(_runs.take_steps(held, run._replace(machine=4), None), tasks.Missing)
+    assert isinstance(_runs.take_steps(held, run._replace(machine=4), None), tasks.Lost)
 
 
 def test_out_of_time_a_worker_takes_one_step():
@@ -220,6 +224,6 @@ class Own(NamedTuple):
 
 def test_what_is_known_here_only_does_not_travel():
     A = np.eye(2)
-    ours, own = (_split.SeparableSplit(A, np.zeros(2), psi, 0.1) for psi in (L1(0.1), Own()))
+    ours, own = (dual_update.SeparableSplit(A, np.zeros(2), psi, 0.1) for psi in (L1(0.1), Own()))
     assert _runs.is_known_everywhere(ours)
     assert not _runs.is_known_everywhere(own)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from skadmm import data
-from skadmm.data import catalogue, fetching, loading
+from skadmm import datasets
+from skadmm.datasets import catalogue, fetching, loading
 
 TEXT = b"+1 1:1 3:0.5\n-1 2:2\n+1 3:-1\n-1 1:4 2:1\n"
 DENSE = np.array([[1, 0, 0.5], [0, 2, 0], [0, 0, -1], [4, 1, 0]])
@@ -29,8 +29,8 @@ def nowhere(tmp_path, monkeypatch):
 @pytest.fixture
 def tiny(monkeypatch):
     """A data set of four rows in the catalogue."""
-    facts = data.Facts(4, 3, 6, {1.0: 2, -1.0: 2}, {"tiny": hashlib.sha256(TEXT).hexdigest()})
-    entry = data.DataSet(
+    facts = datasets.Facts(4, 3, 6, {1.0: 2, -1.0: 2}, {"tiny": hashlib.sha256(TEXT).hexdigest()})
+    entry = datasets.DataSet(
         "tiny", facts, source="here", licence="none", stems=("tiny.svm",), url="https://nowhere.invalid/tiny.svm"
     )
     monkeypatch.setitem(catalogue.CATALOGUE._entries, "tiny", entry)
@@ -43,11 +43,11 @@ def tiny(monkeypatch):
 def test_svmlight_reads_every_compression(tmp_path, ending, pack):
     path = tmp_path / f"some.svm{ending}"
     path.write_bytes(pack(TEXT))
-    X, target = data.read_svmlight(path)
+    X, target = datasets.read_svmlight(path)
     np.testing.assert_array_equal(X.toarray(), DENSE)
     np.testing.assert_array_equal(target, LABELS)
-    assert data.read_svmlight(path, n_features=5)[0].shape == (4, 5)
-    loaded = data.load(str(path))
+    assert datasets.read_svmlight(path, n_features=5)[0].shape == (4, 5)
+    loaded = datasets.load(str(path))
     assert loaded.name == "some"
     assert loaded.sha256 == hashlib.sha256(TEXT).hexdigest()
 
@@ -57,22 +57,22 @@ def test_a_cut_file_is_called_damaged(tmp_path, ending):
     pack = {".xz": lzma.compress, ".bz2": bz2.compress, ".gz": gzip.compress}[ending]
     path = tmp_path / f"cut.svm{ending}"
     path.write_bytes(pack(TEXT * 100)[:-20])
-    with pytest.raises(data.DataError, match=r"damaged|cut short"):
-        data.load(str(path))
+    with pytest.raises(datasets.DataError, match=r"damaged|cut short"):
+        datasets.load(str(path))
 
 
 def test_what_is_not_svmlight_is_refused(tmp_path):
     path = tmp_path / "letter.svm"
     path.write_bytes(b"dear reader\n")
-    with pytest.raises(data.DataError, match="not svmlight"):
-        data.load(str(path))
+    with pytest.raises(datasets.DataError, match="not svmlight"):
+        datasets.load(str(path))
 
 
 def test_more_than_two_classes_are_refused(tmp_path):
     path = tmp_path / "three.svm"
     path.write_bytes(b"1 1:1\n2 1:1\n3 1:1\n")
-    with pytest.raises(data.DataError, match="3 classes"):
-        data.load(str(path))
+    with pytest.raises(datasets.DataError, match="3 classes"):
+        datasets.load(str(path))
 
 
 @pytest.mark.parametrize(("ending", "pack"), [("", bytes), (".gz", gzip.compress)])
@@ -80,35 +80,35 @@ def test_a_set_is_found_by_argument_variable_and_folder(tiny, tmp_path, monkeypa
     folder = tmp_path / "elsewhere"
     folder.mkdir()
     (folder / f"tiny.svm{ending}").write_bytes(pack(TEXT))
-    assert data.load("tiny", folder).X.shape == (4, 3)
+    assert datasets.load("tiny", folder).X.shape == (4, 3)
     monkeypatch.setenv("SKADMM_DATA", str(folder))
-    np.testing.assert_array_equal(data.load("tiny").target, LABELS)
+    np.testing.assert_array_equal(datasets.load("tiny").target, LABELS)
     monkeypatch.delenv("SKADMM_DATA")
     folder.rename(tmp_path / "data")
-    assert data.load("tiny").origin == f"tiny.svm{ending}"
+    assert datasets.load("tiny").origin == f"tiny.svm{ending}"
 
 
 def test_a_missing_set_says_what_to_do(tiny, tmp_path, monkeypatch):
-    with pytest.raises(data.DataError, match=r"no tiny\.svm .*skadmm data fetch tiny"):
-        data.load("tiny")
-    with pytest.raises(data.DataError, match=r"sido0_text\.zip.*sido0_train\.data and sido0_train\.targets into"):
-        data.load("sido")
+    with pytest.raises(datasets.DataError, match=r"no tiny\.svm .*skadmm data fetch tiny"):
+        datasets.load("tiny")
+    with pytest.raises(datasets.DataError, match=r"sido0_text\.zip.*sido0_train\.data and sido0_train\.targets into"):
+        datasets.load("sido")
     monkeypatch.setenv("SKADMM_DATA", str(tmp_path / "gone"))
-    with pytest.raises(data.DataError, match=r"SKADMM_DATA=.*gone: there is no such folder"):
-        data.load("tiny")
+    with pytest.raises(datasets.DataError, match=r"SKADMM_DATA=.*gone: there is no such folder"):
+        datasets.load("tiny")
 
 
 def test_an_unknown_name_gets_a_hint():
     with pytest.raises(ValueError, match=r"'covertipe' is not known.*Did you mean 'covertype'"):
-        data.load("covertipe")
+        datasets.load("covertipe")
 
 
 def test_a_wrong_checksum_is_refused_with_what_was_expected(tiny, tmp_path):
     (tmp_path / "tiny.svm").write_bytes(TEXT + b"+1 1:1\n")
     expected = tiny.facts.text_sha256["tiny"][:16]
-    with pytest.raises(data.DataError, match=f"not tiny: the SHA-256.*expected {expected}"):
-        data.load("tiny", tmp_path)
-    assert data.load("tiny", tmp_path, check=False).X.shape == (5, 3)
+    with pytest.raises(datasets.DataError, match=f"not tiny: the SHA-256.*expected {expected}"):
+        datasets.load("tiny", tmp_path)
+    assert datasets.load("tiny", tmp_path, check=False).X.shape == (5, 3)
 
 
 @pytest.mark.parametrize(
@@ -124,8 +124,8 @@ def test_other_dimensions_are_refused_with_what_was_expected(tiny, tmp_path, mon
     unsummed = replace(tiny, facts=replace(tiny.facts, text_sha256={}))
     monkeypatch.setitem(catalogue.CATALOGUE._entries, "tiny", unsummed)
     (tmp_path / "tiny.svm").write_bytes(text)
-    with pytest.raises(data.DataError, match=f"not tiny: .*{message}"):
-        data.load("tiny", tmp_path)
+    with pytest.raises(datasets.DataError, match=f"not tiny: .*{message}"):
+        datasets.load("tiny", tmp_path)
 
 
 def test_fetch_checks_what_it_downloads(tiny, tmp_path, monkeypatch):
@@ -137,13 +137,13 @@ def test_fetch_checks_what_it_downloads(tiny, tmp_path, monkeypatch):
         return str(path / fname)
 
     monkeypatch.setattr("pooch.retrieve", retrieve)
-    with pytest.raises(data.DataError, match="not tiny"):
-        data.fetch("tiny", folder)
+    with pytest.raises(datasets.DataError, match="not tiny"):
+        datasets.fetch("tiny", folder)
     assert list(folder.iterdir()) == []
     sent["text"] = TEXT
-    assert data.fetch("tiny", folder) == folder / "tiny.svm"
+    assert datasets.fetch("tiny", folder) == folder / "tiny.svm"
     monkeypatch.setattr("pooch.retrieve", None)  # already there: no second download
-    assert data.fetch("tiny", folder) == folder / "tiny.svm"
+    assert datasets.fetch("tiny", folder) == folder / "tiny.svm"
 
 
 def test_a_file_without_a_known_checksum_is_pinned_at_first_sight(tiny, tmp_path, monkeypatch):
@@ -153,8 +153,8 @@ def test_a_file_without_a_known_checksum_is_pinned_at_first_sight(tiny, tmp_path
     path.write_bytes(TEXT)
     fetching.remember(path, loading.read(unknown, path))
     path.write_bytes(TEXT.replace(b"4", b"5"))
-    with pytest.raises(data.DataError, match="changed since it was fetched"):
-        data.load("tiny", tmp_path)
+    with pytest.raises(datasets.DataError, match="changed since it was fetched"):
+        datasets.load("tiny", tmp_path)
 
 
 def test_a_failed_download_and_a_form_are_one_line(tiny, tmp_path, monkeypatch):
@@ -162,48 +162,48 @@ def test_a_failed_download_and_a_form_are_one_line(tiny, tmp_path, monkeypatch):
         raise OSError("the network\nis down")
 
     monkeypatch.setattr("pooch.retrieve", retrieve)
-    with pytest.raises(data.DataError, match=r"could not be downloaded: the network$"):
-        data.fetch("tiny", tmp_path)
-    with pytest.raises(data.DataError, match=r"phy_train\.dat into") as caught:
-        data.fetch("quantum", tmp_path)
+    with pytest.raises(datasets.DataError, match=r"could not be downloaded: the network$"):
+        datasets.fetch("tiny", tmp_path)
+    with pytest.raises(datasets.DataError, match=r"phy_train\.dat into") as caught:
+        datasets.fetch("quantum", tmp_path)
     assert "\n" not in str(caught.value)
 
 
 def test_the_layouts_behind_forms_are_read(tmp_path, monkeypatch):
-    small = {"quantum": data.Facts(2, 3), "sido": data.Facts(2, 3)}
+    small = {"quantum": datasets.Facts(2, 3), "sido": datasets.Facts(2, 3)}
     for name, facts in small.items():
-        monkeypatch.setitem(catalogue.CATALOGUE._entries, name, replace(data.CATALOGUE[name], facts=facts))
+        monkeypatch.setitem(catalogue.CATALOGUE._entries, name, replace(datasets.CATALOGUE[name], facts=facts))
     (tmp_path / "phy_train.dat").write_text("7\t0\t1.5\t999\t2\n8\t1\t0\t3\t9999\n")
-    quantum = data.load("quantum", tmp_path)
+    quantum = datasets.load("quantum", tmp_path)
     np.testing.assert_array_equal(quantum.X, [[1.5, 0, 2], [0, 3, 0]])
     np.testing.assert_array_equal(quantum.target, [-1, 1])
     (tmp_path / "sido0_train.data").write_text("0 1 1\n1 0 0\n")
-    with pytest.raises(data.DataError, match=r"sido0_train\.targets"):
-        data.load("sido", tmp_path)
+    with pytest.raises(datasets.DataError, match=r"sido0_train\.targets"):
+        datasets.load("sido", tmp_path)
     (tmp_path / "sido0_train.targets").write_text("-1\n1\n")
-    np.testing.assert_array_equal(data.load("sido", tmp_path).X.toarray(), [[0, 1, 1], [1, 0, 0]])
+    np.testing.assert_array_equal(datasets.load("sido", tmp_path).X.toarray(), [[0, 1, 1], [1, 0, 0]])
 
 
 def test_every_substitute_keeps_its_own_name():
-    for name, entry in data.CATALOGUE.items():
+    for name, entry in datasets.CATALOGUE.items():
         assert entry.name == name
         assert entry.in_paper != bool(entry.stands_for)
         if entry.stands_for:
-            assert data.CATALOGUE[entry.stands_for].in_paper
+            assert datasets.CATALOGUE[entry.stands_for].in_paper
         assert entry.url or entry.by_hand
 
 
-@pytest.mark.parametrize("name", list(data.BUILTIN))
+@pytest.mark.parametrize("name", list(datasets.BUILTIN))
 def test_built_in_data_is_binary(name):
-    X, target = data.load_builtin(name)
+    X, target = datasets.load_builtin(name)
     assert X.shape[0] == target.size
     assert set(np.unique(target)) == {-1.0, 1.0}
-    assert data.load(name).sha256 == data.load(name).sha256
+    assert datasets.load(name).sha256 == datasets.load(name).sha256
 
 
 @pytest.mark.parametrize("density", [1.0, 0.4])
 def test_graph_classification_is_what_it_says(density):
-    made = data.make_graph_classification(4000, 24, n_groups=6, n_active=2, density=density, random_state=3)
+    made = datasets.make_graph_classification(4000, 24, n_groups=6, n_active=2, density=density, random_state=3)
     assert scipy.sparse.issparse(made.X) == (density < 1)
     assert made.adjacency.shape == (24, 24)
     assert (made.adjacency != made.adjacency.T).nnz == 0
@@ -215,12 +215,12 @@ def test_graph_classification_is_what_it_says(density):
     assert sum(level[0] != 0 for level in levels) == 2
     # The sign of the true margin must predict: that is what makes x the truth.
     assert np.mean(np.sign(made.X @ made.x) == made.target) > 0.6
-    again = data.make_graph_classification(4000, 24, n_groups=6, n_active=2, density=density, random_state=3)
+    again = datasets.make_graph_classification(4000, 24, n_groups=6, n_active=2, density=density, random_state=3)
     np.testing.assert_array_equal(again.target, made.target)
 
 
 def test_fused_signal_is_what_it_says():
-    made = data.make_fused_signal(400, 50, n_pieces=5, noise=0.0, random_state=1)
+    made = datasets.make_fused_signal(400, 50, n_pieces=5, noise=0.0, random_state=1)
     np.testing.assert_array_equal(np.flatnonzero(np.diff(made.x)) + 1, made.jumps)
     np.testing.assert_allclose(np.linalg.lstsq(made.X, made.target, rcond=None)[0], made.x, atol=1e-10)
 
@@ -228,11 +228,11 @@ def test_fused_signal_is_what_it_says():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: data.make_graph_classification(10, 4, n_groups=5), "n_groups=5"),
-        (lambda: data.make_graph_classification(10, 4, n_groups=2, n_active=3), "no more active"),
-        (lambda: data.make_graph_classification(10, 4, n_groups=2, n_active=1, correlation=1.0), "correlation"),
-        (lambda: data.make_graph_classification(10, 4, n_groups=2, n_active=1, density=0), "density"),
-        (lambda: data.make_fused_signal(10, 4, n_pieces=5), "n_pieces=5"),
+        (lambda: datasets.make_graph_classification(10, 4, n_groups=5), "n_groups=5"),
+        (lambda: datasets.make_graph_classification(10, 4, n_groups=2, n_active=3), "no more active"),
+        (lambda: datasets.make_graph_classification(10, 4, n_groups=2, n_active=1, correlation=1.0), "correlation"),
+        (lambda: datasets.make_graph_classification(10, 4, n_groups=2, n_active=1, density=0), "density"),
+        (lambda: datasets.make_fused_signal(10, 4, n_pieces=5), "n_pieces=5"),
     ],
 )
 def test_makers_refuse_what_cannot_be_made(call, message):

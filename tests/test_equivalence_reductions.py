@@ -5,10 +5,11 @@ import pandas as pd
 import pytest
 import scipy.sparse
 
-from skadmm import ALGORITHMS, Problem, solve, stepsize
-from skadmm.algorithms import Setup, _split
+from skadmm import ALGORITHMS, Problem, solve
 from skadmm.regularizers import L1
-from skadmm.sampling import Cyclic, Permutation, Replay, Uniform, as_sampler
+from skadmm.run import step_size
+from skadmm.run.sampling import Cyclic, Permutation, Replay, Uniform, as_sampler
+from skadmm.solvers import Setup, dual_update
 from twins import CLASSES, RHO, WEIGHT, X0, A, C, D, N, X, compiled_iterates, engine_of, order_of, pair
 
 STEP, STEPS = 0.7, 200
@@ -22,7 +23,7 @@ def slope(x):
 def without_psi(method, batch_size=1, order=None):
     problem = Problem(X, CLASSES)
     engine = ALGORITHMS[method].start(
-        Setup(problem, RHO, STEP, batch_size, "none"), _split.start(problem, X0, None, None)
+        Setup(problem, RHO, STEP, batch_size, "none"), dual_update.start(problem, X0, None, None)
     )
     return compiled_iterates(engine, order_of(batch_size) if order is None else order)
 
@@ -120,7 +121,9 @@ def dense_end():
 
 def end_of(table):
     problem = Problem(table, CLASSES, psi=L1(0.03), A=A, c=C, sample_weight=WEIGHT)
-    engine = ALGORITHMS["opg-admm"].start(Setup(problem, RHO, 0.3, 7, "none"), _split.start(problem, X0, None, None))
+    engine = ALGORITHMS["opg-admm"].start(
+        Setup(problem, RHO, 0.3, 7, "none"), dual_update.start(problem, X0, None, None)
+    )
     engine.advance(order_of(7))
     return np.concatenate([engine.point.x, engine.point.y, engine.point.dual])
 
@@ -188,20 +191,20 @@ def test_the_selection_is_seeded_and_its_cost_is_counted():
     assert np.log10(grid[-1] / grid[0]) >= 4  # the theory's L may be a thousand times too large
     # Five runs of five passes and one evaluation, for every candidate that stayed finite.
     assert np.isfinite(objectives).all()
-    assert first.tuning.samples_touched == grid.size * stepsize.RUNS * (stepsize.PASSES + 1) * N
+    assert first.tuning.samples_touched == grid.size * step_size.RUNS * (step_size.PASSES + 1) * N
     assert first.passes == pytest.approx(2 + first.tuning.samples_touched / N)
     assert first.records[0]["passes"] == pytest.approx(first.tuning.samples_touched / N)
     assert first.seconds >= first.tuning.seconds > 0
 
 
 def test_the_selection_uses_a_subset_of_samples_that_count():
-    weight = np.zeros(3 * stepsize.SUBSET)
+    weight = np.zeros(3 * step_size.SUBSET)
     weight[:7] = 1.0
     table = np.random.default_rng(0).standard_normal((weight.size, D))
     problem = Problem(table, table[:, 0] > 0, psi=L1(0.03), A=A, sample_weight=weight)
     choice = solve(problem, "opg-admm", passes=1).tuning
     assert np.isfinite(choice.objectives).any()
-    assert choice.samples_touched <= choice.candidates.size * stepsize.RUNS * (stepsize.PASSES + 1) * 7
+    assert choice.samples_touched <= choice.candidates.size * step_size.RUNS * (step_size.PASSES + 1) * 7
 
 
 def test_the_theorys_step():

@@ -5,11 +5,12 @@ import pytest
 import scipy.sparse
 
 import reference
-from skadmm.algorithms import _split, _xupdate
-from skadmm.constraint import Constraint
 from skadmm.kernels.rows import from_sparse
 from skadmm.operators import chain, stack
+from skadmm.problem.constraint import Constraint
 from skadmm.regularizers import GroupL2, LInf
+from skadmm.solvers import dual_update
+from skadmm.solvers.first_order import x_solve
 from twins import PSI, RHO, X0, A, C, D, M, assert_twins, compiled_iterates, engine_of, order_of, pair
 
 METHOD = "sa-iu-admm"
@@ -20,28 +21,28 @@ MINUS = from_sparse(scipy.sparse.csr_array(-np.eye(M)))
 
 
 def uniform(problem, rho):
-    return _split.UniformSplit(problem.constraint.A_rows, MINUS, C, problem.psi, rho, 1.0, np.empty(M))
+    return dual_update.UniformSplit(problem.constraint.A_rows, MINUS, C, problem.psi, rho, 1.0, np.empty(M))
 
 
 def diagonal(problem, rho):
-    return _split.DiagonalSplit(problem.constraint.A_rows, MINUS, C, problem.psi, rho, np.ones(M), np.empty(M))
+    return dual_update.DiagonalSplit(problem.constraint.A_rows, MINUS, C, problem.psi, rho, np.ones(M), np.empty(M))
 
 
 def general(problem, rho):
     scratch = [np.empty(M) for _ in range(4)]
-    return _split.GeneralSplit(problem.constraint.A_rows, MINUS, C, problem.psi, rho, 1.0, *scratch, 1e-13, 10_000)
+    return dual_update.GeneralSplit(problem.constraint.A_rows, MINUS, C, problem.psi, rho, 1.0, *scratch, 1e-13, 10_000)
 
 
 @pytest.fixture(scope="module")
 def separable():
     engine = engine_of(pair(), METHOD, 7)
-    assert isinstance(engine._steps._split, _split.SeparableSplit)
+    assert isinstance(engine._steps._split, dual_update.SeparableSplit)
     return compiled_iterates(engine, order_of(7))
 
 
 @pytest.mark.parametrize("build", [uniform, diagonal, general])
 def test_the_general_paths_at_minus_identity_equal_the_fast_path(build, separable, monkeypatch):
-    monkeypatch.setattr(_split, "build", build)
+    monkeypatch.setattr(dual_update, "build", build)
     assert np.abs(compiled_iterates(engine_of(pair(), METHOD, 7), order_of(7)) - separable).max() <= 1e-10
 
 
@@ -57,14 +58,14 @@ def test_minus_identity_in_any_form_equals_none(B, separable):
 def test_a_number_for_B():
     both = pair(B=2.5 * np.eye(M))
     both.problem.constraint = Constraint(A, 2.5, C, D)
-    assert isinstance(engine_of(both, METHOD, 7)._steps._split, _split.UniformSplit)
+    assert isinstance(engine_of(both, METHOD, 7)._steps._split, dual_update.UniformSplit)
     assert_twins(both, METHOD, 7)
 
 
 def test_a_diagonal_B():
     B = np.diag(np.linspace(-2.0, -0.5, M) * (-1.0) ** np.arange(M))
     both = pair(B=B)
-    assert isinstance(engine_of(both, METHOD, 7)._steps._split, _split.DiagonalSplit)
+    assert isinstance(engine_of(both, METHOD, 7)._steps._split, dual_update.DiagonalSplit)
     assert_twins(both, METHOD, 7)
 
 
@@ -80,7 +81,7 @@ def test_a_mixing_B(width):
     B = -np.eye(M)[:, :width] + 0.3 * np.random.default_rng(1).standard_normal((M, width))
     both = pair(B=B)
     both.model.y_step = reference.lasso_y_step(B, RHO, PSI)
-    assert isinstance(engine_of(both, METHOD, 7)._steps._split, _split.GeneralSplit)
+    assert isinstance(engine_of(both, METHOD, 7)._steps._split, dual_update.GeneralSplit)
     assert_twins(both, METHOD, 7)
 
 
@@ -95,14 +96,14 @@ GROUPS = [np.array([0, 3, 4]), np.array([1, 7]), np.array([2, 5, 6, 8])]
 def test_a_psi_that_sees_the_whole_vector(psi, prox):
     both = pair(psi=psi)
     both.model.psi_prox = prox
-    assert isinstance(engine_of(both, METHOD, 7)._steps._split, _split.VectorSplit)
+    assert isinstance(engine_of(both, METHOD, 7)._steps._split, dual_update.VectorSplit)
     assert_twins(both, METHOD, 7)
 
 
 def test_a_whole_vector_psi_under_a_scaled_B():
     both = pair(psi=LInf(0.2), B=2.0 * np.eye(M))
     both.model.psi_prox = reference.clip_largest(0.2)
-    assert isinstance(engine_of(both, METHOD, 7)._steps._split, _split.UniformSplit)
+    assert isinstance(engine_of(both, METHOD, 7)._steps._split, dual_update.UniformSplit)
     assert_twins(both, METHOD, 7)
 
 
@@ -121,52 +122,52 @@ def check(system, kind, shift, tolerance=1e-12):
     assert type(system) is kind
     right = np.random.default_rng(3).standard_normal(WIDE)
     out = np.random.default_rng(4).standard_normal(WIDE)
-    _xupdate.solve(system, shift, right, out)
+    x_solve.solve(system, shift, right, out)
     assert np.abs(out - np.linalg.solve(matrix(shift), right)).max() <= tolerance
 
 
 @pytest.mark.parametrize("shift", [1e-3, 1.0, 1e4])
 def test_fixed_systems_invert_the_matrix(shift, monkeypatch):
-    check(_xupdate.fixed(CONSTRAINT, RHO, shift), _xupdate.DenseInverse, shift)
-    monkeypatch.setattr(_xupdate, "DENSE_LIMIT", 0)
-    check(_xupdate.fixed(CONSTRAINT, RHO, shift), _xupdate.SparseFactor, shift)
-    monkeypatch.setattr(_xupdate, "FILL_LIMIT", 0.0)
-    check(_xupdate.fixed(CONSTRAINT, RHO, shift), _xupdate.ConjugateGradients, shift, 1e-10)
+    check(x_solve.fixed(CONSTRAINT, RHO, shift), x_solve.DenseInverse, shift)
+    monkeypatch.setattr(x_solve, "DENSE_LIMIT", 0)
+    check(x_solve.fixed(CONSTRAINT, RHO, shift), x_solve.SparseFactor, shift)
+    monkeypatch.setattr(x_solve, "FILL_LIMIT", 0.0)
+    check(x_solve.fixed(CONSTRAINT, RHO, shift), x_solve.ConjugateGradients, shift, 1e-10)
 
 
 @pytest.mark.parametrize("shift", [1e-3, 1.0, 1e4])
 def test_shifted_systems_invert_the_matrix(shift, monkeypatch):
-    check(_xupdate.shifted(CONSTRAINT, RHO), _xupdate.Eigenbasis, shift)
-    monkeypatch.setattr(_xupdate, "DENSE_LIMIT", 0)
-    check(_xupdate.shifted(CONSTRAINT, RHO), _xupdate.ConjugateGradients, shift, 1e-10)
+    check(x_solve.shifted(CONSTRAINT, RHO), x_solve.Eigenbasis, shift)
+    monkeypatch.setattr(x_solve, "DENSE_LIMIT", 0)
+    check(x_solve.shifted(CONSTRAINT, RHO), x_solve.ConjugateGradients, shift, 1e-10)
 
 
 def test_no_constraint_leaves_a_scaled_identity():
-    for build in (lambda c: _xupdate.fixed(c, RHO, 2.0), lambda c: _xupdate.shifted(c, RHO)):
+    for build in (lambda c: x_solve.fixed(c, RHO, 2.0), lambda c: x_solve.shifted(c, RHO)):
         system = build(Constraint(None, None, None, 3))
         out = np.empty(3)
-        _xupdate.solve(system, 2.0, np.array([2.0, 4.0, 6.0]), out)
-        assert type(system) is _xupdate.ScaledIdentity
+        x_solve.solve(system, 2.0, np.array([2.0, 4.0, 6.0]), out)
+        assert type(system) is x_solve.ScaledIdentity
         assert np.array_equal(out, [1.0, 2.0, 3.0])
 
 
 @pytest.mark.parametrize(
     ("method", "fill_limit", "kind"),
     [
-        ("batch-admm", 1e9, _xupdate.SparseFactor),
-        ("batch-admm", 0.0, _xupdate.ConjugateGradients),
-        ("stoc-admm", 0.0, _xupdate.ConjugateGradients),
+        ("batch-admm", 1e9, x_solve.SparseFactor),
+        ("batch-admm", 0.0, x_solve.ConjugateGradients),
+        ("stoc-admm", 0.0, x_solve.ConjugateGradients),
     ],
 )
 def test_methods_run_the_same_on_sparse_systems(method, fill_limit, kind, monkeypatch):
-    monkeypatch.setattr(_xupdate, "DENSE_LIMIT", 0)
-    monkeypatch.setattr(_xupdate, "FILL_LIMIT", fill_limit)
+    monkeypatch.setattr(x_solve, "DENSE_LIMIT", 0)
+    monkeypatch.setattr(x_solve, "FILL_LIMIT", fill_limit)
     both = pair()
     assert type(engine_of(both, method, 7).rule.system) is kind
     assert_twins(both, method, 7)
 
 
 def test_a_new_rho_means_a_new_system():
-    assert _xupdate.fixed(CONSTRAINT, 1.0, 1.0).inverse is not _xupdate.fixed(CONSTRAINT, 2.0, 1.0).inverse
-    check(_xupdate.fixed(CONSTRAINT, RHO, 1.0), _xupdate.DenseInverse, 1.0)
-    check(_xupdate.fixed(CONSTRAINT, RHO, 2.0), _xupdate.DenseInverse, 2.0)
+    assert x_solve.fixed(CONSTRAINT, 1.0, 1.0).inverse is not x_solve.fixed(CONSTRAINT, 2.0, 1.0).inverse
+    check(x_solve.fixed(CONSTRAINT, RHO, 1.0), x_solve.DenseInverse, 1.0)
+    check(x_solve.fixed(CONSTRAINT, RHO, 2.0), x_solve.DenseInverse, 2.0)

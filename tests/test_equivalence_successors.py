@@ -6,9 +6,9 @@ import pytest
 import reference
 import reference_successors
 from skadmm import ALGORITHMS, Problem, Status, solve
-from skadmm.algorithms import Setup, _split
 from skadmm.operators import chain
 from skadmm.regularizers import L1, SquaredL2
+from skadmm.solvers import Setup, dual_update
 from twins import CLASSES, RHO, TOLERANCE, X0, D, N, X, order_of, pair, with_omega
 
 METHODS = list(reference_successors.METHODS)
@@ -27,7 +27,7 @@ def run(both, method, batch_size, order, **options):
     algorithm = ALGORITHMS[method]
     both.model.step = both.model.step or 10 * algorithm.theory_step(both.problem, RHO)
     setup = Setup(both.problem, RHO, both.model.step, batch_size, both.mode, options=algorithm.settled(options))
-    engine = algorithm.start(setup, _split.start(both.problem, X0, both.model.start(X0)[1], None))
+    engine = algorithm.start(setup, dual_update.start(both.problem, X0, both.model.start(X0)[1], None))
     rows = []
     for k in order:
         engine.advance(np.array([k]))

@@ -16,15 +16,15 @@ import pandas as pd
 import pytest
 import scipy.sparse
 
-from skadmm.algorithms import ALGORITHMS
-from skadmm.experiments import PAPER_METHODS, PerData, Settings, claims, reproduce, tables
-from skadmm.experiments import settings as s
-from skadmm.experiments.collect import save_trace
-from skadmm.experiments.execute import TIME_COLUMNS
-from skadmm.experiments.prepare import Halves, graph_of, halves_of, register_source, scaled, unbounded_features
-from skadmm.experiments.runner import missing_tasks
-from skadmm.experiments.store import Store, write_atomically
-from skadmm.experiments.summary import passes_to, value_at
+from skadmm.paper import PAPER_METHODS, PerData, Settings, claims, reproduce, tables
+from skadmm.paper import settings as s
+from skadmm.paper.collect import save_trace
+from skadmm.paper.execute import TIME_COLUMNS
+from skadmm.paper.prepare import Halves, graph_of, halves_of, register_source, scaled, unbounded_features
+from skadmm.paper.runner import missing_tasks
+from skadmm.paper.store import Store, write_atomically
+from skadmm.paper.summary import passes_to, value_at
+from skadmm.solvers import ALGORITHMS
 
 KILLS = int(os.environ.get("SKADMM_KILLS", "3"))
 SMALL = Settings(
@@ -192,7 +192,7 @@ def test_a_failed_write_leaves_nothing(tmp_path):
 
 
 def test_a_cell_that_fails_does_not_stop_the_others(tmp_path, monkeypatch):
-    from skadmm.experiments import execute
+    from skadmm.paper import execute
 
     usual = execute.run_cell
 

@@ -18,12 +18,13 @@ import pandas as pd
 import pytest
 import scipy.sparse
 
-from skadmm import FusedLassoClassifier, FusedLassoClassifierCV, FusedLassoRegressor, Problem, problem, solve
-from skadmm.blocks import BlocksError, FileBlocks
-from skadmm.blocks.convert import convert, write_blocks
-from skadmm.blocks.files import give_back
+from skadmm import FusedLassoClassifier, FusedLassoClassifierCV, FusedLassoRegressor, Problem, solve
+from skadmm.backends import BlocksError, FileBlocks
+from skadmm.backends.convert import convert, write_blocks
+from skadmm.backends.files import give_back
 from skadmm.cli import run as command
 from skadmm.operators import chain, stack
+from skadmm.problem import problem
 from skadmm.regularizers import L1
 
 N, D = 700, 5
@@ -139,7 +140,7 @@ def test_every_format_becomes_the_same_rows(ending, tmp_path, capsys):
 def test_a_stopped_conversion_goes_on(ending, tmp_path, monkeypatch):
     source = written(tmp_path, ending)
     convert(source, tmp_path / "whole", block_rows=64)
-    from skadmm.blocks import convert as module
+    from skadmm.backends import convert as module
 
     usual = module.BlockWriter.write
 
@@ -178,9 +179,9 @@ def test_conversion_takes_little_memory(tmp_path):
         for _ in range(130):
             file.write((line + "\n") * 1000)
     code = (
-        "import resource, sys; from pathlib import Path; import pandas; from skadmm.blocks import sources; "
-        "from skadmm.blocks.convert import convert; sources.CHUNK_BYTES = 1 << 20; "
-        "import skadmm.data.svmlight; before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss; "
+        "import resource, sys; from pathlib import Path; import pandas; from skadmm.backends import sources; "
+        "from skadmm.backends.convert import convert; sources.CHUNK_BYTES = 1 << 20; "
+        "import skadmm.backends.svmlight; before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss; "
         "convert(Path(sys.argv[1]), Path(sys.argv[2])); "
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
     )
@@ -363,7 +364,7 @@ def test_files_elsewhere_are_not_followed(tmp_path):
 def test_a_killed_conversion_goes_on(tmp_path):
     source = written(tmp_path, ".csv")
     code = (
-        "import sys, time; from pathlib import Path; from skadmm.blocks.convert import convert; "
+        "import sys, time; from pathlib import Path; from skadmm.backends.convert import convert; "
         "convert(Path(sys.argv[1]), Path(sys.argv[2]), block_rows=5, progress=lambda *_: time.sleep(0.02))"
     )
     process = subprocess.Popen([sys.executable, "-c", code, str(source), str(tmp_path / "f")])

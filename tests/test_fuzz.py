@@ -17,9 +17,9 @@ import scipy.sparse
 import archives
 import skadmm
 from skadmm import CheckpointError, FusedLassoRegressor, ModelFileError, Problem, Result, solve
-from skadmm.blocks import BlocksError, FileBlocks
-from skadmm.blocks.convert import convert, write_blocks
-from skadmm.data import read_svmlight
+from skadmm.backends import BlocksError, FileBlocks
+from skadmm.backends.convert import convert, write_blocks
+from skadmm.datasets import read_svmlight
 from skadmm.regularizers import L1
 
 FILES = int(os.environ.get("SKADMM_FUZZ", "150"))

@@ -12,12 +12,14 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from skadmm import ALGORITHMS, Problem, Status, _watch, memory, solve
-from skadmm.algorithms import Setup, _contracted
-from skadmm.algorithms.san import SanEngine
+from skadmm import ALGORITHMS, Problem, Status, _cancel, solve
 from skadmm.kernels import threads
 from skadmm.operators import chain, stack
 from skadmm.regularizers import L1
+from skadmm.run import memory
+from skadmm.solvers import Setup
+from skadmm.solvers.second_order import reduced_newton
+from skadmm.solvers.second_order.newton_admm import NewtonADMM
 from twins import D, pair
 
 
@@ -44,22 +46,22 @@ def made(n, d, seed=0):
 @pytest.mark.parametrize("method", ["san-admm", "sa-iu-admm"])
 def test_ctrl_c_between_any_two_blocks_gives_a_usable_result(method, larger):
     """The signal comes at the k-th moment at which a run can be stopped, for every k."""
-    usual = _watch.Watch.check
+    usual = _cancel.RunControl.check
     start = larger.objective(np.zeros(40))
     for stop in (1, 2, 3, 5, 8, 13, 21, 34):
         seen = []
 
-        def check(watch, stop=stop, seen=seen):
+        def check(control, stop=stop, seen=seen):
             seen.append(1)
             if len(seen) == stop:
                 signal.raise_signal(signal.SIGINT)
-            usual(watch)
+            usual(control)
 
-        _watch.Watch.check = check
+        _cancel.RunControl.check = check
         try:
             result = solve(larger, method, step=0.1, passes=20, tol=1e-12)
         finally:
-            _watch.Watch.check = usual
+            _cancel.RunControl.check = usual
         assert len(seen) >= stop
         assert result.status is Status.INTERRUPTED
         assert np.isfinite(result.x).all()
@@ -70,10 +72,10 @@ def test_ctrl_c_between_any_two_blocks_gives_a_usable_result(method, larger):
 
 
 def test_ctrl_c_before_the_first_step_returns_the_start(problem, monkeypatch):
-    from skadmm import stepsize
+    from skadmm.run import step_size
 
-    usual = stepsize.resolve
-    monkeypatch.setattr(stepsize, "resolve", lambda *a, **k: signal.raise_signal(signal.SIGINT) or usual(*a, **k))
+    usual = step_size.resolve
+    monkeypatch.setattr(step_size, "resolve", lambda *a, **k: signal.raise_signal(signal.SIGINT) or usual(*a, **k))
     result = solve(problem, "opg-admm", passes=5)
     assert result.status is Status.INTERRUPTED
     assert np.array_equal(result.x, np.zeros(D))
@@ -115,7 +117,7 @@ def test_an_interrupted_second_order_run_can_go_on(larger):
 def test_the_time_limit_holds_inside_a_step(method, larger, monkeypatch):
     """Every part of a step takes a while here; the run ends after the part during which the time ran out."""
     solve(larger, method, step=0.1, passes=1)  # compiled
-    monkeypatch.setattr(_watch, "BETWEEN_BLOCKS", [lambda: time.sleep(0.02)])
+    monkeypatch.setattr(_cancel, "BETWEEN_BLOCKS", [lambda: time.sleep(0.02)])
     result = solve(larger, method, step=0.1, passes=1000, time_limit=0.15, record_every=0)
     assert result.status is Status.TIME_LIMIT
     assert 0.15 <= result.seconds < 0.4
@@ -126,8 +128,8 @@ def test_the_time_limit_holds_inside_a_step(method, larger, monkeypatch):
 def test_nothing_is_read_after_the_end(cause, larger, monkeypatch):
     """Time may run out, or somebody press Ctrl-C, while no rows are read: no last look follows, only the last sound
     point, and its record."""
-    monkeypatch.setattr(SanEngine, "_last_look", lambda self: pytest.fail("it looks at all samples"))
-    usual = SanEngine._minimise
+    monkeypatch.setattr(NewtonADMM, "_last_look", lambda self: pytest.fail("it looks at all samples"))
+    usual = NewtonADMM._minimise
     calls = []
 
     def slow(self, *arguments, **options):
@@ -139,8 +141,8 @@ def test_nothing_is_read_after_the_end(cause, larger, monkeypatch):
             else:
                 signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(SanEngine, "_minimise", slow)
-    monkeypatch.setattr(_contracted, "applies", lambda problem: False)
+    monkeypatch.setattr(NewtonADMM, "_minimise", slow)
+    monkeypatch.setattr(reduced_newton, "applies", lambda problem: False)
     limit = 0.5 if cause == "time" else None
     result = solve(larger, "san-admm", passes=1000, time_limit=limit, record_every=1e-9)  # a step at a time
     assert result.status is (Status.TIME_LIMIT if cause == "time" else Status.INTERRUPTED)
@@ -230,8 +232,8 @@ def two_at_once():
 
     in_sequence = [run(task) for task in tasks]
     with ThreadPoolExecutor(2) as pool:
-        at_once = list(pool.map(run, tasks))
-    for first, second in zip(in_sequence, at_once, strict=True):
+        rows_per_chunk = list(pool.map(run, tasks))
+    for first, second in zip(in_sequence, rows_per_chunk, strict=True):
         for name in ("x", "y", "dual"):
             np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
 

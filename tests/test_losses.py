@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skadmm._compile import kernel
+from skadmm.kernels.compile import kernel
 from skadmm.losses import (
     LOSSES,
     Huber,

@@ -8,12 +8,13 @@ import pytest
 import scipy.sparse
 
 from skadmm import Problem, Status, solve
-from skadmm.algorithms import newton, san
-from skadmm.algorithms._ahead import Ahead
-from skadmm.algorithms._one_reading import EagerLooks
-from skadmm.algorithms._remote_looks import LostMemory
 from skadmm.operators import chain, stack
+from skadmm.oracle.remote import LostMemory
+from skadmm.oracle.single_pass import SinglePassOracle
+from skadmm.oracle.speculative import SpeculativeOracle
 from skadmm.regularizers import L1, SquaredL2
+from skadmm.solvers import select
+from skadmm.solvers.second_order import newton_admm
 
 N, D = 600, 5
 ALL = stack(chain(D), "identity")
@@ -37,16 +38,16 @@ class Forgetful:
         self.restart()
 
     def restart(self):
-        self.looks = EagerLooks(self.problem.samples())
+        self.oracle = SinglePassOracle(self.problem.samples())
 
     def __getattr__(self, name):
         def ask(*arguments, **more):
-            self.asked += name not in ("tell", "begin", "hard_end")  # these travel with the next question
+            self.asked += name not in ("tell", "begin", "large_shift_end")  # these travel with the next question
             if self.asked == self.when:
                 self.asked += 1
-                self.looks = None
+                self.oracle = None
                 raise LostMemory
-            return getattr(self.looks, name)(*arguments, **more)
+            return getattr(self.oracle, name)(*arguments, **more)
 
         return ask
 
@@ -58,24 +59,24 @@ def test_memory_lost_at_any_question(kind, ahead, monkeypatch):
     X = rng.standard_normal((N, D)) * [1, 1, 8, 1, 1]
     target = np.where(X[:, 0] - X[:, 1] + rng.standard_normal(N) > 0, 1.0, -1.0)
     problem = Problem(X, target, **MODELS[kind])
-    monkeypatch.setattr(newton._contracted, "applies", lambda problem: False)
+    monkeypatch.setattr(select._contracted, "applies", lambda problem: False)
 
     def run(when):
         used = []
 
-        def looks_of(problem, _):
+        def oracle_of(problem, _):
             used.append(Forgetful(problem, when))
-            return Ahead(used[0], N) if ahead else used[0]
+            return SpeculativeOracle(used[0], N) if ahead else used[0]
 
-        monkeypatch.setattr(san, "looks_of", looks_of)
+        monkeypatch.setattr(newton_admm, "looks_of", oracle_of)
         return solve(problem, "san-admm", tol=1e-8, passes=40), used[0].asked
 
-    undisturbed, questions = run(-1)
+    undisturbed, requests = run(-1)
     assert undisturbed.status is Status.SOLVED
-    assert questions > (10 if ahead else 20)
+    assert requests > (10 if ahead else 20)
     # A certificate with a free feature takes two passes of its own: one look more, and the look that was cut short.
     most = 6.0 if kind == "free" else 2.0
-    for when in range(1, questions + 1):
+    for when in range(1, requests + 1):
         result, asked = run(when)
         assert asked > when
         assert result.status is Status.SOLVED
@@ -90,19 +91,21 @@ def test_memory_lost_in_the_last_look(ahead, monkeypatch):
     X = rng.standard_normal((N, D)) * [1, 1, 8, 1, 1]
     target = np.where(X[:, 0] - X[:, 1] + rng.standard_normal(N) > 0, 1.0, -1.0)
     problem = Problem(X, target, **MODELS["l1"])
-    monkeypatch.setattr(newton._contracted, "applies", lambda problem: False)
+    monkeypatch.setattr(select._contracted, "applies", lambda problem: False)
     used = []
 
     def run(when):
         used.append(Forgetful(problem, when))
-        monkeypatch.setattr(san, "looks_of", lambda problem, _: Ahead(used[-1], N) if ahead else used[-1])
+        monkeypatch.setattr(
+            newton_admm, "looks_of", lambda problem, _: SpeculativeOracle(used[-1], N) if ahead else used[-1]
+        )
         return solve(problem, "san-admm", passes=4.2, record_every=0)
 
     undisturbed = run(-1)
     certified = []
-    usual = san.SanEngine.finish
+    usual = newton_admm.NewtonADMM.finish
     monkeypatch.setattr(
-        san.SanEngine, "finish", lambda self: [usual(self), certified.append(self.certificate.relative)][0]
+        newton_admm.NewtonADMM, "finish", lambda self: [usual(self), certified.append(self.certificate.relative)][0]
     )
     for when in range(1, used[0].asked + 1):
         assert run(when).objective == pytest.approx(undisturbed.objective, rel=1e-6)

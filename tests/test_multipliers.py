@@ -6,26 +6,14 @@ import pytest
 import scipy.sparse as sp
 
 from skadmm import Problem, Status, solve
-from skadmm.algorithms import _split
-from skadmm.algorithms._base import Setup
-from skadmm.algorithms._multipliers import MultiplierEngine, refusal
-from skadmm.algorithms.newton import LAST_RESORT
 from skadmm.losses import Huber
 from skadmm.operators import chain, incidence, trend
-from skadmm.regularizers import (
-    L1,
-    L2,
-    Box,
-    ElasticNet,
-    GroupL2,
-    GroupLInf,
-    LInf,
-    NonNegative,
-    SquaredL2,
-    Stacked,
-    Zero,
-)
+from skadmm.regularizers import L1, L2, Box, ElasticNet, GroupL2, GroupLInf, LInf, NonNegative, SquaredL2, Stacked, Zero
 from skadmm.regularizers._envelope import envelope_curvature, parts_of, prox_with_steps
+from skadmm.solvers import dual_update
+from skadmm.solvers.base import Setup
+from skadmm.solvers.second_order.multipliers import Multipliers, refusal
+from skadmm.solvers.select import LAST_RESORT
 
 M = 12
 GROUPS = [[0, 3, 5], [1, 2], [4, 6, 7, 8]]  # 9, 10 and 11 are in none
@@ -75,8 +63,8 @@ def alone(problem, tol=1e-8, passes=400):
     mode = "none" if isinstance(problem.omega, Zero) else "system" if isinstance(problem.omega, SquaredL2) else "fold"
     working = problem.fold() if mode == "fold" else problem
     setup = Setup(working, 0.01, 1.0, 1, mode, tol=tol)
-    point = _split.start(working, np.zeros(problem.n_features), None, None)
-    engine = MultiplierEngine(setup, point)
+    point = dual_update.start(working, np.zeros(problem.n_features), None, None)
+    engine = Multipliers(setup, point)
     for _ in range(passes):
         engine.advance(np.zeros(1, np.int64))
     engine.finish()
@@ -199,17 +187,17 @@ def stubborn(seed=6):
 
 
 def test_it_takes_over_where_sweeps_are_slow(monkeypatch):
-    from skadmm.algorithms import newton
+    from skadmm.solvers import select
 
     problem = stubborn()
     taken = []
 
-    class Watched(MultiplierEngine):
+    class Watched(Multipliers):
         def __init__(self, *arguments):
             super().__init__(*arguments)
             taken.append(self)
 
-    monkeypatch.setattr(newton, "MultiplierEngine", Watched)
+    monkeypatch.setattr(select, "MultiplierEngine", Watched)
     result = solve(problem, tol=1e-8, rho=1e3)  # a ρ at which sweeps hardly move
     assert taken
     assert result.status is Status.SOLVED

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reference_prox import REFERENCES
-from skadmm._compile import kernel
+from skadmm.kernels.compile import kernel
 from skadmm.regularizers import (
     L1,
     L2,

@@ -7,9 +7,9 @@ import scipy.sparse as sp
 from skadmm import FusedLassoClassifierCV, FusedLassoRegressorCV, Problem, alpha_max, path
 from skadmm.estimators._design import assembled
 from skadmm.operators import chain, incidence, overlapping_groups, stack, trend
-from skadmm.path import with_strength
 from skadmm.regularizers import L1, GroupL2
-from skadmm.run import solve
+from skadmm.run.path import with_strength
+from skadmm.run.solve import solve
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from skadmm import memory
-from skadmm.blocks import files
-from skadmm.data import locating
+from skadmm.backends import files
+from skadmm.datasets import locating
+from skadmm.run import memory
 
 
 def test_advice_is_given_only_where_the_system_takes_it(monkeypatch):
@@ -26,7 +26,7 @@ def test_the_cache_folder_is_the_systems_where_platformdirs_knows_it(monkeypatch
     monkeypatch.setitem(sys.modules, "platformdirs", known)
     assert locating.cache_folder() == tmp_path / "skadmm" / "data"
     monkeypatch.setitem(sys.modules, "platformdirs", None)
-    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    monkeypatch.setattr(Path, "backend", lambda: tmp_path)
     if sys.platform != "win32":
         assert locating.cache_folder() == tmp_path / ".cache" / "skadmm" / "data"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "chosen"))

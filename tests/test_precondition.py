@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 
 from skadmm import Problem, solve
-from skadmm.precondition import diagonal, rescaled
+from skadmm.problem.rescaling import diagonal, rescaled
 from skadmm.regularizers import L1, Box, GroupL2, NonNegative, SquaredL2
 from twins import CLASSES, KINDS, RHO, WEIGHT, X0, A, C, D, X
 

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 import reference
 from skadmm import Problem, Status, solve
-from skadmm.algorithms import _contracted, _paths, _proximal, _split, newton
-from skadmm.algorithms._base import Setup
 from skadmm.operators import chain, incidence, stack
 from skadmm.regularizers import L1, SquaredL2, Stacked
+from skadmm.solvers import dual_update, select
+from skadmm.solvers.base import Setup
+from skadmm.solvers.second_order import chains, prox_gradient, reduced_newton
 from test_checkpoint import assert_same, killed_after
 from test_contracted import make
 
@@ -20,7 +21,7 @@ from test_contracted import make
 @pytest.fixture(autouse=True)
 def no_coordinate_descent(monkeypatch):
     """Proximal steps wherever they apply: what comes instead of them has its own tests."""
-    monkeypatch.setattr(newton, "FEW_LEAVING", -1.0)
+    monkeypatch.setattr(select, "FEW_LEAVING", -1.0)
 
 
 def penalised(A, strength):
@@ -55,7 +56,7 @@ def test_the_step_is_the_minimiser_and_its_multipliers_prove_it(seed, d, single,
         A, strengths = np.vstack([A, -0.5 * np.eye(d), 2 * np.eye(d)]), np.append(strengths, np.full(2 * d, 0.3))
     shuffled = rng.permutation(A.shape[0])
     A, strengths = A[shuffled], strengths[shuffled]
-    paths = _paths.paths_of(penalised(A, L1(1.0, weights=strengths)))
+    paths = chains.paths_of(penalised(A, L1(1.0, weights=strengths)))
     v = rng.standard_normal(d) * rng.choice([0.1, 1.0, 10.0])
     v[rng.random(d) < 0.2] = 0.0
     x, beta = paths.prox(v, t)
@@ -74,13 +75,13 @@ def test_the_step_is_that_of_the_dual_least_squares(seed):
     strengths = rng.uniform(0.1, 1.0, A.shape[0])
     strengths[-9:] = 0.2
     v = 2 * rng.standard_normal(9)
-    x, _ = _paths.paths_of(penalised(A, L1(1.0, weights=strengths))).prox(v, 0.7)
+    x, _ = chains.paths_of(penalised(A, L1(1.0, weights=strengths))).prox(v, 0.7)
     assert np.allclose(x, reference.penalty_prox(A, strengths)(v, 0.7), atol=1e-8)
 
 
 def test_what_is_fused_or_zero_is_exactly_so():
     rng = np.random.default_rng(0)
-    paths = _paths.paths_of(penalised(stack(chain(200), "identity"), L1(1.0)))
+    paths = chains.paths_of(penalised(stack(chain(200), "identity"), L1(1.0)))
     x, _ = paths.prox(np.repeat([0.0, 5.0, -3.0, 5.0], 50) + 0.3 * rng.standard_normal(200), 1.0)
     steps, sizes = np.abs(np.diff(x)), np.abs(x)
     assert 3 <= np.count_nonzero(steps) < 50
@@ -101,7 +102,7 @@ def test_what_is_fused_or_zero_is_exactly_so():
     ],
 )
 def test_other_penalties_are_left_to_others(A):
-    assert _paths.paths_of(penalised(sp.csr_array(A), L1(0.1))) is None
+    assert chains.paths_of(penalised(sp.csr_array(A), L1(0.1))) is None
 
 
 # -- the engine ------------------------------------------------------------------------------------------------
@@ -109,8 +110,8 @@ def test_other_penalties_are_left_to_others(A):
 
 def engine_of(problem, tol=1e-10):
     setup = Setup(problem, 1.0, 1.0, 1, tol=tol, omega_mode="system", rho_given=False)
-    return _proximal.ProximalEngine(
-        setup, _split.start(problem, np.zeros(problem.n_features), None, None), _paths.paths_of(problem)
+    return prox_gradient.ProxGradient(
+        setup, dual_update.start(problem, np.zeros(problem.n_features), None, None), chains.paths_of(problem)
     )
 
 
@@ -138,8 +139,10 @@ def test_it_takes_the_steps_of_its_twin(loss, kind, sparse, ridge):
 def watched_looks(problem, monkeypatch):
     """The points at which all samples are looked at, as they come."""
     points = []
-    usual = type(problem.home).look
-    monkeypatch.setattr(type(problem.home), "look", lambda home, x: points.append(x.copy()) or usual(home, x))
+    usual = type(problem.backend).evaluate
+    monkeypatch.setattr(
+        type(problem.backend), "evaluate", lambda backend, x: points.append(x.copy()) or usual(backend, x)
+    )
     return points
 
 
@@ -148,12 +151,12 @@ def test_every_look_is_counted(monkeypatch):
     rng = np.random.default_rng(0)
     X, b = make(rng, 50, 6, "squared")
     problem = Problem(X, b, loss="squared", psi=L1(0.01), A="identity")
-    looks = watched_looks(problem, monkeypatch)
+    oracle = watched_looks(problem, monkeypatch)
     engine = engine_of(problem)
     engine.length = 1.0
     engine.advance(np.zeros(4, np.int64))
-    assert engine.point.clock[1] == 50 * (len(looks) + 1)
-    assert len(looks) >= 5
+    assert engine.point.clock[1] == 50 * (len(oracle) + 1)
+    assert len(oracle) >= 5
 
 
 def test_where_it_has_looked_nobody_looks_again(monkeypatch):
@@ -161,11 +164,11 @@ def test_where_it_has_looked_nobody_looks_again(monkeypatch):
     rng = np.random.default_rng(3)
     X, b = make(rng, 900, 160, "squared")
     problem = Problem(X, b, loss="squared", psi=L1(0.05), A="identity")
-    looks = watched_looks(problem, monkeypatch)
+    oracle = watched_looks(problem, monkeypatch)
     result = solve(problem, "san-admm", tol=1e-4, record_every=0)
     glance = 1.0  # a thousand samples at most, to choose units by
-    assert result.passes == glance + len(looks) + 1  # and half a look for the first length
-    assert np.array_equal(looks[-1], result.x)
+    assert result.passes == glance + len(oracle) + 1  # and half a look for the first length
+    assert np.array_equal(oracle[-1], result.x)
     assert result.objective == pytest.approx(problem.objective(result.x), rel=1e-14)
 
 
@@ -194,10 +197,10 @@ def test_whole_runs_end_at_the_optimum(case, loss, monkeypatch):
     rng = np.random.default_rng(3)
     X, b = make(rng, 900, 160, loss)
     problem = Problem(X, b, loss=loss, **CASES[case])
-    monkeypatch.setattr(_contracted, "ContractedEngine", None)  # no need of it
+    monkeypatch.setattr(reduced_newton, "ContractedEngine", None)  # no need of it
     result = solve(problem, "san-admm", tol=1e-7, passes=200)
     assert result.status is Status.SOLVED
-    strengths = _contracted.row_strengths(problem.psi, problem.n_split)
+    strengths = reduced_newton.row_strengths(problem.psi, problem.n_split)
     rows = strengths[:, None] * problem.constraint.A.toarray()
     exact = cvxpy_objective(X, b, loss, rows, 0.1 if case == "ridge" else 0.0)
     assert abs(result.objective - exact) <= 1e-6 * abs(exact)
@@ -239,9 +242,9 @@ def ill_conditioned():
 def watched_units(monkeypatch):
     """The points from which units begin."""
     starts = []
-    usual = _contracted.ContractedEngine.__init__
+    usual = reduced_newton.ReducedNewton.__init__
     monkeypatch.setattr(
-        _contracted.ContractedEngine,
+        reduced_newton.ReducedNewton,
         "__init__",
         lambda self, setup, point: starts.append(point.x.copy()) or usual(self, setup, point),
     )
@@ -266,7 +269,7 @@ def test_a_run_that_gives_way_resumes_to_the_same_bits(tmp_path, monkeypatch):
 
 def test_many_features_off_zero_are_not_handed_on(monkeypatch):
     """Units begin where the proximal steps began, when these have left too many features to be units."""
-    monkeypatch.setattr(_proximal, "MOST_NONZERO", 3)
+    monkeypatch.setattr(prox_gradient, "MOST_NONZERO", 3)
     starts = watched_units(monkeypatch)
     problem = ill_conditioned()
     result = solve(problem, "san-admm", tol=1e-9, passes=100)
@@ -298,13 +301,13 @@ def test_an_objective_that_cannot_fall_gives_way(monkeypatch):
     rng = np.random.default_rng(1)
     X, b = make(rng, 900, 160, "squared")
     problem = Problem(X, b, loss="squared", psi=L1(0.05), A="identity")
-    monkeypatch.setattr(_proximal, "ENOUGH", 1e30)
+    monkeypatch.setattr(prox_gradient, "ENOUGH", 1e30)
     starts = watched_units(monkeypatch)
     result = solve(problem, "san-admm", tol=1e-8, passes=200)
     assert len(starts) == 1
     assert result.status is Status.SOLVED
-    assert result.passes >= _proximal.MOST_HALVINGS
+    assert result.passes >= prox_gradient.MOST_HALVINGS
 
 
 def test_newton_still_chooses_by_size():
-    assert newton.SOME <= 160, "the problems above are meant to be large enough for units"
+    assert select.SOME <= 160, "the problems above are meant to be large enough for units"

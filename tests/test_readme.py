@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from skadmm.result import Status
+from skadmm.run.result import Status
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

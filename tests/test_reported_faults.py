@@ -251,7 +251,7 @@ def test_the_answer_is_the_best_point_of_the_trace(method):
 
 
 def test_corrections_on_a_graph_that_expands_are_not_factorised():
-    from skadmm.row_correction import correction, is_cheap
+    from skadmm.operators.row_correction import correction, is_cheap
 
     rng = np.random.default_rng(6)
     for edges, cheap in (([(j, j + 1) for j in range(19_999)], True), (None, False)):

@@ -33,14 +33,14 @@ from skadmm import (
     load,
     solve,
 )
-from skadmm.algorithms import _xupdate
-from skadmm.blocks.convert import convert
-from skadmm.certificate import Certifier
+from skadmm.backends.convert import convert
 from skadmm.cli import run
-from skadmm.constraint import Constraint
 from skadmm.estimators import ESTIMATORS, fused
 from skadmm.operators import chain, incidence, precision_graph
+from skadmm.problem.certificate import Certifier
+from skadmm.problem.constraint import Constraint
 from skadmm.regularizers import L1, SquaredL2
+from skadmm.solvers.first_order import x_solve
 
 rng = np.random.default_rng(5)
 N, D = 60, 6
@@ -540,12 +540,12 @@ def test_systems_with_a_diagonal_of_their_own(kind, monkeypatch):
     A = np.zeros((0, D)) if kind == "Diagonal" else chain(D).toarray()
     constraint = Constraint(None if kind == "Diagonal" else sp.csr_array(A), None, None, D)
     extra, right = np.array([0.0, 1.0, 3.0, 0.0, 0.5, 2.0]), rng.standard_normal(D)
-    monkeypatch.setattr(_xupdate, "DENSE_LIMIT", 0 if kind in ("SparseFactor", "ConjugateGradients") else 600)
-    builder = _xupdate.fixed if kind in ("DenseInverse", "SparseFactor") else _xupdate.shifted
-    system = builder(constraint, 0.3, *([0.7] if builder is _xupdate.fixed else []), extra=extra)
+    monkeypatch.setattr(x_solve, "DENSE_LIMIT", 0 if kind in ("SparseFactor", "ConjugateGradients") else 600)
+    builder = x_solve.fixed if kind in ("DenseInverse", "SparseFactor") else x_solve.shifted
+    system = builder(constraint, 0.3, *([0.7] if builder is x_solve.fixed else []), extra=extra)
     assert type(system).__name__ == kind
     out = np.zeros(D)
-    _xupdate.solve(system, 0.7, right, out)
+    x_solve.solve(system, 0.7, right, out)
     np.testing.assert_allclose(out, np.linalg.solve(0.3 * A.T @ A + np.diag(0.7 + extra), right), rtol=1e-9)
 
 

@@ -12,29 +12,20 @@ import pytest
 import scipy.sparse as sp
 from scipy.stats import norm, poisson
 
-from skadmm import (
-    FusedLassoRegressorCV,
-    Problem,
-    TrendFilter,
-    TrendFilterCV,
-    alpha_max,
-    losses,
-    memory,
-    path,
-    recession,
-    solve,
-)
-from skadmm._compile import facts
-from skadmm._line import as_line, line_at
-from skadmm.estimators._signal import Signal
+from skadmm import FusedLassoRegressorCV, Problem, TrendFilter, TrendFilterCV, alpha_max, losses, path, solve
 from skadmm.estimators._trends import GraphTrend, _interpolation, graph_trend, spaced_trend
+from skadmm.kernels.compile import facts
 from skadmm.losses import Huber
 from skadmm.operators import chain, grid, incidence, overlapping_groups, stack, trend
-from skadmm.path import with_strength
+from skadmm.operators.line import as_line, line_at
+from skadmm.problem import existence
+from skadmm.problem.structure import degrees_of_freedom, rank
 from skadmm.regularizers import L1, L2, Box, ElasticNet, GroupL2, GroupLInf, LInf, NonNegative, SquaredL2, Stacked
 from skadmm.regularizers._base import checked_strength, define, define_separable, dual_norm, shrunk
-from skadmm.result import Status
-from skadmm.structure import degrees_of_freedom, rank
+from skadmm.run import memory
+from skadmm.run.path import with_strength
+from skadmm.run.result import Status
+from skadmm.solvers.second_order.signal import Signal
 
 # -- trend filters -------------------------------------------------------------------------------------------
 
@@ -642,16 +633,16 @@ def test_a_poisson_loss_with_an_intercept_is_solved():
 def test_poisson_counts_that_are_all_zero_have_no_minimiser():
     table, target = counts()
     problem = Problem(table, np.zeros(200), loss=Poisson(), psi=L1(0.02), A=sp.csr_array(np.eye(3, 4)))
-    assert recession.find(problem).features.tolist() == [3]
-    assert "no sample's loss ever rises" in str(recession.find(problem))
+    assert existence.find(problem).features.tolist() == [3]
+    assert "no sample's loss ever rises" in str(existence.find(problem))
     weight = np.ones(200)
     weight[target > 0] = 0.0
     some = Problem(table, target, loss=Poisson(), psi=L1(0.02), A=sp.csr_array(np.eye(3, 4)), sample_weight=weight)
-    assert recession.find(some) is not None
+    assert existence.find(some) is not None
     one = np.zeros(200)
     one[7] = 1.0  # a single count holds the intercept
     held = Problem(table, one, loss=Poisson(), psi=L1(0.02), A=sp.csr_array(np.eye(3, 4)))
-    assert recession.find(held) is None
+    assert existence.find(held) is None
 
 
 def test_alpha_max_can_be_stopped_between_flows(monkeypatch):
@@ -667,6 +658,6 @@ def test_alpha_max_can_be_stopped_between_flows(monkeypatch):
     problem = Problem(
         rng.standard_normal((5, 900)), rng.standard_normal(5), loss="squared", psi=L1(1.0), A=grid((30, 30))
     )
-    monkeypatch.setattr("skadmm._cuts._watch.pulse", stop)
+    monkeypatch.setattr("skadmm.problem.cuts._cancel.check_cancelled", stop)
     with pytest.raises(KeyboardInterrupt):
         alpha_max(problem)

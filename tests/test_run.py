@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skadmm import ALGORITHMS, CallbackError, Problem, Result, Status, _loop, solve
+from skadmm import ALGORITHMS, CallbackError, Problem, Result, Status, solve
 from skadmm.regularizers import L1
-from skadmm.result import TRACE_COLUMNS
+from skadmm.run import driver
+from skadmm.run.result import TRACE_COLUMNS
 from twins import CLASSES, NUMBERS, RHO, X0, A, D, N, X, pair
 
 FOREVER = 1e9
@@ -121,7 +122,7 @@ def test_divergence_returns_the_last_sound_point(record_every):
     assert "smaller step" in result.message
     for array in (result.x, result.y, result.dual, result.x_average):
         assert np.isfinite(array).all()
-    assert result.objective <= _loop.BLOW_UP * problem.objective(np.zeros(D))
+    assert result.objective <= driver.BLOW_UP * problem.objective(np.zeros(D))
     assert result.objective == pytest.approx(result.records[-1]["objective"])
     assert np.isfinite(result.trace["objective"]).all()
     with pytest.raises(ValueError, match=r"^warm_start: the earlier run diverged"):
@@ -235,8 +236,8 @@ def test_recording_is_off_the_clock(problem, monkeypatch):
     go(problem)  # compiled
     result = go(problem, callback=lambda snapshot: time.sleep(0.2))
     assert result.seconds < 0.5
-    quick = _loop.Run._evaluate
-    monkeypatch.setattr(_loop.Run, "_evaluate", lambda *a: time.sleep(0.2) or quick(*a))
+    quick = driver.Run._evaluate
+    monkeypatch.setattr(driver.Run, "_evaluate", lambda *a: time.sleep(0.2) or quick(*a))
     assert go(problem).seconds < 0.5
     assert go(problem, tol=1e-14).seconds > 0.5  # the method's own test is not recording
 

@@ -10,15 +10,17 @@ import pytest
 import scipy.sparse
 from sklearn.datasets import load_svmlight_file
 
-from skadmm import Problem, Status, recession, solve
-from skadmm.algorithms import ALGORITHMS, _split, _stages
-from skadmm.algorithms._base import Setup
-from skadmm.algorithms._line_search import shorten
-from skadmm.algorithms._looks import HARD_SHARE, Looks, hard_rows
-from skadmm.algorithms.san import SanEngine
+from skadmm import Problem, Status, solve
 from skadmm.losses.logistic import SATURATED
 from skadmm.operators import chain, incidence, precision_graph, stack
+from skadmm.oracle import batches
+from skadmm.oracle.local import LARGE_SHIFT_SHARE, LocalOracle, large_shift_samples
+from skadmm.problem import existence
 from skadmm.regularizers import L1, Box, ElasticNet, GroupL2, NonNegative, SquaredL2
+from skadmm.solvers import ALGORITHMS, dual_update
+from skadmm.solvers.base import Setup
+from skadmm.solvers.second_order.line_search import shorten
+from skadmm.solvers.second_order.newton_admm import NewtonADMM
 
 LOSSES = ["logistic", "squared", "huber", "squared-hinge"]
 
@@ -40,7 +42,7 @@ def fused(loss="logistic", strength=0.02, ridge=None, **kwargs):
 def engine_of(problem, **options):
     options = {"rho_given": True, "warm": True} | options
     setup = Setup(problem, 0.1, 1.0, 1, "none", **options)
-    return SanEngine(setup, _split.start(problem, np.zeros(problem.n_features), None, None))
+    return NewtonADMM(setup, dual_update.start(problem, np.zeros(problem.n_features), None, None))
 
 
 # -- what it reduces to ----------------------------------------------------------------------------------------
@@ -51,15 +53,15 @@ def test_without_psi_a_step_is_newtons(loss):
     X, target = data(loss)
     problem = Problem(X, target, loss=loss)
     engine = engine_of(problem)
-    engine.looks_at_hard_rows = False
+    engine.revisits_large_shifts = False
     x = np.zeros(8)
     for _ in range(3):
         engine.advance(np.zeros(1, int))
         x_before = engine.anchor
         z = X @ x_before
-        np.testing.assert_allclose(engine.looks.z, z, atol=1e-12)
+        np.testing.assert_allclose(engine.oracle.z, z, atol=1e-12)
         gradient = problem.gradient(x_before)
-        hessian = X.T @ (engine.looks.held[:, None] * X) / len(X)
+        hessian = X.T @ (engine.oracle.used_curvatures[:, None] * X) / len(X)
         damping = np.diag(engine.tau * problem.loss.curvature_bound * np.mean(X**2, axis=0))
         x = x_before - np.linalg.solve(hessian + damping, gradient)
         np.testing.assert_allclose(engine.point.x, x, atol=1e-9)
@@ -69,7 +71,7 @@ def test_with_an_isotropic_surrogate_it_is_sa_admm():
     problem = fused(n=30)
     L, rho, n, d = 4.0, 0.1, 30, 8
     sa = ALGORITHMS["sa-admm"].start(
-        Setup(problem, rho, 1 / L, 5, "none"), _split.start(problem, np.zeros(d), None, None)
+        Setup(problem, rho, 1 / L, 5, "none"), dual_update.start(problem, np.zeros(d), None, None)
     )
     engine = engine_of(problem)
     engine.solver._split = engine.solver._split._replace(relaxation=1.0)
@@ -97,8 +99,8 @@ def test_with_an_isotropic_surrogate_it_is_sa_admm():
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 def test_the_growing_pass_equals_its_twin(kind, run, monkeypatch):
     """The first pass, stage by stage, against plain NumPy: margins, line search, averages, sweeps."""
-    monkeypatch.setattr(_stages, "LARGE", 1)
-    monkeypatch.setattr(_stages, "RUN", 6 * run)
+    monkeypatch.setattr(batches, "LARGE", 1)
+    monkeypatch.setattr(batches, "RUN", 6 * run)
     X, target = data("logistic", n=100, d=6)
     A = stack(chain(6), "identity")
     problem = Problem(scipy.sparse.csr_array(X) if kind == "sparse" else X, target, psi=L1(0.02), A=A)
@@ -107,9 +109,9 @@ def test_the_growing_pass_equals_its_twin(kind, run, monkeypatch):
     x, candidate = np.zeros(6), np.zeros(6)
     y, dual = np.zeros(11), np.zeros(11)
     H, q, squares, seen = np.zeros((6, 6)), np.zeros(6), np.zeros(6), 0
-    plan = [stage.rows(n) for stage in _stages.plan(n, 6, problem.nnz)]
+    plan = [batch.rows(n) for batch in batches.plan(n, 6, problem.nnz)]
     schedule = [plan[0]] * 3 + plan[1:]
-    for look, rows in enumerate(schedule):
+    for evaluation, rows in enumerate(schedule):
 
         def merit(t, rows=rows, x=x, candidate=candidate):
             point = x + t * (candidate - x)
@@ -121,14 +123,14 @@ def test_the_growing_pass_equals_its_twin(kind, run, monkeypatch):
         x = x + length * (candidate - x)
         z = X[rows] @ x
         p = 1 / (1 + np.exp(target[rows] * z))
-        slope, bend = -target[rows] * p, p * (1 - p)
-        if look in (1, 2):
+        slope, curvatures = -target[rows] * p, p * (1 - p)
+        if evaluation in (1, 2):
             H, q = np.zeros((6, 6)), np.zeros(6)
         else:
             seen += rows.size
             squares = squares + np.sum(X[rows] ** 2, axis=0)
-        H = H + X[rows].T @ (bend[:, None] * X[rows])
-        q = q + X[rows].T @ (bend * z - slope)
+        H = H + X[rows].T @ (curvatures[:, None] * X[rows])
+        q = q + X[rows].T @ (curvatures * z - slope)
         damping = 1.0 / seen * 0.25 * squares / seen
         matrix = H / seen + np.diag(damping) + rho * dense_A.T @ dense_A
         for _ in range(10):
@@ -154,7 +156,7 @@ def test_the_growing_pass_equals_its_twin(kind, run, monkeypatch):
 @pytest.mark.parametrize("n", [1, 2, 5, 64, 100, 1000, 12345])
 @pytest.mark.parametrize("d", [1, 30])
 def test_stages_cover_every_row_once_and_double(n, d):
-    plan = [stage.rows(n) for stage in _stages.plan(n, d, n * d)]
+    plan = [batch.rows(n) for batch in batches.plan(n, d, n * d)]
     assert np.array_equal(np.sort(np.concatenate(plan)), np.arange(n))
     sizes = np.cumsum([rows.size for rows in plan])
     assert all(later <= 2 * earlier + 1 for earlier, later in itertools.pairwise(sizes))
@@ -162,8 +164,8 @@ def test_stages_cover_every_row_once_and_double(n, d):
 
 def test_hard_rows_are_the_ones_that_moved_most():
     moved = np.linspace(0, 1, 1000)
-    assert np.array_equal(hard_rows(moved), np.arange(1000 - int(HARD_SHARE * 1000), 1000))
-    assert hard_rows(np.full(1000, 0.4)).size == 0
+    assert np.array_equal(large_shift_samples(moved), np.arange(1000 - int(LARGE_SHIFT_SHARE * 1000), 1000))
+    assert large_shift_samples(np.full(1000, 0.4)).size == 0
 
 
 def test_shorten_takes_the_first_length_that_helps():
@@ -225,11 +227,13 @@ def test_the_record_takes_the_last_look_as_it_is(limit, ridge, monkeypatch):
     """It looks by itself at the beginning, and at a candidate that no look has reached; never again at the answer, at
     which the method looks once more where it has refined it."""
     problem = fused(n=3000, ridge=ridge)
-    looks, usual = [], type(problem.home).look
-    monkeypatch.setattr(type(problem.home), "look", lambda home, x: looks.append(x.copy()) or usual(home, x))
+    oracle, usual = [], type(problem.backend).evaluate
+    monkeypatch.setattr(
+        type(problem.backend), "evaluate", lambda backend, x: oracle.append(x.copy()) or usual(backend, x)
+    )
     result = solve(problem, "san-admm", record_every=0, **limit)
-    assert sum(np.array_equal(x, result.x) for x in looks) <= 1
-    assert len(looks) <= 3
+    assert sum(np.array_equal(x, result.x) for x in oracle) <= 1
+    assert len(oracle) <= 3
     monkeypatch.undo()
     assert result.objective == pytest.approx(problem.objective(result.x), rel=1e-13)
     kkt = problem.kkt(result.x, result.y, result.tables["rho"][0] * result.dual)
@@ -260,19 +264,19 @@ def test_saturated_samples_have_the_majorisers_curvature():
     target = np.where(np.arange(41) % 2 == 0, 1.0, -1.0)
     weight = np.linspace(0.5, 1.5, 41)
     problem = Problem(X, target, sample_weight=weight)
-    looks = Looks(problem.samples())
-    looks.begin(None, np.ones(1))
-    looks.along(None, 0.0)
+    oracle = LocalOracle(problem.samples())
+    oracle.begin(None, np.ones(1))
+    oracle.along(None, 0.0)
     z, scale = X[:, 0], problem.sample_weight
     far = target * z < -SATURATED
     assert 5 < far.sum() < 36
-    bend = looks.bend / scale
-    np.testing.assert_allclose(bend[~far], 1.0 / (2.0 + 2.0 * np.cosh(z[~far])), rtol=1e-12)
+    curvatures = oracle.curvatures / scale
+    np.testing.assert_allclose(curvatures[~far], 1.0 / (2.0 + 2.0 * np.cosh(z[~far])), rtol=1e-12)
     # ℓ(z) + ℓ'(z)(s − z) + ½h(s − z)² touches the loss at z and lies above it everywhere.
     s = np.linspace(-40.0, 40.0, 801)
     for i in np.flatnonzero(far):
-        loss, slope = np.logaddexp(0.0, -target[i] * z[i]), looks.slope[i] / scale[i]
-        parabola = loss + slope * (s - z[i]) + 0.5 * bend[i] * (s - z[i]) ** 2
+        loss, slope = np.logaddexp(0.0, -target[i] * z[i]), oracle.slope[i] / scale[i]
+        parabola = loss + slope * (s - z[i]) + 0.5 * curvatures[i] * (s - z[i]) ** 2
         assert np.all(parabola >= np.logaddexp(0.0, -target[i] * s) - 1e-9)
 
 
@@ -339,7 +343,7 @@ def test_a_component_no_penalty_holds_is_named():
     X, target = data("logistic")
     X[:, 4] = np.where(target > 0, np.abs(X[:, 4]), -np.abs(X[:, 4])) - X[:, 3]
     problem = Problem(X, target, psi=L1(0.01), A=chain(8)[[0, 1, 3, 5, 6]])
-    found = recession.find(problem)
+    found = existence.find(problem)
     assert found is not None
     assert {"3", "4"} <= set(found.names)
     assert "move together" in str(found)
@@ -359,7 +363,7 @@ def test_many_directions_are_asked_for_at_once(sparse, monkeypatch):
         scipy.sparse.csr_array(X) if sparse else X, target, sample_weight=weight, psi=L1(0.1),
         A=incidence([[2 * k, 2 * k + 1] for k in range(8)], n_features=40),
     )  # fmt: skip
-    directions = recession.flat_directions(problem)
+    directions = existence.flat_directions(problem)
     guilty = []
     for features, entries in directions:
         agreement = (target * (X[:, features] @ entries))[weight > 0]
@@ -367,7 +371,7 @@ def test_many_directions_are_asked_for_at_once(sparse, monkeypatch):
             guilty.extend(features)
     assert len(directions) == 32
     assert guilty
-    np.testing.assert_array_equal(recession.find(problem).features, np.sort(guilty))
+    np.testing.assert_array_equal(existence.find(problem).features, np.sort(guilty))
 
 
 def test_a9a_with_a_bare_graph_names_its_features():
@@ -391,15 +395,15 @@ def test_a9a_with_a_bare_graph_names_its_features():
 @pytest.mark.parametrize("loss", ["squared", "huber", "squared-hinge"])
 def test_losses_that_attain_their_infimum_are_never_accused(loss):
     X, target = data(loss)
-    assert recession.find(Problem(np.abs(X), target, loss=loss)) is None
+    assert existence.find(Problem(np.abs(X), target, loss=loss)) is None
 
 
 def test_separable_data_without_any_penalty_have_no_minimiser():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40, 3))
     target = np.sign(X @ np.array([1.0, 2.0, -1.0]))
-    assert recession.find(Problem(X, target)) is not None
+    assert existence.find(Problem(X, target)) is not None
     target[0] = -target[0]
     X[1] = X[0]
     target[1] = -target[0]
-    assert recession.find(Problem(X, target, psi=L1(0.1))) is None
+    assert existence.find(Problem(X, target, psi=L1(0.1))) is None

@@ -11,25 +11,26 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from skadmm import _compile, _shipped, cli
-from skadmm.kernels import rows
+from skadmm import cli
+from skadmm.kernels import compile as compiling
+from skadmm.kernels import rows, shipped
 from skadmm.warm_up import KINDS, warm_up
 
 FIT = """
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from skadmm import _shipped
-_shipped.FOLDER = Path(sys.argv[1])
+from skadmm.kernels import shipped
+shipped.FOLDER = Path(sys.argv[1])
 import numpy as np
 import skadmm
 rng = np.random.default_rng(0)
 X = rng.standard_normal((50, 6))
 problem = skadmm.Problem(X, X @ [1.0, 1.0, 0.0, 0.0, -1.0, 0.0], loss="squared", psi="l1")
 result = skadmm.solve(problem, "sa-iu-admm", rho=0.1, step=0.1, passes=5)
-print(len(_shipped.used), _shipped.summary(), result.x.tobytes().hex(), sep="|")
+print(len(shipped.used), shipped.summary(), result.x.tobytes().hex(), sep="|")
 """
-CPU, FEATURES = _shipped.baseline()
+CPU, FEATURES = shipped.baseline()
 
 
 def run(folder: Path, cache: Path, **settings: str) -> tuple[int, str, str, int]:
@@ -48,7 +49,7 @@ def built(tmp_path_factory):
     folder, cache = tmp_path_factory.mktemp("kernels"), tmp_path_factory.mktemp("cache")
     target = {"NUMBA_CPU_NAME": CPU, "NUMBA_CPU_FEATURES": ""}
     _, _, bits, compiled = run(folder, cache, SKADMM_RECORD_KERNELS=str(folder), **target)
-    assert _shipped.write_manifest(folder, CPU, FEATURES) == compiled > 0
+    assert shipped.write_manifest(folder, CPU, FEATURES) == compiled > 0
     return folder, cache, bits
 
 
@@ -62,9 +63,9 @@ def copied(built, tmp_path: Path) -> Path:
 
 def altered(folder: Path, **changes) -> None:
     """Another manifest, with a checksum that is right."""
-    manifest = json.loads((folder / _shipped.MANIFEST).read_bytes().partition(b"\n")[2])
+    manifest = json.loads((folder / shipped.MANIFEST).read_bytes().partition(b"\n")[2])
     body = json.dumps(manifest | changes).encode()
-    (folder / _shipped.MANIFEST).write_bytes(hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+    (folder / shipped.MANIFEST).write_bytes(hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
 
 
 def test_kernels_of_the_package_are_used_and_nothing_is_compiled(built, tmp_path):
@@ -104,8 +105,8 @@ def test_the_users_cache_comes_first(built, tmp_path):
 )
 def test_other_versions_are_refused_in_one_line(built, tmp_path, name, value):
     folder = copied(built, tmp_path)
-    altered(folder, environment=_shipped.environment() | {name: value})
-    found = _shipped.read(folder)
+    altered(folder, environment=shipped.environment() | {name: value})
+    found = shipped.read(folder)
     assert not found.checksums
     assert found.refusal.startswith(f"the kernels in the package are for {name} {value}, this is ")
 
@@ -113,7 +114,7 @@ def test_other_versions_are_refused_in_one_line(built, tmp_path, name, value):
 def test_a_processor_without_the_features_is_refused(built, tmp_path):
     folder = copied(built, tmp_path)
     altered(folder, features=[*FEATURES, "antigravity"])
-    found = _shipped.read(folder)
+    found = shipped.read(folder)
     assert not found.checksums
     assert found.refusal.endswith("and this processor has no antigravity")
 
@@ -126,7 +127,7 @@ def test_a_processor_that_the_user_chose_is_respected(built, monkeypatch, change
         pytest.skip("the baseline has no AVX")
     for name, value in changes.items():
         monkeypatch.setattr(numba.config, name, value)
-    assert not _shipped.read(built[0]).checksums
+    assert not shipped.read(built[0]).checksums
 
 
 @pytest.fixture
@@ -134,20 +135,20 @@ def asked(built, tmp_path, monkeypatch):
     """Ask the loader for every kernel of a changed copy; what it was willing to unpickle."""
     folder = copied(built, tmp_path)
     loaded: list[bytes] = []
-    monkeypatch.setattr(_shipped, "FOLDER", folder)
-    monkeypatch.setattr(_compile.pickle, "loads", lambda data: loaded.append(data) or ())
+    monkeypatch.setattr(shipped, "FOLDER", folder)
+    monkeypatch.setattr(compiling.pickle, "loads", lambda data: loaded.append(data) or ())
 
     def ask() -> list[bytes]:
         loaded.clear()
-        _shipped.shipped.cache_clear()
-        wheel = _compile._Wheel(rows.DenseRows)
+        shipped.shipped.cache_clear()
+        wheel = compiling._Wheel(rows.DenseRows)
         for file in built[0].glob("*.bin"):
             monkeypatch.setattr(wheel.__class__, "key", lambda self, sig, key=file.stem: key)
             assert wheel.load((), SimpleNamespace(refresh=lambda: None)) is None
         return list(loaded)
 
     yield folder, ask
-    _shipped.shipped.cache_clear()
+    shipped.shipped.cache_clear()
 
 
 def test_2000_mutations_never_reach_the_loader(built, asked):
@@ -158,7 +159,7 @@ def test_2000_mutations_never_reach_the_loader(built, asked):
     rng = np.random.default_rng(0)
     names = sorted(original)
     for turn in range(2000):
-        name = _shipped.MANIFEST if turn % 2 else names[rng.integers(len(names))]
+        name = shipped.MANIFEST if turn % 2 else names[rng.integers(len(names))]
         data = bytearray(original[name])
         kind, at = rng.integers(5), int(rng.integers(len(data)))
         if kind == 0:
@@ -195,7 +196,7 @@ def test_other_content_under_a_right_checksum_is_compiled_for(built, tmp_path):
     folder = copied(built, tmp_path)
     for file in folder.glob("*.bin"):
         file.write_bytes(b"\x80\x04K\x01.")
-    _shipped.write_manifest(folder, CPU, FEATURES)
+    shipped.write_manifest(folder, CPU, FEATURES)
     used, _, bits, _ = run(folder, tmp_path / "cache", NUMBA_CPU_NAME=CPU, NUMBA_CPU_FEATURES="")
     assert used == 0
     assert bits == built[2]
@@ -207,8 +208,8 @@ def test_other_content_under_a_right_checksum_is_compiled_for(built, tmp_path):
     ids=str,
 )
 def test_a_foreign_manifest_under_a_right_checksum_is_refused(tmp_path, content):
-    (tmp_path / _shipped.MANIFEST).write_bytes(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
-    assert _shipped.read(tmp_path) == _shipped.FOREIGN
+    (tmp_path / shipped.MANIFEST).write_bytes(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+    assert shipped.read(tmp_path) == shipped.FOREIGN
 
 
 def test_without_a_writable_folder_the_package_is_asked(built, monkeypatch):
@@ -216,9 +217,9 @@ def test_without_a_writable_folder_the_package_is_asked(built, monkeypatch):
         def __init__(self, function):
             raise RuntimeError("no locator available")
 
-    monkeypatch.setattr(_compile, "_SourceKeyedCache", Unwritable)
-    double = _compile.kernel(lambda x: 2.0 * x)
-    assert isinstance(double._cache, _compile._WheelOnly)
+    monkeypatch.setattr(compile, "_SourceKeyedCache", Unwritable)
+    double = compiling.kernel(lambda x: 2.0 * x)
+    assert isinstance(double._cache, compiling._WheelOnly)
     assert double(4.0) == 8.0
 
 

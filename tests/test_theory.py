@@ -10,8 +10,9 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from skadmm import ALGORITHMS, Problem, solve, theory
+from skadmm import ALGORITHMS, Problem, solve
 from skadmm.operators import chain
+from skadmm.paper import theory
 from skadmm.regularizers import L1, GroupL2, SquaredL2
 
 N, D = 64, 6

@@ -13,8 +13,8 @@ import pytest
 import archives
 import skadmm
 from skadmm import CheckpointError, FusedLassoRegressor, ModelFileError, Problem, solve
-from skadmm.blocks import BlocksError, FileBlocks
-from skadmm.blocks.convert import write_blocks
+from skadmm.backends import BlocksError, FileBlocks
+from skadmm.backends.convert import write_blocks
 from skadmm.regularizers import L1
 
 rng = np.random.default_rng(3)

@@ -8,8 +8,8 @@ import scipy.sparse
 
 import reference
 from skadmm import ALGORITHMS, Problem
-from skadmm.algorithms import Setup, _split
 from skadmm.regularizers import L1, SquaredL2
+from skadmm.solvers import Setup, dual_update
 
 N, D, ITERATIONS, TOLERANCE = 38, 5, 200, 1e-10  # 38 = 5·7 + 3: the last block of seven is short
 RHO, PSI, OMEGA = 0.3, 0.03, 0.05
@@ -80,7 +80,7 @@ def engine_of(both: Pair, method: str, batch_size: int) -> Any:
     algorithm = ALGORITHMS[method]
     both.model.step = both.model.step or algorithm.theory_step(both.problem, RHO)
     setup = Setup(both.problem, RHO, both.model.step, batch_size, both.mode)
-    return algorithm.start(setup, _split.start(both.problem, X0, both.model.start(X0)[1], None))
+    return algorithm.start(setup, dual_update.start(both.problem, X0, both.model.start(X0)[1], None))
 
 
 def compiled_iterates(engine: Any, order: np.ndarray) -> list[np.ndarray]:

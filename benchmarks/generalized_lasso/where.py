@@ -16,8 +16,11 @@ import threadpoolctl
 from benchmark_utils.data import real, simulated
 from benchmark_utils.reference import as_problem
 
-from skadmm import _loop, recession, solve
-from skadmm.algorithms import _contracted, _coordinates, _proximal, newton, san
+from skadmm import solve
+from skadmm.problem import existence
+from skadmm.run import driver
+from skadmm.solvers import select
+from skadmm.solvers.second_order import coordinate_descent, newton_admm, prox_gradient, reduced_newton
 
 CASES = {
     "a9a": lambda: real("a9a", standardise=False, strength=1e-5, penalty="graph"),
@@ -28,37 +31,37 @@ CASES = {
     "20ng-ltc-l1": lambda: real("20ng-ltc", standardise=False, strength=1e-4, penalty="l1"),
 }
 PARTS = {
-    "first pass, its looks": (san.SanEngine, "_growing_step"),
-    "looks at all samples": (san.SanEngine, "_full_look"),
-    "H brought up to date": (san.SanEngine, "_renew"),
-    "models minimised": (san.SanEngine, "_minimise"),
-    "hard rows": (san.SanEngine, "_look_at_hard_rows"),
-    "polish": (san.SanEngine, "_polish"),
-    "certificates": (san.SanEngine, "_certify"),
-    "the end": (san.SanEngine, "finish"),
-    "looks for proximal steps": (_proximal.ProximalEngine, "_look"),
-    "proximal steps": (_proximal.ProximalEngine, "_step"),
-    "proximal steps begun": (_proximal.ProximalEngine, "_start"),
-    "their certificates": (_proximal.ProximalEngine, "_judge"),
-    "coordinate descent": (_coordinates, "descend"),
-    "features chosen": (_coordinates.CoordinateEngine, "_chosen"),
-    "their models": (_coordinates.CoordinateEngine, "_descend"),
-    "their line search": (_coordinates.CoordinateEngine, "_search"),
-    "looks at all features": (_coordinates.CoordinateEngine, "_look"),
-    "and certificates": (_coordinates.CoordinateEngine, "_raise_bound"),
-    "columns gathered": (_coordinates, "by_columns"),
-    "units opened": (_contracted.ContractedEngine, "_opened"),
-    "columns merged": (_contracted, "contracted"),
-    "H of units": (_contracted.ContractedEngine, "_curvature"),
-    "units minimised": (_contracted.ContractedModel, "minimise"),
-    "looks and flow": (_contracted.ContractedEngine, "_look"),
-    "certificate": (_contracted.ContractedEngine, "_certify"),
-    "line search": (_contracted.ContractedEngine, "_search"),
-    "engine chosen and begun": (newton, "prefers_units"),
-    "units begun": (_contracted.ContractedEngine, "__init__"),
-    "recorded (off the clock)": (_loop.Run, "_row"),
-    "evaluated (off the clock)": (_loop.Run, "_evaluate"),
-    "minimiser looked for": (recession, "find"),
+    "first pass, its looks": (newton_admm.NewtonADMM, "_growing_step"),
+    "looks at all samples": (newton_admm.NewtonADMM, "_full_look"),
+    "H brought up to date": (newton_admm.NewtonADMM, "_renew"),
+    "models minimised": (newton_admm.NewtonADMM, "_minimise"),
+    "hard rows": (newton_admm.NewtonADMM, "_look_at_hard_rows"),
+    "polish": (newton_admm.NewtonADMM, "_polish"),
+    "certificates": (newton_admm.NewtonADMM, "_certify"),
+    "the end": (newton_admm.NewtonADMM, "finish"),
+    "looks for proximal steps": (prox_gradient.ProxGradient, "_look"),
+    "proximal steps": (prox_gradient.ProxGradient, "_step"),
+    "proximal steps begun": (prox_gradient.ProxGradient, "_start"),
+    "their certificates": (prox_gradient.ProxGradient, "_judge"),
+    "coordinate descent": (coordinate_descent, "descend"),
+    "features chosen": (coordinate_descent.CoordinateDescent, "_chosen"),
+    "their models": (coordinate_descent.CoordinateDescent, "_descend"),
+    "their line search": (coordinate_descent.CoordinateDescent, "_search"),
+    "looks at all features": (coordinate_descent.CoordinateDescent, "_look"),
+    "and certificates": (coordinate_descent.CoordinateDescent, "_raise_bound"),
+    "columns gathered": (coordinate_descent, "by_columns"),
+    "units opened": (reduced_newton.ReducedNewton, "_opened"),
+    "columns merged": (reduced_newton, "contracted"),
+    "H of units": (reduced_newton.ReducedNewton, "_curvature"),
+    "units minimised": (reduced_newton.ReducedModel, "minimise"),
+    "looks and flow": (reduced_newton.ReducedNewton, "_look"),
+    "certificate": (reduced_newton.ReducedNewton, "_certify"),
+    "line search": (reduced_newton.ReducedNewton, "_search"),
+    "engine chosen and begun": (select, "prefers_units"),
+    "units begun": (reduced_newton.ReducedNewton, "__init__"),
+    "recorded (off the clock)": (driver.Run, "_row"),
+    "evaluated (off the clock)": (driver.Run, "_evaluate"),
+    "minimiser looked for": (existence, "find"),
 }
 spent: collections.Counter = collections.Counter()
 inside = [0.0]

@@ -13,12 +13,12 @@ PAGES = {
     "skadmm.losses": "Losses",
     "skadmm.regularizers": "Regularisers",
     "skadmm.operators": "Operators",
-    "skadmm.algorithms": "Algorithms",
+    "skadmm.solvers": "Algorithms",
     "skadmm.plotting": "Pictures",
-    "skadmm.data": "Data",
-    "skadmm.blocks": "Rows outside memory",
-    "skadmm.theory": "Bounds",
-    "skadmm.experiments": "The paper's experiments",
+    "skadmm.datasets": "Data",
+    "skadmm.backends": "Rows outside memory",
+    "skadmm.paper.theory": "Bounds",
+    "skadmm.paper": "The paper's experiments",
 }
 
 CLASS_OPTIONS = ":exclude-members: count, index, with_traceback, add_note"

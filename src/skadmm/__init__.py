@@ -4,26 +4,21 @@ minimise over x, y   (1/n) Σ ℓ(aᵢ·x, bᵢ) + Ω(x) + ψ(y)   subject to   
 """
 
 import importlib
-import sys
-from types import ModuleType
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from skadmm._version import __version__
 
 if TYPE_CHECKING:
-    from skadmm import algorithms as algorithms
-    from skadmm import blocks as blocks
-    from skadmm import data as data
+    from skadmm import backends as backends
+    from skadmm import datasets as datasets
     from skadmm import estimators as estimators
-    from skadmm import experiments as experiments
     from skadmm import losses as losses
     from skadmm import operators as operators
+    from skadmm import paper as paper
     from skadmm import plotting as plotting
     from skadmm import regularizers as regularizers
-    from skadmm import theory as theory
-    from skadmm.algorithms import ALGORITHMS, SOLVERS
-    from skadmm.checkpoint import CheckpointError
-    from skadmm.compare import compare
+    from skadmm import solvers as solvers
     from skadmm.estimators import (
         FusedLassoClassifier,
         FusedLassoClassifierCV,
@@ -40,11 +35,14 @@ if TYPE_CHECKING:
         TrendFilter,
         TrendFilterCV,
     )
-    from skadmm.path import Path, alpha_max, path
-    from skadmm.persistence import ModelFileError, load
-    from skadmm.problem import KKT, Problem
-    from skadmm.result import Result, Snapshot, Status
-    from skadmm.run import CallbackError, solve
+    from skadmm.estimators.persistence import ModelFileError, load
+    from skadmm.problem.problem import KKT, Problem
+    from skadmm.run.checkpoint import CheckpointError
+    from skadmm.run.compare import compare
+    from skadmm.run.path import Path, alpha_max, path
+    from skadmm.run.result import Result, Snapshot, Status
+    from skadmm.run.solve import CallbackError, solve
+    from skadmm.solvers import ALGORITHMS, SOLVERS
 
 __all__ = [
     "ALGORITHMS",
@@ -81,53 +79,46 @@ __all__ = [
 ]
 
 # Numba, SciPy, pandas and scikit-learn take a second to import together. A name is imported when it is first used.
-_HOMES = {
-    "ALGORITHMS": "algorithms",
-    "SOLVERS": "algorithms",
-    "CallbackError": "run",
-    "CheckpointError": "checkpoint",
-    "KKT": "problem",
-    "ModelFileError": "persistence",
-    "Path": "path",
-    "Problem": "problem",
-    "Result": "result",
-    "Snapshot": "result",
-    "Status": "result",
-    "alpha_max": "path",
-    "compare": "compare",
-    "load": "persistence",
-    "path": "path",
-    "solve": "run",
+_MODULES = {
+    "ALGORITHMS": "solvers",
+    "SOLVERS": "solvers",
+    "CallbackError": "run.solve",
+    "CheckpointError": "run.checkpoint",
+    "KKT": "problem.problem",
+    "ModelFileError": "estimators.persistence",
+    "Path": "run.path",
+    "Problem": "problem.problem",
+    "Result": "run.result",
+    "Snapshot": "run.result",
+    "Status": "run.result",
+    "alpha_max": "run.path",
+    "compare": "run.compare",
+    "load": "estimators.persistence",
+    "path": "run.path",
+    "solve": "run.solve",
 }
 """The module that defines each public name; names that are not listed are estimators."""
-_SUBMODULES = ("algorithms", "blocks", "certificate", "checkpoint", "constraint", "data", "estimators", "experiments",
-               "kernels", "losses", "operators", "persistence", "plotting", "problem", "regularizers", "result", "run",
-               "sampling", "stepsize", "structure", "theory")  # fmt: skip
-
-
-class _Package(ModuleType):
-    """Importing the submodule ``skadmm.path`` binds it to the name `path` here, where users expect the function."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if isinstance(value, ModuleType) and _HOMES.get(name) == name:
-            value = getattr(value, name)
-        super().__setattr__(name, value)
-
+_PACKAGES = ("backends", "datasets", "estimators", "io", "kernels", "losses", "operators", "oracle", "paper",
+             "plotting", "problem", "regularizers", "run", "solvers")  # fmt: skip
+_RENAMED = {"algorithms": "solvers", "blocks": "backends", "data": "datasets", "experiments": "paper",
+            "theory": "paper.theory"}  # fmt: skip
+"""Names of version 0.1, which still work as attributes of ``skadmm``, with a warning."""
 
 if not TYPE_CHECKING:  # type checkers would take every name for known
 
     def __getattr__(name: str) -> Any:
-        if name in _SUBMODULES:
+        if name in _PACKAGES:
             return importlib.import_module(f"skadmm.{name}")
+        if name in _RENAMED:
+            now = f"skadmm.{_RENAMED[name]}"
+            warnings.warn(f"skadmm.{name} is now {now}", DeprecationWarning, stacklevel=2)
+            return importlib.import_module(now)
         if name not in __all__:
             raise AttributeError(f"module 'skadmm' has no attribute {name!r}")
-        value = getattr(importlib.import_module(f"skadmm.{_HOMES.get(name, 'estimators')}"), name)
+        value = getattr(importlib.import_module(f"skadmm.{_MODULES.get(name, 'estimators')}"), name)
         globals()[name] = value
         return value
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_SUBMODULES])
-
-
-sys.modules[__name__].__class__ = _Package
+    return sorted([*__all__, *_PACKAGES])

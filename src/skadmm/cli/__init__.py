@@ -45,7 +45,7 @@ def run(arguments: list[str] | None = None) -> int:
     except Exception as error:
         # A wrong option or argument; the class has moved between versions of typer, its method has not.
         if not hasattr(error, "format_message"):
-            from skadmm.data import DataError  # takes a while to import
+            from skadmm.datasets import DataError  # takes a while to import
 
             if isinstance(error, DataError):
                 return _complain(str(error), 1)

@@ -3,14 +3,14 @@
 
 def installed() -> None:
     """Print versions, the methods and where data is looked for."""
-    from skadmm import _shipped
-    from skadmm.algorithms import ALGORITHMS, SOLVERS
-    from skadmm.data import CATALOGUE, data_folders, find_file
-    from skadmm.experiments.versions import versions
+    from skadmm.datasets import CATALOGUE, data_folders, find_file
+    from skadmm.kernels import shipped
+    from skadmm.paper.versions import versions
+    from skadmm.solvers import ALGORITHMS, SOLVERS
 
     for name, version in versions().items():
         print(f"{name:<14}{version}")
-    print(f"{'kernels':<14}{_shipped.summary()}")
+    print(f"{'kernels':<14}{shipped.summary()}")
     print("\nmethods")
     for name, algorithm in ALGORITHMS.items():
         print(f"  {name:<20}{algorithm.summary}")

@@ -23,7 +23,7 @@ def listing(context: typer.Context, data_dir: Path | None = DATA_DIR) -> None:
     """List the data sets with size, source and whether they are here."""
     if context.invoked_subcommand is not None:
         return
-    from skadmm.data import BUILTIN, CATALOGUE, data_folders, find_file
+    from skadmm.datasets import BUILTIN, CATALOGUE, data_folders, find_file
 
     folders = data_folders(data_dir)
     print(f"{'name':<14}{'samples':>9}{'features':>10}  {'here':<6}{'role':<20}source, licence")
@@ -43,7 +43,7 @@ def fetch(
     name: str = typer.Argument(help="A name that `skadmm data` lists."), data_dir: Path | None = DATA_DIR
 ) -> None:
     """Download a data set and check it; for one behind a form, say what to download and where to put it."""
-    from skadmm.data import BUILTIN, fetch
+    from skadmm.datasets import BUILTIN, fetch
 
     if name in BUILTIN:
         print(f"{name} is built in")
@@ -65,7 +65,7 @@ def convert(
     import math
     import sys
 
-    from skadmm.blocks.convert import convert
+    from skadmm.backends.convert import convert
     from skadmm.cli._errors import CommandError
 
     types = {"float64": "<f8", "float32": "<f4"}

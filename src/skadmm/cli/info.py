@@ -22,8 +22,8 @@ def info(
         _tell(model, as_json)
         return
     if as_json:
-        from skadmm.algorithms import ALGORITHMS, SOLVERS
-        from skadmm.experiments.versions import versions
+        from skadmm.paper.versions import versions
+        from skadmm.solvers import ALGORITHMS, SOLVERS
 
         methods = {name: algorithm.summary for name, algorithm in ALGORITHMS.items()}
         solvers = {name: solver.summary for name, solver in SOLVERS.items()}
@@ -35,7 +35,7 @@ def info(
 def _tell(path: Path, as_json: bool) -> None:
     from skadmm import load
     from skadmm.cli.fit import summary
-    from skadmm.persistence import describe
+    from skadmm.estimators.persistence import describe
 
     held = describe(path)
     facts = {"file": str(path), "format": held["version"], "skadmm": held["skadmm"]} | summary(load(path))

@@ -46,8 +46,8 @@ def reproduce(
     seed: int = typer.Option(0, min=0, help="Of the splits and the sampling."),
 ) -> None:  # fmt: skip
     """The paper's figures and tables again, with the numbers behind them, in one folder."""
-    from skadmm import experiments
-    from skadmm.experiments import settings as s
+    from skadmm import paper
+    from skadmm.paper import settings as s
 
     names = _list(data) or ["a9a", "covertype", "quantum", "rcv1", "sido"]
     if quick and data:
@@ -74,7 +74,7 @@ def reproduce(
     )
     if quick:
         chosen = s.quick(chosen)
-    outcome = experiments.reproduce(
+    outcome = paper.reproduce(
         chosen, out, jobs=jobs, data_dir=data_dir, iterate=iterate, command=_command(),
         progress=_Lines(), say=lambda text: print(text, file=sys.stderr, flush=True),
     )  # fmt: skip
@@ -93,7 +93,7 @@ def _command() -> str:
 
 
 def _tell(outcome: Any) -> None:
-    from skadmm.experiments.claims import STATEMENTS
+    from skadmm.paper.claims import STATEMENTS
 
     if outcome.verdicts:
         print(f"\n{'claim':<66}{'data':<15}{'A':<9}{'run':<10}verdict")
@@ -158,7 +158,7 @@ def _count(text: str, option: str) -> int:
 
 def _per_data(text: str, option: str, convert: Any, base: Any = None) -> Any:
     """ "30,covertype=20" as a value for every data set, over `base` where that has exceptions."""
-    from skadmm.experiments import PerData
+    from skadmm.paper import PerData
 
     default, exceptions = None, {}
     for part in _list(text):

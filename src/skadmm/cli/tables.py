@@ -49,7 +49,7 @@ def read_table(path: Path, target: str | None, *, labelled: bool, n_features: in
     kind = kind_of(path)
     try:
         if kind == "svmlight":
-            from skadmm.data import read_svmlight
+            from skadmm.datasets import read_svmlight
 
             X, y = read_svmlight(path, n_features)
             return Table(X, y)

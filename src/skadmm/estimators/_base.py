@@ -11,18 +11,18 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from skadmm import _checks
-from skadmm.algorithms import ALGORITHMS, SOLVERS
-from skadmm.blocks import is_dask
-from skadmm.blocks.frames import for_sklearn
+from skadmm.backends import is_dask
+from skadmm.backends.frames import for_sklearn
 from skadmm.estimators._callbacks import CallbackSupport, Tasks, with_callbacks
 from skadmm.estimators._design import Design, build_design
 from skadmm.estimators._large import LargeTable, is_large, large_design, large_scores, read_large
 from skadmm.estimators._penalty import Penalty
-from skadmm.path import reached
-from skadmm.problem import Problem
-from skadmm.result import Result, Status
-from skadmm.run import solve
-from skadmm.structure import degrees_of_freedom, fused
+from skadmm.problem.problem import Problem
+from skadmm.problem.structure import degrees_of_freedom, fused
+from skadmm.run.path import reached
+from skadmm.run.result import Result, Status
+from skadmm.run.solve import solve
+from skadmm.solvers import ALGORITHMS, SOLVERS
 
 
 class Prepared(NamedTuple):
@@ -40,9 +40,9 @@ class Prepared(NamedTuple):
         free = alpha == 0.0 or self.penalty.A.shape[0] == 0
         X: Any = self.design.X
         if is_dask(X):
-            from skadmm.blocks.dask import DaskHome
+            from skadmm.backends.dask.backend import DaskBackend
 
-            X = DaskHome(X, target, self.sample_weight, self.loss, ones=self.design.intercept)
+            X = DaskBackend(X, target, self.sample_weight, self.loss, ones=self.design.intercept)
         return Problem(
             X,
             target,
@@ -262,7 +262,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
 
     def save(self, path: Any) -> None:
         """Write the fitted model to one file, without pickle; :func:`skadmm.load` reads it."""
-        from skadmm.persistence import save
+        from skadmm.estimators.persistence import save
 
         save(self, path)
 

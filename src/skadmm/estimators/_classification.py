@@ -10,7 +10,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
-from skadmm.blocks import is_dask
+from skadmm.backends import is_dask
 from skadmm.estimators._base import StructuredModel
 from skadmm.estimators._large import LargeTable, classes_of
 

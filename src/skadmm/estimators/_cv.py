@@ -10,14 +10,14 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
 from skadmm import _checks
-from skadmm.blocks import as_rows
+from skadmm.backends import as_rows
 from skadmm.estimators._base import Prepared, StructuredModel
 from skadmm.estimators._callbacks import Tasks, with_callbacks
 from skadmm.estimators._design import assembled, spread
 from skadmm.estimators._large import refuse_large
 from skadmm.estimators._progress import Counter
 from skadmm.losses import deviance
-from skadmm.path import Path, alpha_grid, alpha_max, checked_alphas, path, reached
+from skadmm.run.path import Path, alpha_grid, alpha_max, checked_alphas, path, reached
 
 SELECTIONS = ("min", "1se", "aic", "bic")
 

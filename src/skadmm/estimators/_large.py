@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from skadmm import _watch
-from skadmm.blocks import FileBlocks, as_folder, is_dask, is_folder
-from skadmm.blocks.cuts import slice_rows
+from skadmm import _cancel
+from skadmm.backends import FileBlocks, as_folder, is_dask, is_folder
+from skadmm.backends.slicing import slice_rows
 from skadmm.estimators._design import Design
 from skadmm.kernels.rows import multiply
 
-AT_ONCE = 16_384
+ENTRIES_PER_CHUNK = 16_384
 """Rows of a folder whose scores are computed at a time."""
 
 
@@ -118,10 +118,10 @@ def large_scores(model: Any, X: Any) -> np.ndarray:
         scores = np.empty((table.shape[0], coef.shape[0]))
         for k, row in enumerate(coef):
             whole = np.append(row, 0.0) if table.ones else row
-            for start in range(0, table.shape[0], AT_ONCE):
-                _watch.pulse()
-                rows = slice_rows(table.table.rows, start, min(start + AT_ONCE, table.shape[0]))
+            for start in range(0, table.shape[0], ENTRIES_PER_CHUNK):
+                _cancel.check_cancelled()
+                rows = slice_rows(table.table.rows, start, min(start + ENTRIES_PER_CHUNK, table.shape[0]))
                 out = np.empty(rows.shape[0])
                 multiply(rows, whole, out)
-                scores[start : start + AT_ONCE, k] = out
+                scores[start : start + ENTRIES_PER_CHUNK, k] = out
     return (scores if np.ndim(model.coef_) == 2 else scores[:, 0]) + model.intercept_

@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
-from skadmm.blocks import as_rows
+from skadmm.backends import as_rows
 from skadmm.estimators._base import Prepared, StructuredModel
 from skadmm.estimators._classification import Classification
 from skadmm.estimators._design import assembled
 from skadmm.estimators._large import refuse_large
 from skadmm.estimators._regression import Regression
-from skadmm.problem import Problem
-from skadmm.result import Result
-from skadmm.run import solve
-from skadmm.structure import fused
+from skadmm.problem.problem import Problem
+from skadmm.problem.structure import fused
+from skadmm.run.result import Result
+from skadmm.run.solve import solve
 
 ONE_PASS = "opg-admm"
 """It keeps nothing but x, y and the dual from one batch to the next."""

@@ -17,8 +17,8 @@ class Penalty(NamedTuple):
     groups: Any = None
     """The rows of A in each group, or None."""
     trend: Any = None
-    """What is known of A where it is differences alone: a :class:`~skadmm._line.Line`, or a
-    :class:`~skadmm._line.GraphTrend`."""
+    """What is known of A where it is differences alone: a :class:`~skadmm.operators.line.Line`, or a
+    :class:`~skadmm.operators.line.GraphTrend`."""
     graph: Any = None
     """The :class:`FeatureGraph` that A was built from, or None."""
     members: Any = None

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from skadmm.blocks import is_dask
+from skadmm.backends import is_dask
 from skadmm.estimators._base import StructuredModel
 from skadmm.estimators._large import mean_of
 

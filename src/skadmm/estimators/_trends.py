@@ -10,18 +10,18 @@ from sklearn.model_selection import PredefinedSplit
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skadmm import _checks
-from skadmm._line import GraphTrend, Line, line_at
-from skadmm.blocks.frames import for_sklearn
+from skadmm.backends.frames import for_sklearn
 from skadmm.estimators._base import StructuredModel
 from skadmm.estimators._graphs import feature_graph, unframed
 from skadmm.estimators._penalty import Penalty, checked_ratio, with_l1
-from skadmm.estimators._signal import Signal
 from skadmm.losses import deviance
 from skadmm.operators import trend
 from skadmm.operators.canonical import canonical
-from skadmm.path import Path
-from skadmm.result import Result
-from skadmm.structure import degrees_of_freedom, ties
+from skadmm.operators.line import GraphTrend, Line, line_at
+from skadmm.problem.structure import degrees_of_freedom, ties
+from skadmm.run.path import Path
+from skadmm.run.result import Result
+from skadmm.solvers.second_order.signal import Signal
 
 
 def spaced_trend(positions: np.ndarray, order: int) -> sp.csr_array:

@@ -13,7 +13,7 @@ from skadmm.estimators._groups import checked_groups, group_penalty
 from skadmm.estimators._online import OnlineClassification, OnlineRegression
 from skadmm.estimators._penalty import Penalty, checked_ratio
 from skadmm.estimators._regression import Regression
-from skadmm.result import Result
+from skadmm.run.result import Result
 
 
 class _Grouped(StructuredModel):

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from skadmm._compile import kernel
+from skadmm.kernels.compile import kernel
 from skadmm.kernels.expansion import gathered_rows, in_parts
 from skadmm.kernels.rows import CSRRows, DenseRows, span, unsigned
 from skadmm.kernels.threads import one_thread
@@ -114,8 +114,8 @@ def _dense_cross(
     few = gathered_rows(values.shape[1])
     for start in range(0, index.size, few):
         some = index[start : start + few]
-        together = some[-1] - some[0] == some.size - 1
-        gathered = values[some[0] : some[-1] + 1] if together else values[some]
+        map_reduce = some[-1] - some[0] == some.size - 1
+        gathered = values[some[0] : some[-1] + 1] if map_reduce else values[some]
         out += (scale[some, None] * gathered[:, columns]).T @ gathered
 
 

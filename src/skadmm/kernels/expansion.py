@@ -16,15 +16,15 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from skadmm import _watch
-from skadmm._compile import attach, generic, kernel
+from skadmm import _cancel
+from skadmm.kernels.compile import attach, generic, kernel
+from skadmm.kernels.loss_functions import derivative, model_curvature, value
 from skadmm.kernels.rows import CSRRows, DenseRows, row_add, row_dot, span, unsigned
 from skadmm.kernels.samples import weight_of
 from skadmm.kernels.threads import one_thread
-from skadmm.losses._base import derivative, model_curvature, value
 
 PARTS = 4
-AT_ONCE = 1 << 20
+ENTRIES_PER_CHUNK = 1 << 20
 """Rows between two moments at which a run can be stopped; fewer where rows come from files."""
 GATHERED_ROWS, GATHERED_ENTRIES = 512, 1 << 17
 """Dense rows gathered for one product: at least so many, and more of them where they are short."""
@@ -59,26 +59,26 @@ def loss_along(samples, index, z, move, t):
 
 
 @kernel
-def expand_along(samples, index, z, move, t, slope, bend):
+def expand_along(samples, index, z, move, t, slope, curvatures):
     """Slope and curvature (of a model) of every row of `index` at z_i + t·move_i; returns Σ w_i ℓ."""
     total = 0.0
     for i in index:
         w = weight_of(samples, i)
         margin = z[i] + t * move[i]
         slope[i] = w * derivative(samples.loss, margin, samples.target[i])
-        bend[i] = w * model_curvature(samples.loss, margin, samples.target[i])
+        curvatures[i] = w * model_curvature(samples.loss, margin, samples.target[i])
         total += w * value(samples.loss, margin, samples.target[i])
     return total
 
 
 @kernel
-def expand(samples, index, z, slope, bend):
+def expand(samples, index, z, slope, curvatures):
     """Slope and curvature of every row of `index` at its margin z_i; returns Σ w_i ℓ(z_i)."""
-    return expand_along(samples, index, z, z, 0.0, slope, bend)
+    return expand_along(samples, index, z, z, 0.0, slope, curvatures)
 
 
 @kernel
-def expand_and_add(samples, index, step, z, move, slope, bend, out):
+def expand_and_add(samples, index, step, z, move, slope, curvatures, out):
     """move_i ← a_i·step, slope and curvature of every row of `index` at z_i + move_i, and out ← out + Σ slope_i a_i;
     returns Σ w_i ℓ there. Each row is read once."""
     total = 0.0
@@ -87,7 +87,7 @@ def expand_and_add(samples, index, step, z, move, slope, bend, out):
         move[i] = row_dot(samples.rows, i, step)
         margin = z[i] + move[i]
         slope[i] = w * derivative(samples.loss, margin, b)
-        bend[i] = w * model_curvature(samples.loss, margin, b)
+        curvatures[i] = w * model_curvature(samples.loss, margin, b)
         total += w * value(samples.loss, margin, b)
         row_add(samples.rows, i, slope[i], out)
     return total
@@ -179,7 +179,7 @@ KEPT_ROOM = 1 << 18
 _kept = threading.local()
 
 
-def room_for(rows: Any, most: int) -> Room:
+def workspace_for(rows: Any, most: int) -> Room:
     """For sums over up to so many rows. To allocate it anew each time would cost as much as the work where freed memory
     goes back to the system at once, as it does on Dask's workers."""
     if not isinstance(rows, DenseRows):
@@ -237,15 +237,18 @@ def several() -> Callable[..., Iterator[Any]]:
 
 
 def in_parts(
-    work: Callable[[np.ndarray], Any], index: np.ndarray | range, entries: float, at_once: int = AT_ONCE
+    work: Callable[[np.ndarray], Any],
+    index: np.ndarray | range,
+    entries: float,
+    rows_per_chunk: int = ENTRIES_PER_CHUNK,
 ) -> Iterator[Any]:
     """`work` on fixed parts of `index`, several at once; the answers in order.
 
     `entries` is how much all of it reads; between `at_once` rows and the next a run can be stopped.
     """
-    for first in range(0, max(len(index), 1), at_once):
-        _watch.pulse()
-        part = index[first : first + at_once]
+    for first in range(0, max(len(index), 1), rows_per_chunk):
+        _cancel.check_cancelled()
+        part = index[first : first + rows_per_chunk]
         some = np.arange(part.start, part.stop, part.step) if isinstance(part, range) else part
         if entries * (some.size / max(len(index), 1)) < SMALL:
             yield work(some)
@@ -254,7 +257,7 @@ def in_parts(
 
 
 def sum_rows(
-    rows: Any, index: np.ndarray | range, scale: np.ndarray, entries: float, at_once: int = AT_ONCE
+    rows: Any, index: np.ndarray | range, scale: np.ndarray, entries: float, rows_per_chunk: int = ENTRIES_PER_CHUNK
 ) -> np.ndarray:
     """Σ over `index` of scale_i a_i."""
 
@@ -263,17 +266,17 @@ def sum_rows(
         add_rows(rows, some, scale, out)
         return out
 
-    return functools.reduce(_added, in_parts(part, index, entries, at_once))
+    return functools.reduce(_added, in_parts(part, index, entries, rows_per_chunk))
 
 
 def sum_expansions(
     rows: Any,
     index: np.ndarray | range,
-    bend: np.ndarray,
+    curvatures: np.ndarray,
     scale: np.ndarray,
     new: bool,
     work: float,
-    at_once: int = AT_ONCE,
+    rows_per_chunk: int = ENTRIES_PER_CHUNK,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Σ over `index` of bend_i a_i a_iᵀ, of scale_i a_i, and, where they are `new`, of a_i².
 
@@ -284,33 +287,33 @@ def sum_expansions(
 
     def part(some: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         outer, total, squares = np.zeros((d, d)), np.zeros(d), np.zeros(d)
-        room = room_for(rows, some.size)
+        room = workspace_for(rows, some.size)
         for start in range(0, some.size, few):
             chunk = some[start : start + few]
             add_rows(rows, chunk, scale, total)
             if new:
                 add_squares(rows, chunk, squares)
-            add_outer(rows, chunk, bend, outer, room)
+            add_outer(rows, chunk, curvatures, outer, room)
         return outer, total, squares
 
     with one_thread():
-        parts = in_parts(part, index, work, at_once)
+        parts = in_parts(part, index, work, rows_per_chunk)
         outer, total, squares = functools.reduce(lambda one, two: tuple(map(_added, one, two)), parts)
     mirror(outer)
     return outer, total, squares
 
 
 def sum_outer(
-    rows: Any, index: np.ndarray | range, scale: np.ndarray, entries: float, at_once: int = AT_ONCE
+    rows: Any, index: np.ndarray | range, scale: np.ndarray, entries: float, rows_per_chunk: int = ENTRIES_PER_CHUNK
 ) -> np.ndarray:
     """Σ over `index` of scale_i a_i a_iᵀ, both triangles."""
 
     def part(some: np.ndarray) -> np.ndarray:
         out = np.zeros((rows.shape[1], rows.shape[1]))
-        add_outer(rows, some, scale, out, room_for(rows, some.size))
+        add_outer(rows, some, scale, out, workspace_for(rows, some.size))
         return out
 
     with one_thread():
-        total = functools.reduce(_added, in_parts(part, index, entries, at_once))
+        total = functools.reduce(_added, in_parts(part, index, entries, rows_per_chunk))
     mirror(total)
     return total

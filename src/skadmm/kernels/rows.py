@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.extending import register_jitable
 
-from skadmm._compile import attach, generic, kernel
+from skadmm.kernels.compile import attach, generic, kernel
 
 
 class DenseRows(NamedTuple):

@@ -5,9 +5,9 @@
 
 from typing import Any, NamedTuple
 
-from skadmm._compile import kernel
+from skadmm.kernels.compile import kernel
+from skadmm.kernels.loss_functions import conjugate, curvature, derivative, value
 from skadmm.kernels.rows import n_rows, row_add, row_dot
-from skadmm.losses._base import conjugate, curvature, derivative, value
 
 
 class Samples(NamedTuple):
@@ -113,7 +113,7 @@ def mean_gradient_and_slopes(samples, x, slopes, out):
 
 
 @kernel
-def look_at(samples, x, n, slopes, margins, out):
+def evaluate_samples(samples, x, n, slopes, margins, out):
     """Margins and slopes of all these samples, and out ← their part of the gradient of a mean over n; returns Σ w_i ℓ.
     Each row is read once."""
     out[:] = 0.0

@@ -3,7 +3,8 @@
 from typing import Any
 
 from skadmm._names import Registry
-from skadmm.losses._base import Loss, conjugate, curvature, define, derivative, deviance, value
+from skadmm.kernels.loss_functions import conjugate, curvature, derivative, value
+from skadmm.losses._base import Loss, define, deviance
 from skadmm.losses.huber import Huber
 from skadmm.losses.logistic import Logistic
 from skadmm.losses.squared import Squared

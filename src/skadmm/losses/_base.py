@@ -12,7 +12,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
-from skadmm._compile import attach, generic
+from skadmm.kernels import loss_functions
+from skadmm.kernels.compile import attach
 
 
 class Loss(Protocol):
@@ -28,31 +29,6 @@ class Loss(Protocol):
         ...
 
 
-@generic
-def value(loss: Loss, z: float, b: float) -> float:
-    """ℓ(z, b)."""
-
-
-@generic
-def derivative(loss: Loss, z: float, b: float) -> float:
-    """ℓ'(z, b), in z."""
-
-
-@generic
-def curvature(loss: Loss, z: float, b: float) -> float:
-    """ℓ''(z, b), in z; an element of the generalised derivative of ℓ' where there is a kink."""
-
-
-@generic
-def model_curvature(loss: Loss, z: float, b: float) -> float:
-    """What a second-order model takes for ℓ''(z, b): more than the truth where the truth would send it too far."""
-
-
-@generic
-def conjugate(loss: Loss, theta: float, b: float) -> float:
-    """ℓ*(θ, b) = sup over z of θz − ℓ(z, b); infinite outside its domain."""
-
-
 def define(
     cls: type,
     *,
@@ -63,10 +39,11 @@ def define(
     model_curvature: Callable[..., Any] | None = None,
 ) -> None:
     """Make `cls` a loss: attach its four functions, compiled; a model takes the curvature itself if nothing is said."""
-    functions = {"value": value, "derivative": derivative, "curvature": curvature, "conjugate": conjugate}
-    functions["model_curvature"] = model_curvature or curvature
-    for name, implementation in functions.items():
-        attach(globals()[name], cls, implementation)
+    attach(loss_functions.value, cls, value)
+    attach(loss_functions.derivative, cls, derivative)
+    attach(loss_functions.curvature, cls, curvature)
+    attach(loss_functions.conjugate, cls, conjugate)
+    attach(loss_functions.model_curvature, cls, model_curvature or curvature)
 
 
 def deviance(loss: Any, mean_loss: float, n_samples: int) -> float:

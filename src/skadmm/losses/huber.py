@@ -4,7 +4,7 @@ import math
 from typing import NamedTuple, Self
 
 from skadmm import _checks
-from skadmm._compile import facts
+from skadmm.kernels.compile import facts
 from skadmm.losses._base import define
 
 

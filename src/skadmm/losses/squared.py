@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from skadmm._compile import facts
+from skadmm.kernels.compile import facts
 from skadmm.losses._base import define
 
 

@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-from skadmm._compile import facts
+from skadmm.kernels.compile import facts
 from skadmm.losses._base import define
 
 

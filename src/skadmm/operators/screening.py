@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from skadmm._compile import kernel
+from skadmm.kernels.compile import kernel
 
 BLOCK_ENTRIES = 8_000_000
 PAIR_LIMIT = 20_000_000

@@ -12,7 +12,7 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas as pd
 
-    from skadmm.result import Result
+    from skadmm.run.result import Result
 
 
 class Style(NamedTuple):

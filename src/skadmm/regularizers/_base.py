@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from numba.extending import register_jitable
 
-from skadmm._compile import attach, generic
+from skadmm.kernels.compile import attach, generic
 
 EPSILON = float(np.finfo(np.float64).eps)
 FURTHEST, BISECTIONS = 60, 60

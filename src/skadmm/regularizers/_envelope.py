@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from skadmm._compile import kernel
+from skadmm.kernels.compile import kernel
 from skadmm.regularizers._base import prox, prox_at
 from skadmm.regularizers.group_l2 import GroupL2
 from skadmm.regularizers.group_linf import GroupLInf

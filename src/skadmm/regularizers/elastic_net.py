@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numba.extending import register_jitable
 
-from skadmm._compile import facts
+from skadmm.kernels.compile import facts
 from skadmm.regularizers._base import checked_strength, checked_weights, define_separable, shrunk
 
 

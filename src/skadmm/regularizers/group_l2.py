@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from skadmm._compile import facts
+from skadmm.kernels.compile import facts
 from skadmm.regularizers._base import checked_strength, define, shrunk
 from skadmm.regularizers._groups import checked_group_weights, checked_groups
 from skadmm.regularizers._norms import norm_l2

@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple, Self
 
-from skadmm._compile import facts
+from skadmm.kernels.compile import facts
 from skadmm.regularizers._base import checked_strength, define, shrunk
 from skadmm.regularizers._norms import clip_linf, norm_l1, norm_linf, subgradient_linf
 

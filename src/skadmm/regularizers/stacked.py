@@ -4,7 +4,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from skadmm._compile import facts
+from skadmm.kernels.compile import facts
 from skadmm.regularizers._base import (
     attach,
     conjugate,

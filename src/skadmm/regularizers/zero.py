@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple, Self
 
-from skadmm._compile import facts
+from skadmm.kernels.compile import facts
 from skadmm.regularizers._base import define_separable
 
 

@@ -1,0 +1,1 @@
+"""Rows on the workers of a Dask cluster."""

@@ -1,0 +1,279 @@
+"""A folder of blocks: rows on disk, mapped into memory and given back after use.
+
+    manifest.json       shape, kind, types; for every block its rows and the checksums of its part of each file
+    manifest.sha256     the checksum of the manifest
+    values.bin          the entries: all rows (dense, in C order), or the stored entries of CSR
+    indices.bin, indptr.bin     the columns of the entries, and where each row begins (CSR only)
+    target.bin, weight.bin      one number a row, where there are any
+
+The file names are fixed: nothing in a manifest is ever used as a path. Opening a folder reads it once, checks every
+checksum and refuses what is not whole, so compiled code can trust it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import os
+import weakref
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from skadmm import _cancel
+from skadmm.kernels.rows import CSRRows, DenseRows
+
+FORMAT, VERSION = "skadmm-blocks", 1
+MANIFEST, CHECKSUM = "manifest.json", "manifest.sha256"
+FILES = {"values": "values.bin", "indices": "indices.bin", "indptr": "indptr.bin", "target": "target.bin",
+         "weight": "weight.bin"}  # fmt: skip
+LARGEST_MANIFEST = 1 << 28
+LARGE_BLOCK = 32_768
+"""Stored entries of a block from which on it is worth while to tell the system that it will be read …"""
+FETCHED_AHEAD = 64_000_000
+"""… and how many bytes it is told of at a time."""
+
+
+class BlocksError(ValueError):
+    """A folder that is not a whole, sound set of blocks."""
+
+
+def is_folder(X: Any) -> bool:
+    """Is it a folder of blocks, or the name of one?"""
+    return isinstance(X, (FileBlocks, str, os.PathLike))
+
+
+def as_folder(X: Any) -> FileBlocks:
+    """The folder, opened."""
+    return X if isinstance(X, FileBlocks) else FileBlocks(X)
+
+
+class FileBlocks:
+    """Rows in a folder, as ``skadmm data convert`` or :func:`skadmm.backends.convert.write_blocks` leaves them.
+
+    Parameters
+    ----------
+    folder : path
+
+    Attributes
+    ----------
+    shape : (n, d)
+    target, sample_weight : arrays or None
+    names : list of column names or None
+    ones : bool
+        Is the last column one of ones, for an intercept?
+
+    Raises
+    ------
+    BlocksError
+        Where the folder is incomplete, damaged, or not a folder of blocks.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+        self._mappings: dict[str, mmap.mmap] = {}
+        manifest = self._manifest = read_manifest(self.folder)
+        self.n, self.d = manifest["rows"], manifest["columns"]
+        self.names: list[str] | None = manifest["names"]
+        self.ones: bool = manifest["ones"]
+        dtype = np.dtype(manifest["dtype"])
+        entries = sum(block["entries"] for block in manifest["blocks"])
+        dense = manifest["kind"] == "dense"
+        values = self._map("values", dtype, entries)
+        if dense:
+            self.rows: DenseRows | CSRRows = DenseRows(values.reshape(self.n, self.d))
+        else:
+            indices, indptr = (
+                self._map("indices", np.dtype("<i4"), entries),
+                self._map("indptr", np.dtype("<i8"), self.n + 1),
+            )
+            starts = np.array(indptr)
+            if starts[0] != 0 or starts[-1] != entries or np.any(np.diff(starts) < 0):
+                raise BlocksError(f"{self.folder}: damaged: the rows of {FILES['indptr']} do not follow each other")
+            small = entries < np.iinfo(np.int32).max
+            self.rows = CSRRows(values, indices, starts.astype(np.int32) if small else starts, self.d)
+        self.target = self._vector("target")
+        self.sample_weight = self._vector("weight")
+        self._verify()
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.n, self.d
+
+    @property
+    def fingerprint(self) -> str:
+        """The checksum of the manifest, which holds those of all blocks."""
+        return manifest_checksum(self.folder)
+
+    def expect(self, order: np.ndarray, batch_size: int) -> None:
+        """Blocks of `batch_size` rows will be read in this order: where they are large, fetch the first."""
+        stored = self.rows.data.size if isinstance(self.rows, CSRRows) else self.rows.values.size
+        if batch_size * stored < LARGE_BLOCK * self.n:
+            return
+        fetched = 0
+        for k in order:
+            if fetched >= FETCHED_AHEAD:
+                return
+            fetched += self.fetch(int(k) * batch_size, min((int(k) + 1) * batch_size, self.n))
+
+    def fetch(self, start: int, stop: int) -> int:
+        """Let the system fetch some rows before they are read, and none beyond them; how many bytes.
+
+        What it reads ahead of a page by itself is as long as a block may be, and of no use when the next is elsewhere.
+        """
+        rows = self.rows
+        if isinstance(rows, CSRRows):
+            arrays = {"values": rows.data, "indices": rows.indices}
+            first, last = int(rows.indptr[start]), int(rows.indptr[stop])
+        else:
+            arrays, first, last = {"values": rows.values}, start * self.d, stop * self.d
+        fetched = 0
+        for name, array in arrays.items():
+            begin = first * array.itemsize // mmap.PAGESIZE * mmap.PAGESIZE
+            length = last * array.itemsize - begin
+            if length > 0 and _advise(self._mappings[name], "MADV_WILLNEED", begin, length):
+                fetched += length
+        return fetched
+
+    def _file(self, name: str) -> Path:
+        path = self.folder / FILES[name]
+        if path.is_symlink():
+            raise BlocksError(f"{path}: it is a link: a folder of blocks holds its files itself")
+        if not path.is_file():
+            raise BlocksError(f"{self.folder}: damaged: there is no {FILES[name]}")
+        return path
+
+    def _map(self, name: str, dtype: np.dtype, count: int) -> np.ndarray:
+        path = self._file(name)
+        if path.stat().st_size != count * dtype.itemsize:
+            raise BlocksError(
+                f"{path}: damaged: {path.stat().st_size:,} bytes, its manifest says {count * dtype.itemsize:,}"
+            )
+        if count == 0:
+            return np.empty(0, dtype)
+        # Copy on write: never written to, but the kernels for read-only arrays would be others.
+        with open(path, "rb") as file:
+            mapping = mmap.mmap(file.fileno(), count * dtype.itemsize, access=mmap.ACCESS_COPY)
+        _mapped.add(mapping)
+        self._mappings[name] = mapping
+        return np.frombuffer(mapping, dtype)
+
+    def _vector(self, name: str) -> np.ndarray | None:
+        if not self._manifest[name]:
+            return None
+        return np.array(self._map(name, np.dtype("<f8"), self.n))
+
+    def _verify(self) -> None:
+        """Every byte against its checksum; numbers finite, columns in range."""
+        row, entry = 0, 0
+        values = self.rows.values.reshape(-1) if isinstance(self.rows, DenseRows) else self.rows.data
+        for number, block in enumerate(self._manifest["blocks"]):
+            _cancel.check_cancelled()
+            rows, entries = slice(row, row + block["rows"]), slice(entry, entry + block["entries"])
+            parts = {"values": values[entries]}
+            if isinstance(self.rows, CSRRows):
+                parts["indices"] = self.rows.indices[entries]
+            for name, vector in (("target", self.target), ("weight", self.sample_weight)):
+                if vector is not None:
+                    parts[name] = vector[rows]
+            if parts.keys() != block["sha256"].keys():
+                raise BlocksError(f"{self.folder}: damaged: block {number} does not have the checksums it should")
+            for name, part in parts.items():
+                if hashlib.sha256(part.data).hexdigest() != block["sha256"][name]:
+                    raise BlocksError(f"{self.folder}: damaged: block {number} of {FILES[name]} has changed")
+                if part.dtype.kind == "f" and not np.isfinite(part).all():
+                    raise BlocksError(f"{self.folder}: block {number} of {FILES[name]} holds NaN or infinity")
+            if isinstance(self.rows, CSRRows):
+                starts = np.asarray(self.rows.indptr[rows.start : rows.stop + 1]) - entry
+                if not _sorted_within(parts["indices"], starts, self.d):
+                    raise BlocksError(f"{self.folder}: damaged: columns of block {number} out of range or out of order")
+            row, entry = rows.stop, entries.stop
+
+
+def _sorted_within(columns: np.ndarray, starts: np.ndarray, width: int) -> bool:
+    """Are the columns of every row in range, and rising?"""
+    if starts[0] != 0 or starts[-1] != columns.size:
+        return False
+    if columns.size == 0:
+        return True
+    rising = np.diff(columns) > 0
+    inner = starts[1:-1]
+    rising[inner[(inner > 0) & (inner < columns.size)] - 1] = True  # a new row may begin anywhere
+    return bool(columns.min() >= 0 and columns.max() < width and rising.all())
+
+
+_mapped: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
+
+
+def give_back() -> None:
+    """Let go of the pages read so far; the next read brings them back."""
+    for mapping in tuple(_mapped):
+        _advise(mapping, "MADV_DONTNEED")
+
+
+def _advise(mapping: mmap.mmap, advice: str, *span: int) -> bool:
+    """Tell the system how a file will be read; False on systems that cannot be told (Windows)."""
+    if not hasattr(mapping, "madvise") or not hasattr(mmap, advice):
+        return False
+    mapping.madvise(getattr(mmap, advice), *span)
+    return True
+
+
+_cancel.BETWEEN_BLOCKS.append(give_back)
+
+
+def manifest_checksum(folder: Path) -> str:
+    """The checksum of the manifest, as written beside it."""
+    return (folder / CHECKSUM).read_text(encoding="ascii")
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a folder, checked in form."""
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{folder}: there is no such folder")
+    if not (folder / MANIFEST).is_file() or not (folder / CHECKSUM).is_file():
+        raise BlocksError(f"{folder}: not a folder of blocks, or not finished: it has no {MANIFEST}")
+    if (folder / MANIFEST).stat().st_size > LARGEST_MANIFEST or (folder / CHECKSUM).stat().st_size > 1000:
+        raise BlocksError(f"{folder}: damaged: its manifest is too large")
+    text = (folder / MANIFEST).read_bytes()
+    if hashlib.sha256(text).hexdigest().encode() != (folder / CHECKSUM).read_bytes():
+        raise BlocksError(f"{folder}: damaged: {MANIFEST} does not have its checksum")
+    try:
+        manifest = json.loads(text)
+        _check_form(manifest)
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise BlocksError(f"{folder}: damaged: {MANIFEST} is not sound: {error}") from error
+    return manifest
+
+
+def _check_form(manifest: Any) -> None:
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise ValueError("it is not a manifest of blocks")
+    if not _is_count(manifest["version"]) or manifest["version"] > VERSION:
+        raise ValueError(f"version {manifest['version']!r} is not known: upgrade skadmm")
+    if manifest["kind"] not in ("dense", "csr") or manifest["dtype"] not in ("<f4", "<f8"):
+        raise ValueError(f"kind {manifest['kind']!r} of {manifest['dtype']!r} is not known")
+    for name in ("target", "weight", "ones"):
+        if not isinstance(manifest[name], bool):
+            raise ValueError(f"{name} is {manifest[name]!r}")
+    names = manifest["names"]
+    if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+        raise ValueError("names are not names")
+    if not (_is_count(manifest["rows"]) and _is_count(manifest["columns"]) and manifest["columns"] < 2**31):
+        raise ValueError("it has no rows or no columns")
+    if names is not None and len(names) != manifest["columns"]:
+        raise ValueError(f"{len(names)} names for {manifest['columns']} columns")
+    for block in manifest["blocks"]:
+        if not _is_count(block["rows"]) or not _is_count(block["entries"], 0) or not isinstance(block["sha256"], dict):
+            raise ValueError("a block has no rows")
+        if manifest["kind"] == "dense" and block["entries"] != block["rows"] * manifest["columns"]:
+            raise ValueError("a block of another width")
+    if sum(block["rows"] for block in manifest["blocks"]) != manifest["rows"]:
+        raise ValueError("its blocks do not add up to its rows")
+
+
+def _is_count(value: Any, least: int = 1) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value < 2**62

@@ -1,0 +1,65 @@
+"""Rows in memory: whatever table the user has, as compiled rows, copied only where that cannot be helped."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from skadmm import _checks
+from skadmm.backends.files import FileBlocks
+from skadmm.backends.frames import frame_values
+from skadmm.kernels.rows import CSRRows, DenseRows
+
+
+def as_rows(X: Any, name: str = "X") -> tuple[DenseRows | CSRRows, list[str] | None]:
+    """The rows of `X`, and its column names where it has any.
+
+    No copy is made of a C- or F-ordered float32 or float64 array, nor of the values of a CSR matrix of those types.
+    """
+    names = None
+    if isinstance(X, FileBlocks):
+        return X.rows, X.names
+    frame = frame_values(X, name)
+    if frame is not None:
+        X, names = frame
+    rows = _sparse_rows(X, name) if scipy.sparse.issparse(X) else _dense_rows(X, name)
+    n, d = rows.shape
+    if n == 0 or d == 0:
+        raise ValueError(f"{name} has shape ({n}, {d}): it takes at least one row and one column")
+    return rows, names
+
+
+def _floating(dtype: np.dtype, name: str) -> np.dtype:
+    if dtype in (np.dtype(np.float32), np.dtype(np.float64)):
+        return dtype
+    if dtype.kind in "fiub":
+        return np.dtype(np.float64)
+    raise TypeError(f"{name} has dtype {dtype}: it takes real numbers (float, integer or boolean)")
+
+
+def _dense_rows(X: Any, name: str) -> DenseRows:
+    array = np.asarray(X)
+    if array.ndim != 2:
+        raise ValueError(f"{name} has {array.ndim} dimension(s): it takes a two-dimensional array")
+    array = array.astype(_floating(array.dtype, name), copy=False)
+    if not (array.flags.c_contiguous or array.flags.f_contiguous):
+        array = np.ascontiguousarray(array)
+    _checks.finite(array, name)
+    return DenseRows(array)
+
+
+def _sparse_rows(X: Any, name: str) -> CSRRows:
+    if X.ndim != 2:
+        raise ValueError(f"{name} has {X.ndim} dimension(s): it takes a two-dimensional array")
+    dtype = _floating(X.dtype, name)
+    matrix = X.tocsr()
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy() if matrix is X else matrix
+        matrix.sum_duplicates()
+    data = matrix.data.astype(dtype, copy=False)
+    _checks.finite(data, name)
+    small = max(matrix.shape[1], matrix.nnz) < np.iinfo(np.int32).max
+    index = np.int32 if small else np.int64
+    return CSRRows(
+        data, matrix.indices.astype(index, copy=False), matrix.indptr.astype(index, copy=False), matrix.shape[1]
+    )

@@ -1,0 +1,26 @@
+"""Data: the paper's sets and their substitutes with checks, any svmlight file, built-in and synthetic data."""
+
+from skadmm.backends.svmlight import read_svmlight
+from skadmm.datasets.builtin import BUILTIN, load_builtin
+from skadmm.datasets.catalogue import CATALOGUE, DataSet, Facts
+from skadmm.datasets.fetching import fetch
+from skadmm.datasets.loading import Loaded, load
+from skadmm.datasets.locating import DataError, data_folders, find_file
+from skadmm.datasets.synthetic import make_fused_signal, make_graph_classification
+
+__all__ = [
+    "BUILTIN",
+    "CATALOGUE",
+    "DataError",
+    "DataSet",
+    "Facts",
+    "Loaded",
+    "data_folders",
+    "fetch",
+    "find_file",
+    "load",
+    "load_builtin",
+    "make_fused_signal",
+    "make_graph_classification",
+    "read_svmlight",
+]

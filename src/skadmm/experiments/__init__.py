@@ -1,6 +1,0 @@
-"""The paper's experiments again: ``skadmm reproduce``."""
-
-from skadmm.experiments.reproduce import Outcome, reproduce
-from skadmm.experiments.settings import PAPER_METHODS, PerData, Settings, quick
-
-__all__ = ["PAPER_METHODS", "Outcome", "PerData", "Settings", "quick", "reproduce"]

@@ -1,0 +1,68 @@
+"""What the samples of a block know, in a file that its worker writes beside a checkpoint: nothing of it travels.
+
+Each checkpoint has a folder of its own inside ``<checkpoint>.blocks``, under a name that the checkpoint holds, with one
+file for each block. The folder of the last checkpoint that was written stays until the next one is. Where a worker does
+not see the checkpoint's folder, or finds no file there, the run goes on from the point alone.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from skadmm.backends.tasks import Lost
+from skadmm.io import archive, codec
+from skadmm.kernels.samples import Samples
+from skadmm.oracle.local import LocalOracle
+
+
+class KeptError(ValueError):
+    """A file that does not hold what a block knows."""
+
+
+NAME = re.compile("[0-9a-f]{32}")
+"""Of the folder of one checkpoint."""
+KIND = archive.Kind("skadmm-looks", 1, "block of a checkpoint", KeptError, {"oracle": dict})
+
+
+def keep(
+    samples: Samples, memory: dict[str, Any], run: str, number: int, folder: Path, name: str, stay: Collection[str]
+) -> Any:
+    """Write what this block knows after question `number`; how often that failed. Older folders go, but for `stay`."""
+    last, oracle = memory.get(run, (None, None))
+    if last != number:
+        return (Lost(),)
+    oracle.large_shift_end()  # the next look would see to it
+    try:
+        folder.mkdir(exist_ok=True)
+        for old in folder.iterdir():
+            if NAME.fullmatch(old.name) and old.name not in (name, *stay):
+                shutil.rmtree(old, ignore_errors=True)
+        (folder / name).mkdir(exist_ok=True)
+        writer = codec.Writer()
+        content = {"oracle": writer.encode(oracle.state(), "the block")}
+        archive.write(_file(folder, name, oracle), KIND, content, writer.arrays)
+    except OSError:
+        return (1,)
+    return (0,)
+
+
+def resume_from(samples: Samples, memory: dict[str, Any], run: str, folder: Path, name: str) -> Any:
+    """Let the fresh looks of this block know what the file says."""
+    number, oracle = memory.pop(run, (None, None))
+    if oracle is None:
+        return (Lost(),)
+    try:
+        manifest, arrays = archive.read(_file(folder, name, oracle), KIND)
+        oracle.resume(dict(codec.Reader(arrays).decode(manifest["oracle"])))
+    except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError):
+        return (Lost(),)
+    memory[run] = (number, oracle)
+    return (0,)
+
+
+def _file(folder: Path, name: str, oracle: LocalOracle) -> Path:
+    return folder / name / f"{oracle.first}.looks"

@@ -1,0 +1,164 @@
+"""One cell: choose the step, run the method, keep what was recorded."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from skadmm import _clock
+from skadmm.paper.optimum import find_optimum
+from skadmm.paper.prepare import Source, graph_of, halves_of, problem_of
+from skadmm.paper.settings import BEYOND, Cell, Settings, cell_settings, problem_settings
+from skadmm.paper.store import Store, save_json, save_run
+from skadmm.paper.versions import source_digest
+from skadmm.problem.problem import Problem
+from skadmm.run import driver, step_size
+from skadmm.run import solve as run
+from skadmm.run.result import TRACE_COLUMNS, Result
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TIME_COLUMNS = ("seconds", "selection_seconds")
+"""What a second run of the same cell will not repeat."""
+WARM_METHOD = "opg-admm"
+WARM_PASSES = 1.0
+REHEARSAL_SAMPLES, REHEARSAL_PASSES = 2000, 3.0
+"""A short run before the one that counts, so that compiling is on nobody's clock."""
+
+
+@contextlib.contextmanager
+def by_steps_not_by_clock() -> Iterator[None]:
+    """Let the loop look up after numbers of steps that do not depend on how fast they were.
+
+    Where a recording falls is then the same in every run, to the step.
+    """
+    usual = driver.SLICE_SECONDS
+    driver.SLICE_SECONDS = math.inf
+    try:
+        yield
+    finally:
+        driver.SLICE_SECONDS = usual
+
+
+def one_thread() -> None:
+    """Ask the numerical libraries of processes started from here for one thread each."""
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        os.environ[name] = "1"
+
+
+def run_cell(settings: Settings, store: Store, source: Source, cell: Cell) -> None:
+    """Run one cell and save it."""
+    import pandas as pd
+
+    problem = problem_of(settings, store, source, cell.repeat, cell.matrix, cell.problem)
+    half = halves_of(settings, store, source, cell.repeat)
+    known = cell_settings(settings, cell, source.sha256)
+    options: dict[str, Any] = {
+        "rho": settings.rho,
+        "batch_size": settings.batch_size[cell.data],
+        "random_state": 1000 * settings.seed + cell.repeat,
+    }
+    recorded: dict[str, Any] = {
+        "record_every": settings.record_every[cell.data],
+        "test": (half.X_test, half.target_test),
+    }
+    passes = settings.passes[cell.data]
+    meta: dict[str, Any] = {"settings": known, "sources": source_digest()}
+    _rehearse(problem, cell.method, options)
+    began = time.process_time()
+    with by_steps_not_by_clock(), _clock.processor_time():
+        if cell.variant == "restored":
+            frame = _restored(problem, cell.method, passes, options, recorded)
+        elif cell.method in BEYOND:  # blocks and ρ of the paper mean nothing to methods beyond it
+            try:
+                result = run.solve(
+                    problem, cell.method, passes=passes, random_state=options["random_state"], **recorded
+                )
+                frame = _recordings(result, problem.n_samples)
+            except ValueError as refusal:  # it does not take this problem: that is an outcome, not a failure
+                frame, meta["refused"] = pd.DataFrame(), str(refusal)
+        else:
+            result = run.solve(problem, cell.method, passes=passes, **options, **recorded)
+            frame = _recordings(result, problem.n_samples)
+    meta["processor_seconds"] = time.process_time() - began
+    save_run(store.cell_path(cell, known), frame, meta)
+
+
+def _rehearse(problem: Problem, method: str, options: dict[str, Any]) -> None:
+    """Have the kernels of this problem and method compiled."""
+    few = problem.subset(np.arange(0, problem.n_samples, max(1, problem.n_samples // REHEARSAL_SAMPLES)))
+    asked = {} if method in BEYOND else options
+    with contextlib.suppress(ValueError):  # a refusal is told by the run itself
+        run.solve(few, method, step="theory", passes=REHEARSAL_PASSES, **asked)
+
+
+def run_graph(settings: Settings, store: Store, source: Source, repeat: int) -> None:
+    """Find the graph of one training half and save it."""
+    graph_of(settings, store, source, repeat)
+
+
+def run_optimum(settings: Settings, store: Store, source: Source, cell: Cell) -> None:
+    """Find the least objective of a cell's problem and save it."""
+    problem = problem_of(settings, store, source, cell.repeat, cell.matrix, cell.problem)
+    with by_steps_not_by_clock():
+        found = find_optimum(problem)
+    save_json(store.optimum_path(problem_settings(settings, cell, source.sha256)), found)
+
+
+def _recordings(result: Result, n: int) -> pd.DataFrame:
+    """The trace without step selection, which has columns of its own."""
+    tuning = result.tuning
+    selection_passes = tuning.samples_touched if tuning else 0
+    frame = result.trace.loc[:, list(TRACE_COLUMNS)].copy()
+    frame["passes"] = (frame["passes"] - selection_passes / n).round(9)
+    frame["seconds"] -= tuning.seconds if tuning else 0.0
+    frame.insert(0, "record", range(len(frame)))
+    frame["step"] = float(result.settings["step"])
+    frame["step_at_edge"] = bool(tuning is not None and tuning.step >= tuning.candidates.max())
+    frame["selection_passes"] = selection_passes / n
+    frame["selection_seconds"] = tuning.seconds if tuning else 0.0
+    frame["status"] = str(result.status)
+    return frame
+
+
+def _restored(
+    problem: Problem, method: str, passes: float, options: dict[str, Any], recorded: dict[str, Any]
+) -> pd.DataFrame:
+    """What restores a stochastic average method on many samples.
+
+    Its table, filled at x₀ = 0, makes the first steps full-gradient steps of length 1/L: an L small enough to be quick
+    later overshoots at once, so selection on 500 samples settles for one that is too large. Here one pass of opg-admm
+    finds a start, and the step grows with the number of samples behind each entry: n over the size of the subset.
+    """
+    import pandas as pd
+
+    n = problem.n_samples
+    warm = run.solve(problem, WARM_METHOD, passes=WARM_PASSES, **options, **recorded)
+    before = _recordings(warm, n)
+    chosen = run.solve(problem, method, passes=1e-9, record_every=0, **options)
+    subset = min(n, max(step_size.SUBSET, 10 * options["batch_size"]))
+    step = chosen.settings["step"] * n / subset
+    start: dict[str, Any] = {"x0": warm.x, "y0": warm.y, "dual0": warm.dual}
+    result = run.solve(
+        problem, method, step=step, passes=max(1e-9, passes - WARM_PASSES), **options, **recorded, **start
+    )
+    after = _recordings(result, n)
+    after["passes"] = (after["passes"] + before["passes"].iloc[-1]).round(9)
+    after["seconds"] += before["seconds"].iloc[-1]
+    selection = _recordings(chosen, n)
+    for name in ("selection_passes", "selection_seconds"):
+        after[name] = before[name].iloc[0] + selection[name].iloc[0]
+        before[name] = after[name].iloc[0]
+    before["step"] = after["step"].iloc[0]
+    before["step_at_edge"] = after["step_at_edge"] = selection["step_at_edge"].iloc[0]
+    before["status"] = after["status"].iloc[0]
+    joined = pd.concat([before, after.iloc[1:]], ignore_index=True)
+    joined["record"] = range(len(joined))
+    return joined

@@ -1,0 +1,1 @@
+"""The mathematical problem: data, loss, penalties and constraint; optimality, certificates, existence, structure."""

@@ -1,0 +1,245 @@
+"""The smallest strength of ψ at which everything that ψ penalises is zero."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+import scipy.sparse.linalg
+
+from skadmm.kernels.compile import kernel
+from skadmm.operators.line import GraphTrend, Line, as_line
+from skadmm.problem.on_subspace import minimise
+from skadmm.problem.problem import Problem
+from skadmm.problem.smallest_strength import Demands, Dual, smallest_strength, smallest_strength_over_graph
+from skadmm.problem.structure import NullSpace, null_space
+from skadmm.regularizers import L1, Box, ElasticNet, NonNegative, SquaredL2, Zero, with_strength
+from skadmm.regularizers._base import conjugate, dual_norm, dual_norm_at, prox, subgradient, value, value_at
+
+ROUNDING = 1e-13
+LONG_STEP = 1e9
+
+
+@kernel
+def _value(reg, v):
+    return value(reg, v)
+
+
+@kernel
+def _conjugate(reg, w):
+    return conjugate(reg, w)
+
+
+@kernel
+def _subgradient(reg, v, out):
+    subgradient(reg, v, out)
+
+
+@kernel
+def _dual_norm(reg, w):
+    return dual_norm(reg, w)
+
+
+@kernel
+def _prox(reg, v, step, out):
+    prox(reg, v, step, out)
+
+
+@kernel
+def _intervals(reg, lower, upper, penalised):
+    """The subdifferential of each coordinate at zero; and is the coordinate penalised at all?"""
+    for j in range(lower.size):
+        above, below = dual_norm_at(reg, j, 1.0), dual_norm_at(reg, j, -1.0)
+        upper[j] = 1.0 / above if above > 0.0 else np.inf
+        lower[j] = -1.0 / below if below > 0.0 else -np.inf
+        level = value_at(reg, j, 0.0)
+        penalised[j] = value_at(reg, j, 1.0) != level or value_at(reg, j, -1.0) != level
+
+
+def alpha_max(problem: Problem, trend: Line | GraphTrend | None = None) -> float:
+    """The smallest strength of ψ at which the part of Ax that it penalises is zero at a solution.
+
+    Rows of A that ψ does not penalise (weight zero, in no group) do not count: features that only they reach are free.
+    Let N be the null space of the other rows, x₀ a minimiser of f + Ω on N, and K the subdifferential at zero of ψ with
+    strength one (for a norm, the unit ball of its dual norm). The strength is the smallest s for which some w in sK has
+    −∇f(x₀) − Aᵀw ∈ ∂Ω(x₀).
+
+    Parameters
+    ----------
+    problem : Problem
+        With B = −I and c = 0, on any storage. Its ψ must have a strength, whose value does not matter.
+    trend : Line or GraphTrend, optional
+        What A is known to be; evenly spaced differences are recognised without it.
+
+    Returns
+    -------
+    float
+        Exact for a separable ψ where the rows of A have one entry, or two that add up to zero (any graph, with or
+        without the identity), where A is differences along a line, or where it has at most ``LARGEST_PROGRAM`` entries
+        (a linear programme). Exact for any other norm in the package where A is the identity or a line, and for ψ = ℓ2
+        on any A. Otherwise (overlapping groups, other large A, an Ω that is neither separable nor differentiable) an
+        upper bound.
+
+    Raises
+    ------
+    ValueError
+        Where no strength makes the penalised part exactly zero (as for ψ = squared ℓ2), or where A is too large and too
+        general for its null space to be found.
+    TypeError
+        Where ψ has no strength.
+    """
+    if problem.n_split == 0:
+        raise ValueError("alpha_max needs a problem with a psi")
+    if problem.constraint.B is not None or problem.constraint.c.any():
+        raise ValueError("alpha_max takes problems with B = −I and c = 0")
+    psi = with_strength(problem.psi, 1.0)
+    dual, kept = _dual_of(psi, problem.n_split)
+    A = problem.constraint.A
+    if not kept.all():
+        A, trend = sp.csr_array(A[kept]), None
+    if A.shape[0] == 0:
+        return 0.0
+    reached = np.unique(A.indices)
+    line = trend if isinstance(trend, Line) else as_line(sp.csr_array(A[:, reached]))
+    flat = _null_space(A, trend, line, reached)
+    demands = _demands(problem, flat)
+    if demands is None:
+        return 0.0
+    if isinstance(trend, GraphTrend) and demands.exact:
+        strength = smallest_strength_over_graph(trend, demands.lower, dual)
+    else:
+        # Features that no row reaches are at their minimum: no w has anything to say about them.
+        there = Demands(demands.lower[reached], demands.upper[reached], demands.exact)
+        strength = smallest_strength(sp.csr_array(A[:, reached]), there, dual, line, sp.csr_array(flat.basis[reached]))
+    if not np.isfinite(strength):
+        raise ValueError(f"alpha_max: no strength of psi={type(psi).__name__} makes Ax exactly zero: give the alphas")
+    return strength
+
+
+def _dual_of(psi: Any, m: int) -> tuple[Dual, np.ndarray]:
+    """What the multipliers of ψ may be on the rows that it penalises; and which these are."""
+    kept = np.empty(m, bool)
+    lower = upper = None
+    if psi.separable:
+        lower, upper = np.empty(m), np.empty(m)
+        _intervals(psi, lower, upper, kept)
+        never = kept & (lower == 0.0) & (upper == 0.0)
+        lower, upper = lower[kept], upper[kept]
+    else:
+        moved = [np.empty(m), np.empty(m)]
+        for sign, out in zip((1.0, -1.0), moved, strict=True):
+            _prox(psi, np.full(m, sign), LONG_STEP, out)
+        kept = (moved[0] != 1.0) | (moved[1] != -1.0)
+        never = np.zeros(m, bool)
+    if (psi.smooth and kept.any()) or never.any():
+        row = "" if psi.smooth else f" on row {np.flatnonzero(never)[0]} of A"
+        raise ValueError(
+            f"alpha_max: psi={type(psi).__name__} is differentiable at zero{row}, so Ax shrinks with its strength but "
+            "never becomes exactly zero, and there is no largest useful strength: give the alphas"
+        )
+
+    def norm(w: np.ndarray) -> float:
+        whole = np.zeros(m)
+        whole[kept] = w
+        return float(_dual_norm(psi, whole))
+
+    return Dual(norm, lower, upper, euclidean=psi.name == "l2"), kept
+
+
+def _null_space(A: sp.csr_array, trend: Line | GraphTrend | None, line: Line | None, reached: np.ndarray) -> NullSpace:
+    d = A.shape[1]
+    if line is not None:
+        inner = line.null_space()
+        free = np.setdiff1d(np.arange(d), reached)
+        rows = np.concatenate([np.repeat(reached, inner.shape[1]), free])
+        columns = np.concatenate(
+            [np.tile(np.arange(inner.shape[1]), reached.size), inner.shape[1] + np.arange(free.size)]
+        )
+        entries = np.concatenate([inner.ravel(), np.ones(free.size)])
+        basis = sp.csr_array((entries, (rows, columns)), shape=(d, inner.shape[1] + free.size))
+        return NullSpace(basis, line.order == 0)
+    found = null_space(trend.G if isinstance(trend, GraphTrend) else A)  # all powers of G have its null space
+    if found is None:
+        raise ValueError(f"alpha_max: A is too large and general for its null space ({d} features): give the alphas")
+    return found
+
+
+class _Separable(NamedTuple):
+    """Ω(x) = Σ l1_j |x_j| + ½ ridge_j x_j², lower ≤ x ≤ upper."""
+
+    l1: np.ndarray
+    ridge: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+
+
+def _separable(omega: Any, d: int) -> _Separable | None:
+    """Ω in these terms; None where it is something else."""
+    l1, ridge, lower, upper = np.zeros(d), np.zeros(d), np.full(d, -np.inf), np.full(d, np.inf)
+    if isinstance(omega, (L1, ElasticNet)):
+        ratio = omega.l1_ratio if isinstance(omega, ElasticNet) else 1.0
+        l1[:] = omega.strength * ratio * (omega.weights if omega.weights.size else 1.0)
+        ridge[:] = omega.strength * (1.0 - ratio)
+    elif isinstance(omega, SquaredL2):
+        ridge[:] = omega.strength * (omega.weights if omega.weights.size else 1.0)
+    elif isinstance(omega, NonNegative):
+        lower[:] = 0.0
+    elif isinstance(omega, Box):
+        lower, upper = omega.lower, omega.upper
+    elif not isinstance(omega, Zero):
+        return None
+    return _Separable(l1, ridge, lower, upper)
+
+
+def _on_null_space(problem: Problem, flat: NullSpace) -> tuple[np.ndarray, ...]:
+    """∇f at the minimiser x₀ of f + Ω on the null space, and the bounds of ∂Ω(x₀); one element where Ω is general."""
+    omega, d = problem.omega, problem.n_features
+    parts = _separable(omega, d)
+    if parts is None:
+        if flat.basis.shape[1] and not omega.smooth:
+            raise ValueError(
+                f"alpha_max: omega={type(omega).__name__} is neither separable nor differentiable, and psi leaves some "
+                "features free: give the alphas"
+            )
+        x = minimise(problem, flat, smooth=_smooth(omega)) if flat.basis.shape[1] else np.zeros(d)
+        element = np.zeros(d)
+        if omega.smooth or _conjugate(omega, element) > -_value(omega, x):  # else 0 is an element itself
+            _subgradient(omega, x, element)
+        return problem.gradient(x), element, element
+    x = minimise(problem, flat, parts.l1, parts.ridge, parts.lower, parts.upper)
+    if not flat.disjoint and parts.l1.any():  # zeros come with rounding
+        x = np.where(np.abs(x) <= 1e-8 * np.abs(x).max(initial=0.0), 0.0, x)
+    base = parts.ridge * x
+    lower = base + np.where(x > 0, parts.l1, -parts.l1)
+    upper = base + np.where(x < 0, -parts.l1, parts.l1)
+    size = 1e-10 * np.maximum(1.0, np.abs(x))
+    lower[x <= parts.lower + size] = -np.inf
+    upper[x >= parts.upper - size] = np.inf
+    return problem.gradient(x), lower, upper
+
+
+def _smooth(omega: Any) -> Any:
+    def evaluate(x: np.ndarray) -> tuple[float, np.ndarray]:
+        slope = np.empty(x.size)
+        _subgradient(omega, x, slope)
+        return float(_value(omega, x)), slope
+
+    return evaluate
+
+
+def _demands(problem: Problem, flat: NullSpace) -> Demands | None:
+    """Between which bounds Aᵀw must lie; None where w = 0 will do."""
+    gradient, lower, upper = _on_null_space(problem, flat)
+    low, high = -gradient - upper, -gradient - lower
+    noise = ROUNDING * max(float(np.abs(gradient).max(initial=0.0)), problem.gradient_scale)
+    exact = bool(np.all(low == high))
+    basis = flat.basis
+    if exact and basis.shape[1]:  # what is left of the gradient on the null space is rounding
+        gram = sp.csc_array(basis.T @ basis)
+        low = high = low - basis @ scipy.sparse.linalg.splu(gram).solve(basis.T @ low)
+    elif not exact:
+        low, high = low - noise, high + noise
+    if np.all((low <= noise) & (high >= -noise)):
+        return None
+    return Demands(low, high, exact)

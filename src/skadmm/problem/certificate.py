@@ -1,0 +1,266 @@
+"""The duality gap: a bound of the suboptimality that needs no knowledge of the optimum.
+
+With β the multiplier of A x + B y = c and θᵢ a slope for each sample, the dual objective is
+
+    D(θ, β) = −(1/n) Σ ℓ*(θᵢ) − Ω*(−r) − ψ*(−Bᵀβ) − β·c,      r = (1/n) Xᵀθ + Aᵀβ
+
+and P(x) − D bounds P(x) − P* whenever D is finite. Two things stand in the way. Without Ω, D is finite only when r = 0
+exactly, so β is corrected: on rows of A that hold a single feature, or by least squares where A has full column rank.
+And β must lie in the domain of ψ*: scaling θ and β together keeps r = 0 and brings it there.
+
+A feature that no row of A reaches (an intercept) has only the data's part of r, so θ itself must be orthogonal to it; a
+Newton correction of the feature's coefficient makes it so.
+
+A squared ℓ2 with weights holds the features whose weight is positive. On the others r must vanish as it does without Ω:
+by θ where no row of A reaches the feature, by β on a row that holds it alone where one does.
+"""
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from skadmm.kernels.compile import kernel
+from skadmm.operators.clusters import clusters
+from skadmm.operators.row_correction import correction, is_cheap, symmetric_factor
+from skadmm.problem.problem import Problem
+from skadmm.regularizers import SquaredL2, Zero
+from skadmm.regularizers._base import conjugate, dual_scale
+
+ORTHOGONAL = 1e-14
+"""Slopes are orthogonal to a column where their product is this share of the sum of its terms' sizes: rounding."""
+
+
+class Certificate(NamedTuple):
+    """A pair of bounds: ``dual`` ≤ P* ≤ ``primal``."""
+
+    primal: float
+    dual: float
+    """−∞ where no dual point could be built."""
+
+    @property
+    def gap(self) -> float:
+        """P − D, a bound of the suboptimality; infinite without a dual point."""
+        return max(self.primal - self.dual, 0.0)
+
+    @property
+    def relative(self) -> float:
+        """The gap relative to the objective."""
+        return self.gap / max(abs(self.primal), np.finfo(float).tiny)
+
+
+@kernel
+def _conjugate(reg, w):
+    return conjugate(reg, w)
+
+
+@kernel
+def _dual_scale(reg, w):
+    return dual_scale(reg, w)
+
+
+class Certifier:
+    """Dual points for one problem. ``kind`` says what they rest on:
+
+    "l1" (a row of A for every feature), "full-rank" (least squares), "omega" (Ω bounds the residual), "none" (no
+    certificate: only the KKT residual tells).
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self._looks: Any = None
+
+    @cached_property
+    def unheld(self) -> np.ndarray:
+        """Which features Ω does not hold: Ω* is finite only where r is zero on them."""
+        omega, d = self.problem.omega, self.problem.n_features
+        if isinstance(omega, SquaredL2):
+            return omega.weights * omega.strength == 0.0 if omega.weights.size else np.full(d, omega.strength == 0.0)
+        return np.full(d, isinstance(omega, Zero))
+
+    @cached_property
+    def free(self) -> np.ndarray:
+        """Features that no row of A reaches and no Ω holds: θ must be orthogonal to their columns."""
+        reached = np.zeros(self.problem.n_features, bool)
+        A = self.problem.constraint.A
+        reached[A.indices[A.data != 0]] = True
+        return np.flatnonzero(self.unheld & ~reached)
+
+    @cached_property
+    def node_rows(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """For every feature a row of A that holds it alone (−1 for none), and the entry there; None if one that is
+        reached, and that Ω does not hold, has none."""
+        A = self.problem.constraint.A
+        counts = np.diff(A.indptr)
+        single = np.flatnonzero(counts == 1)
+        features, entries = A.indices[A.indptr[single]], A.data[A.indptr[single]]
+        row = np.full(A.shape[1], -1)
+        entry = np.ones(A.shape[1])
+        # The largest entry takes the least correction.
+        order = np.argsort(np.abs(entries))
+        row[features[order]] = single[order]
+        entry[features[order]] = entries[order]
+        missing = np.flatnonzero((row < 0) & self.unheld)
+        return None if np.setdiff1d(missing, self.free).size else (row, entry)
+
+    @cached_property
+    def _normal_solve(self) -> Any:
+        """v ↦ (AᵀA)⁻¹v on the reached features; None where A has not full column rank."""
+        A = self.problem.constraint.A
+        held = np.setdiff1d(np.arange(A.shape[1]), self.free)
+        if A.shape[0] < held.size or held.size == 0:
+            return None
+        narrow = int(np.diff(A.indptr).max()) <= 2
+        if narrow and np.any(clusters(A, np.ones(A.shape[0], bool))[0][held] >= 0):
+            return None
+        part = A[:, held]
+        gram = sp.csr_array(part.T @ part)
+        if not is_cheap(gram):
+            return None
+        factor = symmetric_factor(gram)
+        if factor is None:
+            return None
+        pivots = np.abs(factor.U.diagonal())
+        if pivots.min() <= 1e-12 * pivots.max():
+            return None
+        return held, part, factor.solve
+
+    @cached_property
+    def _bounded(self) -> bool:
+        """Can every multiplier be scaled into the domains of ψ* and Ω*? Not so for a cone such as x ≥ 0, where the
+        slightest rounding on the wrong side makes the dual objective −∞."""
+        problem = self.problem
+        pairs = ((problem.psi, np.ones(problem.n_split)), (problem.omega, (~self.unheld).astype(float)))
+        return all(
+            isinstance(reg, Zero) or ones.size == 0 or min(_dual_scale(reg, sign * ones) for sign in (-1.0, 1.0)) > 0
+            for reg, ones in pairs
+        )
+
+    @cached_property
+    def kind(self) -> str:
+        """What the dual point rests on."""
+        problem = self.problem
+        if not self._bounded:
+            return "none"
+        if not self.unheld.all():
+            return "none" if self.node_rows is None else "omega"
+        if problem.n_constraints == 0:
+            return "none"
+        if self.node_rows is not None:
+            return "l1"
+        return "full-rank" if self._normal_solve is not None else "none"
+
+    def corrected(self, multiplier: np.ndarray, residual: np.ndarray) -> np.ndarray:
+        """β changed so that Aᵀβ shrinks by `residual` on the reached features."""
+        if self.node_rows is not None:
+            row, entry = self.node_rows
+            held = row >= 0
+            changed = multiplier.copy()
+            changed[row[held]] -= residual[held] / entry[held]
+            return changed
+        held, part, solve = self._normal_solve
+        for _ in range(2):  # once more, for the rounding of an ill-conditioned AᵀA
+            correction = part @ solve(residual[held])
+            multiplier = multiplier - correction
+            residual = residual.copy()
+            residual[held] -= part.T @ correction
+        return multiplier
+
+    def settled(self, multiplier: np.ndarray, residual: np.ndarray, slack: np.ndarray) -> np.ndarray:
+        """β changed on the rows in `slack` alone, by least squares, towards Aᵀβ less `residual`.
+
+        Where y is zero β lies inside its bounds and may move; where y is not, it sits on the bound and must stay.
+        """
+        changed = multiplier.copy()
+        changed[slack] += correction(self.problem.constraint.A[slack], residual)
+        return changed
+
+    def certify(
+        self,
+        primal: float,
+        slopes: np.ndarray,
+        gradient: np.ndarray,
+        multiplier: np.ndarray,
+        slack: np.ndarray | None = None,
+    ) -> Certificate:
+        """Bounds from θ = `slopes`, its sum `gradient` = (1/n)Xᵀθ, and a multiplier close to optimal.
+
+        `slack` marks the rows where y is zero; with it a second, often far better, dual point is tried.
+        """
+        if self.kind == "none":
+            return Certificate(primal, -np.inf)
+        scale, multiplier, residual = self.dual_point(gradient, multiplier, slack)
+        problem, push = self.problem, -self.problem.constraint.Bt(multiplier)
+        dual = -self._mean_conjugate(slopes, scale)
+        dual -= _conjugate(problem.omega, -scale * residual) if self.kind == "omega" else 0.0
+        dual -= _conjugate(problem.psi, scale * push) if push.size else 0.0
+        dual -= scale * float(multiplier @ problem.constraint.c)
+        return Certificate(primal, dual if np.isfinite(dual) else -np.inf)
+
+    def dual_point(
+        self, gradient: np.ndarray, multiplier: np.ndarray, slack: np.ndarray | None
+    ) -> tuple[float, np.ndarray, np.ndarray]:
+        """A scale, a multiplier and its residual r for which the dual objective is finite; the better of two."""
+        dual_points = [self._feasible(gradient, multiplier)]
+        if slack is not None and slack.any() and self.problem.constraint.B is None:
+            residual = gradient + self.problem.constraint.At(multiplier)
+            dual_points.append(self._feasible(gradient, self.settled(multiplier, residual, slack)))
+        # The dual objective grows with the scale, so one look at the samples is enough.
+        return max(dual_points, key=lambda dual_point: dual_point[0])
+
+    def _mean_conjugate(self, slopes: Any, scale: float) -> float:
+        if isinstance(slopes, np.ndarray) or not hasattr(slopes, "conjugate"):
+            return self.problem.backend.mean_conjugate(slopes, scale)
+        return slopes.conjugate(scale) / self.problem.n_samples
+
+    def _feasible(self, gradient: np.ndarray, multiplier: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        """A scale, a multiplier and its residual r for which the dual objective is finite."""
+        problem = self.problem
+        residual = gradient + problem.constraint.At(multiplier)
+        if self.unheld.any():
+            multiplier = self.corrected(multiplier, np.where(self.unheld, residual, 0.0))
+            residual = np.where(self.unheld, 0.0, residual)
+        push = -problem.constraint.Bt(multiplier)
+        scale = _dual_scale(problem.psi, push) if push.size else 1.0
+        if self.kind == "omega":
+            scale = min(scale, _dual_scale(problem.omega, -residual))
+        return scale, multiplier, residual
+
+    def orthogonal(self, oracle: Any) -> np.ndarray | None:
+        """Let `looks` keep slopes θ orthogonal to the free features' columns; Σ θ a, or None where none are found.
+
+        Newton's method on the free coefficients alone, in the margins: the loss is smooth in them, and at their
+        optimum θ is orthogonal.
+        """
+        scale = oracle.free_begin(self.free) + np.finfo(float).tiny
+        found = False
+        for _ in range(20):
+            off, hessian = oracle.free_sums()
+            found = bool(np.all(np.abs(off) <= ORTHOGONAL * scale))
+            if found:
+                break
+            step = np.linalg.lstsq(hessian, off, rcond=1e-12)[0]
+            largest = float(oracle.free_reach(step))
+            oracle.free_go(step * min(1.0, 4.0 / largest) if largest > 0 else step)
+        if not found:
+            off, hessian = oracle.free_sums()
+        for _ in range(0 if found else 3):
+            # Slopes that are small differences of large margins carry the margins' rounding.
+            off = oracle.free_correct(np.linalg.lstsq(hessian, off, rcond=1e-12)[0])
+            found = bool(np.all(np.abs(off) <= ORTHOGONAL * scale))
+            if found:
+                break
+        gradient = oracle.free_end(found)
+        return gradient if found else None
+
+    def orthogonal_slopes(self, slopes: np.ndarray, margins: np.ndarray) -> tuple[np.ndarray, np.ndarray, int] | None:
+        """θ made orthogonal to the free features' columns, its new gradient, and the samples touched."""
+        from skadmm.oracle.local import LocalOracle
+
+        n = self.problem.n_samples
+        if self._looks is None:
+            self._looks = LocalOracle(self.problem.samples())
+        self._looks.z[:], self._looks.slope[:] = margins, slopes
+        gradient = self.orthogonal(self._looks)
+        return None if gradient is None else (self._looks.theta, gradient / n, 2 * n)

@@ -1,0 +1,180 @@
+"""Flows in a network whose capacities grow with a number α: the smallest α at which all demands are met.
+
+By the max-flow min-cut theorem that is the largest ratio, over sets S of nodes, of what S demands beyond the fixed
+capacity into it to the growing capacity into it. Newton's method on that maximum (Dinkelbach, 1967) takes a handful of
+maximum flows, each continued from the one before, and ends with the exact ratio of one set.
+
+References
+----------
+Dinic, E. A. (1970). Algorithm for solution of a problem of maximum flow in networks with power estimation.
+Dinkelbach, W. (1967). On nonlinear fractional programming. Management Science 13.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skadmm import _cancel
+from skadmm.kernels.compile import kernel
+
+MOST_ROUNDS = 200
+ENOUGH = 1e-12
+"""A share of the demands that may stay unmet, for rounding."""
+
+
+class Network(NamedTuple):
+    """Arcs from `tail` to `head`; each carries from −`back` to `ahead` of α times `growing`, or of a fixed capacity."""
+
+    tail: np.ndarray
+    head: np.ndarray
+    ahead: np.ndarray
+    back: np.ndarray
+    growing: np.ndarray
+    """Which arcs grow with α."""
+    demand: np.ndarray
+    """What flows into each node and stays; sums to zero."""
+
+
+@kernel
+def _levels(source, first, following, target, residual, level, queue):
+    """Distances from the source along arcs with room; returns how many nodes were reached."""
+    level[:] = -1
+    level[source] = 0
+    queue[0] = source
+    reached = 1
+    done = 0
+    while done < reached:
+        node = queue[done]
+        done += 1
+        arc = first[node]
+        while arc >= 0:
+            if residual[arc] > 0.0 and level[target[arc]] < 0:
+                level[target[arc]] = level[node] + 1
+                queue[reached] = target[arc]
+                reached += 1
+            arc = following[arc]
+    return reached
+
+
+@kernel
+def _block(source, sink, first, following, target, residual, level, current, stack):
+    """A blocking flow along arcs from one level to the next; returns its amount. `current`: the arcs not yet tried."""
+    current[:] = first
+    total = 0.0
+    depth = 0
+    node = source
+    while True:
+        if node == sink:
+            least = residual[stack[0]]
+            at = 0
+            for k in range(1, depth):
+                if residual[stack[k]] < least:
+                    least = residual[stack[k]]
+                    at = k
+            for k in range(depth):
+                residual[stack[k]] -= least
+                residual[stack[k] ^ 1] += least
+            total += least
+            depth = at  # back to where the arc is full
+            node = target[stack[at] ^ 1]
+            continue
+        arc = current[node]
+        while arc >= 0 and not (residual[arc] > 0.0 and level[target[arc]] == level[node] + 1):
+            arc = following[arc]
+        current[node] = arc
+        if arc >= 0:
+            stack[depth] = arc
+            depth += 1
+            node = target[arc]
+        else:
+            if depth == 0:
+                return total
+            level[node] = -1
+            depth -= 1
+            node = target[stack[depth] ^ 1]
+
+
+@kernel
+def _link(tail, first, following):
+    """Lists of the arcs that leave each node."""
+    first[:] = -1
+    for arc in range(tail.size):
+        following[arc] = first[tail[arc]]
+        first[tail[arc]] = arc
+
+
+def smallest_growth(network: Network) -> float:
+    """The smallest α ≥ 0 at which the demands can be met; infinite where no α will do."""
+    n = network.demand.size
+    source, sink = n, n + 1
+    giving, taking = np.flatnonzero(network.demand < 0), np.flatnonzero(network.demand > 0)
+    if taking.size == 0:
+        return 0.0
+    # Arc 2k goes ahead and 2k + 1 back.
+    tails = np.concatenate([network.tail, np.full(giving.size, source), taking])
+    heads = np.concatenate([network.head, giving, np.full(taking.size, sink)])
+    both = np.stack([tails, heads], axis=1).astype(np.int64)
+    tail, target = both.ravel(), both[:, ::-1].ravel().copy()
+    first, following = np.empty(n + 2, np.int64), np.empty(tail.size, np.int64)
+    _link(tail, first, following)
+    m = network.tail.size
+    capacity = np.stack([network.ahead, network.back], axis=1).ravel()
+    growing = np.repeat(network.growing, 2)
+    residual = np.zeros(tail.size)
+    residual[: 2 * m][~growing] = capacity[~growing]
+    residual[2 * m : 2 * (m + giving.size) : 2] = -network.demand[giving]
+    residual[2 * (m + giving.size) :: 2] = network.demand[taking]
+    wanted = float(network.demand[taking].sum())
+    level, queue = np.empty(n + 2, np.int64), np.empty(n + 2, np.int64)
+    current, stack = np.empty(n + 2, np.int64), np.empty(n + 2, np.int64)
+    alpha, met = 0.0, 0.0
+    start = _single_nodes(network)
+    for _ in range(MOST_ROUNDS):
+        if not np.isfinite(start):
+            return np.inf
+        residual[: 2 * m][growing] += (start - alpha) * capacity[growing]
+        alpha = start
+        while True:
+            _cancel.check_cancelled()
+            _levels(source, first, following, target, residual, level, queue)
+            if level[sink] < 0:
+                break
+            met += _block(source, sink, first, following, target, residual, level, current, stack)
+        start = _ratio(network, level[:n] < 0)
+        if met >= wanted * (1 - ENOUGH) or not start > alpha * (1 + ENOUGH):
+            break
+    return alpha
+
+
+def _ratio(network: Network, inside: np.ndarray) -> float:
+    """What the nodes `inside` demand beyond the fixed capacity into them, by the growing capacity into them."""
+    entering = ~inside[network.tail] & inside[network.head]
+    leaving = inside[network.tail] & ~inside[network.head]
+    growing = network.growing
+    fixed = network.ahead[entering & ~growing].sum() + network.back[leaving & ~growing].sum()
+    room = network.ahead[entering & growing].sum() + network.back[leaving & growing].sum()
+    excess = network.demand[inside].sum() - fixed
+    if room > 0:
+        return float(excess / room)
+    return np.inf if excess > ENOUGH * np.abs(network.demand[inside]).sum() else 0.0
+
+
+def _single_nodes(network: Network) -> float:
+    """The largest ratio of a set of one node, or of all but one."""
+    n, growing = network.demand.size, network.growing
+    largest = 0.0
+    for into, out, sign in ((network.head, network.tail, 1.0), (network.tail, network.head, -1.0)):
+        sums = [
+            np.bincount(into, weights=np.where(kind, network.ahead, 0.0), minlength=n)
+            + np.bincount(out, weights=np.where(kind, network.back, 0.0), minlength=n)
+            for kind in (growing, ~growing)
+        ]
+        excess = sign * network.demand - sums[1]
+        held = (excess > 0) & (sums[0] > 0)
+        largest = max(largest, float(np.max(excess[held] / sums[0][held], initial=0.0)))
+    return largest
+
+
+__all__ = ["Network", "smallest_growth"]

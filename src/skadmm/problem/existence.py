@@ -1,0 +1,202 @@
+"""Is the minimum attained? Directions along which the penalty is flat and the loss falls for ever.
+
+A loss whose infimum lies at infinity has no minimiser along a direction u that no penalty sees (A u = 0, no Ω) when no
+sample's loss ever rises along it: aᵢ·u ≥ 0 where ℓ(·, bᵢ) is flat at +∞, aᵢ·u ≤ 0 where it is flat at −∞, aᵢ·u = 0
+where it is neither, not all zero. The logistic loss is flat on the side of its label; Poisson's, exp(z) − bz, at −∞
+where b = 0. The null space of A is found where that is cheap: features that no row of A reaches; for rows of two
+entries (graphs), one direction for each connected component; a dense basis where wider rows join some hundred features.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+import scipy.sparse.csgraph
+
+from skadmm.backends import tasks
+from skadmm.kernels.compile import kernel
+from skadmm.kernels.rows import DenseRows
+from skadmm.losses import derivative
+from skadmm.operators.clusters import clusters
+from skadmm.problem.problem import Problem
+from skadmm.problem.structure import null_space
+from skadmm.regularizers import Zero
+
+FAR, FLAT = 700.0, 1e-100
+"""A loss is flat at infinity where its derivative at ±FAR is no more than this; exp(±FAR) is still a number."""
+LONG_STEP = 1e100
+MOST_DIRECTIONS = 400
+"""Of the null space of an A whose rows are wider than pairs, so many directions are looked into."""
+ROUNDING = 1e-13
+MOST_FOR_PROGRAM = 1_000_000
+"""A linear programme over several directions at once is tried up to this many entries (samples × directions)."""
+
+
+@kernel
+def _flat_sides(loss, target, side):
+    """For each target, the side on which the loss is flat at infinity: 1, −1, or 0 for neither."""
+    for i in range(target.size):
+        side[i] = 0.0
+        if abs(derivative(loss, FAR, target[i])) <= FLAT:
+            side[i] = 1.0
+        elif abs(derivative(loss, -FAR, target[i])) <= FLAT:
+            side[i] = -1.0
+
+
+class Recession(NamedTuple):
+    """What keeps the minimum from being attained."""
+
+    features: np.ndarray
+    """The features concerned, by number."""
+    names: list[str]
+    map_reduce: bool
+    """Do they move together, or each for itself?"""
+    samples_touched: int
+    labels: bool = True
+    """Are the targets classes?"""
+
+    def __str__(self) -> str:
+        shown = ", ".join(self.names[:20]) + (", …" if len(self.names) > 20 else "")
+        if not self.labels:
+            why = f"no penalty reaches {len(self.names)} feature(s) along which no sample's loss ever rises ({shown})"
+        elif self.map_reduce:
+            why = (
+                f"no penalty sees {len(self.names)} feature(s) move together ({shown}), and that brings every sample "
+                "nearer to its label"
+            )
+        else:
+            why = f"no penalty reaches {len(self.names)} feature(s) that occur with one label only ({shown})"
+        return (
+            f"there is no minimiser: {why}, so their coefficients grow for ever. Penalise every feature (A = [G; I]), "
+            "or drop them"
+        )
+
+
+def penalised_rows(problem: Problem) -> scipy.sparse.csr_array:
+    """The rows of A on which ψ depends: not those with a weight of zero, or in no group."""
+    A = problem.constraint.A
+    if problem.constraint.B is not None or problem.n_split == 0:
+        return A
+    # A long proximal step moves every coordinate but those.
+    above, below = (problem.prox_psi(np.full(problem.n_split, sign), LONG_STEP) for sign in (1.0, -1.0))
+    kept = (above != 1.0) | (below != -1.0)
+    return A if kept.all() else scipy.sparse.csr_array(A[kept])
+
+
+def flat_directions(problem: Problem) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Directions the penalty does not see, as (features, entries), one for each component of A's rows."""
+    A = penalised_rows(problem)
+    d = problem.n_features
+    counts = np.diff(A.indptr)
+    alone = A.indices[A.indptr[:-1][counts == 1]]
+    if not isinstance(problem.omega, Zero) or np.bincount(alone, minlength=d).all():
+        return []
+    if counts.max(initial=0) > 2 and not problem.remote:
+        space = null_space(A)
+        if space is not None and space.basis.shape[1] <= MOST_DIRECTIONS:
+            columns = scipy.sparse.csc_array(space.basis)
+            parts = [slice(*columns.indptr[k : k + 2]) for k in range(columns.shape[1])]
+            return [(columns.indices[part], columns.data[part]) for part in parts]
+    wide = np.zeros(d, bool)  # features in a row that is not a pair: not looked into
+    for row in np.flatnonzero(counts > 2):
+        wide[A.indices[A.indptr[row] : A.indptr[row + 1]]] = True
+    labels, factors = clusters(A, np.ones(A.shape[0], bool))
+    _, component = scipy.sparse.csgraph.connected_components(abs(A).T @ abs(A), directed=False)
+    spoilt = np.zeros(component.max() + 1, bool)
+    spoilt[component[wide]] = True
+    order = np.argsort(labels, kind="stable")
+    order = order[(labels[order] >= 0) & ~spoilt[component[order]]]
+    groups = np.split(order, np.flatnonzero(np.diff(labels[order])) + 1) if order.size else []
+    return [(group, factors[group]) for group in groups]
+
+
+def find(problem: Problem) -> Recession | None:
+    """The features along which the minimum is not attained; None where no such direction was found."""
+    if getattr(problem.loss, "attained", True):
+        return None
+    directions = flat_directions(problem)
+    if not directions:
+        return None
+    n = problem.n_samples
+    if problem.remote:
+        if not problem.loss.labels:  # workers compare with labels only
+            return None
+        guilty = [features for features, entries in directions if _agrees(problem, features, entries)]
+        return _found(problem, guilty)
+    least, most = np.zeros(len(directions)), np.zeros(len(directions))
+    kept = []
+    for agreement in _agreements(problem, directions):
+        np.minimum(least, agreement.min(axis=0).toarray().ravel(), out=least)
+        np.maximum(most, agreement.max(axis=0).toarray().ravel(), out=most)
+        if n * len(directions) <= MOST_FOR_PROGRAM:
+            kept.append(agreement.toarray())
+    guilty = [directions[k][0] for k in np.flatnonzero((least == 0.0) != (most == 0.0))]
+    if not guilty and kept and len(directions) > 1 and _together(np.concatenate(kept)):
+        return _found(problem, [features for features, _ in directions], map_reduce=True)
+    return _found(problem, guilty)
+
+
+def _agreements(problem: Problem, directions: list[tuple[np.ndarray, np.ndarray]]) -> Iterator[Any]:
+    """aᵢ·u for the samples that count, a column for each direction u; some rows at a time.
+
+    With the sign of the side on which the loss is flat; with both signs where it is flat on neither.
+    """
+    features, entries = (np.concatenate(part) for part in zip(*directions, strict=True))
+    column = np.repeat(np.arange(len(directions)), [group.size for group, _ in directions])
+    basis = scipy.sparse.csr_array((entries, (features, column)), shape=(problem.n_features, len(directions)))
+    rows, n = problem.rows, problem.n_samples
+    side = np.empty(n)
+    _flat_sides(problem.loss, problem.target, side)
+    counts = problem.sample_weight > 0 if problem.sample_weight.size else np.ones(n, bool)
+    for start in range(0, n, problem.rows_per_chunk):
+        some = slice(start, min(start + problem.rows_per_chunk, n))
+        if isinstance(rows, DenseRows):
+            part = scipy.sparse.csr_array(rows.values[some] @ basis)
+        else:
+            first, last = rows.indptr[some.start], rows.indptr[some.stop]
+            chunk = (rows.data[first:last], rows.indices[first:last], rows.indptr[some.start : some.stop + 1] - first)
+            part = scipy.sparse.csr_array(chunk, shape=(some.stop - some.start, problem.n_features)) @ basis
+        part = _without_rounding(rows, some, part, basis)
+        signed = scipy.sparse.csr_array(scipy.sparse.diags_array(side[some] * counts[some]) @ part)
+        neither = scipy.sparse.csr_array(part)[(side[some] == 0.0) & counts[some]]
+        yield scipy.sparse.csc_array(scipy.sparse.vstack([signed, neither, -neither]))
+
+
+def _without_rounding(rows: Any, some: slice, part: Any, basis: Any) -> Any:
+    """aᵢ·u with zeros for what is nothing but the rounding of its terms."""
+    part = scipy.sparse.csr_array(part)
+    largest = float(np.abs(rows.values[some]).max(initial=0.0) if isinstance(rows, DenseRows) else 0.0)
+    if not isinstance(rows, DenseRows):
+        largest = float(np.abs(rows.data[rows.indptr[some.start] : rows.indptr[some.stop]]).max(initial=0.0))
+    terms = np.asarray(abs(basis).sum(axis=0)).ravel()
+    part.data[np.abs(part.data) <= ROUNDING * largest * terms[part.indices]] = 0.0
+    return part
+
+
+def _agrees(problem: Problem, features: np.ndarray, entries: np.ndarray) -> bool:
+    """Does every sample agree with a direction, and some of them gain?"""
+    direction = np.zeros(problem.n_features)
+    direction[features] = entries
+    ranges = problem.backend.each(tasks.agreement, direction)
+    least, most = min(low for low, _ in ranges), max(high for _, high in ranges)
+    return (least == 0.0) != (most == 0.0)
+
+
+def _found(problem: Problem, guilty: list[np.ndarray], *, map_reduce: bool = False) -> Recession | None:
+    if not guilty:
+        return None
+    map_reduce = map_reduce or any(features.size > 1 for features in guilty)
+    features = np.sort(np.concatenate(guilty))
+    names = problem.feature_names or [str(feature) for feature in range(problem.n_features)]
+    named = [names[feature] for feature in features]
+    return Recession(features, named, map_reduce, problem.n_samples, bool(problem.loss.labels))
+
+
+def _together(agreements: np.ndarray) -> bool:
+    """Is there a combination of the directions with which every sample agrees, and some gain?"""
+    from scipy.optimize import linprog
+
+    gain = agreements.sum(axis=0)
+    answer = linprog(-gain, A_ub=-agreements, b_ub=np.zeros(agreements.shape[0]), bounds=(-1.0, 1.0), method="highs")
+    return bool(answer.status == 0 and -answer.fun > 1e-9 * max(np.abs(agreements).sum(), 1e-300))

@@ -1,0 +1,194 @@
+"""The minimum of f + Ω on a small linear space, from gradients alone: rows may live anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from skadmm.kernels.expansion import expand
+from skadmm.kernels.rows import DenseRows
+from skadmm.problem.problem import Problem
+from skadmm.problem.structure import NullSpace
+
+LARGEST_HESSIAN = 400
+"""Up to this many dimensions Newton's method, beyond it L-BFGS."""
+LARGEST_TABLE = 5e7
+"""Entries of the rows in the coordinates of the space, for exact second derivatives."""
+MOST_DIFFERENCES = 60
+"""Up to this many dimensions second derivatives are differences of gradients, where rows are elsewhere."""
+NEWTON_STEPS = 100
+TOO_FEW_DIGITS = 1e-11
+"""A decrease of the value by less than this, relatively, is not seen for rounding."""
+
+
+class _Subspace:
+    """f + ½ Σ ridge x² (or another smooth Ω) in the coordinates u of x = Bu."""
+
+    def __init__(self, problem: Problem, basis: sp.csr_array, ridge: np.ndarray, smooth: Any) -> None:
+        self.problem, self.basis, self.ridge, self.smooth = problem, basis, ridge, smooth
+        self.transposed = sp.csr_array(basis.T)
+        self.size = basis.shape[1]
+        self.curved = sp.csr_array(self.transposed @ sp.diags_array(ridge) @ basis)
+        local = not problem.remote and problem.n_samples * self.size <= LARGEST_TABLE
+        self.newton = self.size <= (LARGEST_HESSIAN if local and smooth is None else MOST_DIFFERENCES)
+        self.table = self._rows() if local and self.newton and smooth is None else None
+
+    def _rows(self) -> np.ndarray:
+        rows: Any = self.problem.rows
+        if isinstance(rows, DenseRows):
+            return np.asarray(rows.values @ self.basis, dtype=np.float64)
+        X = sp.csr_array((rows.data, rows.indices, rows.indptr), rows.shape)
+        return (X @ self.basis).toarray().astype(np.float64)
+
+    def __call__(self, u: np.ndarray) -> tuple[float, np.ndarray]:
+        """The value and the gradient."""
+        x = self.basis @ u
+        slope = np.empty(x.size)
+        value = self.problem.loss_and_gradient(x, slope)
+        if self.smooth is not None:
+            more, extra = self.smooth(x)
+            return value + more, self.transposed @ (slope + extra)
+        return value + 0.5 * float(x @ (self.ridge * x)), self.transposed @ (slope + self.ridge * x)
+
+    def hessian(self, u: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        """Second derivatives: exact where the rows are here, else differences of gradients."""
+        if self.table is None:
+            step = 1e-6 * max(1.0, float(np.abs(u).max()))
+            columns = [(self(u + step * unit)[1] - gradient) / step for unit in np.eye(self.size)]
+            return 0.5 * (np.array(columns) + np.array(columns).T)
+        n = self.problem.n_samples
+        slope, curvatures = np.empty(n), np.empty(n)
+        expand(self.problem.samples(), np.arange(n), self.table @ u, slope, curvatures)
+        return self.table.T @ (curvatures[:, None] * self.table) / n + self.curved.toarray()
+
+
+def minimise(
+    problem: Problem,
+    space: NullSpace,
+    l1: np.ndarray | None = None,
+    ridge: np.ndarray | None = None,
+    lower: np.ndarray | None = None,
+    upper: np.ndarray | None = None,
+    smooth: Callable[[np.ndarray], tuple[float, np.ndarray]] | None = None,
+) -> np.ndarray:
+    """argmin of f(x) + Σ (l1 |x| + ½ ridge x²) over x in the space with lower ≤ x ≤ upper.
+
+    `smooth` is another differentiable Ω in their place: a function that returns its value and gradient.
+    """
+    d = problem.n_features
+    l1 = np.zeros(d) if l1 is None else l1
+    ridge = np.zeros(d) if ridge is None else ridge
+    lower = np.full(d, -np.inf) if lower is None else lower
+    upper = np.full(d, np.inf) if upper is None else upper
+    basis = space.basis
+    if basis.shape[1] == 0:
+        return np.zeros(d)
+    inside = _Subspace(problem, basis, ridge, smooth)
+    plain = not l1.any() and not np.isfinite(lower).any() and not np.isfinite(upper).any()
+    if not plain and not space.disjoint:
+        return basis @ _with_inequalities(inside, l1, lower, upper)
+    weight = abs(inside.transposed) @ l1
+    low, high = _limits(basis, lower, upper)
+    start = np.clip(np.zeros(inside.size), low, high)
+    if inside.newton:
+        return basis @ _newton(inside, start, weight, low, high)
+    return basis @ _quasi_newton(inside, start, weight, low, high)
+
+
+def _limits(basis: sp.csr_array, lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The bounds of u for which the x = Bu of a disjoint basis keeps its own."""
+    low, high = np.full(basis.shape[1], -np.inf), np.full(basis.shape[1], np.inf)
+    entries = sp.coo_array(basis)
+    row, column = entries.coords
+    ends = np.stack([lower[row] / entries.data, upper[row] / entries.data])
+    np.maximum.at(low, column, ends.min(axis=0))
+    np.minimum.at(high, column, ends.max(axis=0))
+    return low, np.maximum(high, low)
+
+
+def _newton(inside: _Subspace, u: np.ndarray, l1: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Newton's method on the coordinates that are neither at a bound nor held at zero, projected."""
+    smooth, slope = inside(u)
+    value = smooth + float(l1 @ np.abs(u))
+    for _ in range(NEWTON_STEPS):
+        leaving = np.where(np.abs(slope) > l1, -np.sign(slope), 0.0)
+        sign = np.where(u != 0, np.sign(u), leaving)
+        total = slope + l1 * sign
+        held = ((u <= low) & (total >= 0)) | ((u >= high) & (total <= 0)) | ((u == 0) & (l1 > 0) & (sign == 0))
+        free = np.flatnonzero(~held)
+        if free.size == 0 or not total[free].any():
+            break
+        hessian = inside.hessian(u, slope)[np.ix_(free, free)]
+        step = np.linalg.lstsq(hessian, total[free], rcond=1e-13)[0]
+        moved = False
+        for direction in (step, total[free] / max(float(np.abs(np.diag(hessian)).max()), 1e-300)):
+            length, decrease = 1.0, float(total[free] @ direction)
+            while length > 1e-10 and not moved:
+                new = u.copy()
+                new[free] -= length * direction
+                new = np.clip(np.where((l1 > 0) & (new * sign < 0), 0.0, new), low, high)
+                smooth, other = inside(new)
+                trial = smooth + float(l1 @ np.abs(new))
+                wanted = 1e-4 * min(length * decrease, float(total @ (u - new)))
+                moved = wanted > 0 and trial <= value - wanted
+                if not moved and decrease <= TOO_FEW_DIGITS * abs(value):  # the value cannot tell, the slope can
+                    moved = bool(np.abs((other + l1 * sign)[free]).max() < 0.5 * np.abs(total[free]).max())
+                    if not moved:
+                        break
+                length *= 0.5
+            if moved:
+                break
+        if not moved:
+            break
+        u, value, slope = new, trial, other
+    return u
+
+
+def _quasi_newton(inside: _Subspace, u: np.ndarray, l1: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """L-BFGS on u = up − down, both ≥ 0, where there is an ℓ1 term."""
+    from scipy.optimize import minimize  # takes a while to import
+
+    tight = {"maxiter": 5000, "maxfun": 20_000, "ftol": 0.0, "gtol": 1e-12, "maxcor": 30}
+    if not l1.any():
+        return np.asarray(
+            minimize(inside, u, jac=True, method="L-BFGS-B", bounds=np.stack([low, high], axis=1), options=tight).x
+        )
+    k = u.size
+
+    def split(both: np.ndarray) -> tuple[float, np.ndarray]:
+        value, slope = inside(both[:k] - both[k:])
+        return value + float(l1 @ (both[:k] + both[k:])), np.concatenate([slope + l1, l1 - slope])
+
+    bounds = np.stack([np.zeros(2 * k), np.concatenate([np.maximum(high, 0.0), np.maximum(-low, 0.0)])], axis=1)
+    start = np.concatenate([np.maximum(u, 0.0), np.maximum(-u, 0.0)])
+    both = minimize(split, start, jac=True, method="L-BFGS-B", bounds=bounds, options=tight).x
+    return np.asarray(both[:k] - both[k:])
+
+
+def _with_inequalities(inside: _Subspace, l1: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """Bounds, or an ℓ1 term, on x = Bu where the basis mixes features: sequential quadratic programming.
+
+    With an ℓ1 term t ≥ |x| are variables too.
+    """
+    from scipy.optimize import minimize  # takes a while to import
+
+    B, k = inside.basis.toarray(), inside.size
+    bent, above, below = np.flatnonzero(l1), np.flatnonzero(np.isfinite(upper)), np.flatnonzero(np.isfinite(lower))
+    zeros = [np.zeros((rows.size, bent.size)) for rows in (above, below)]
+    eye = np.eye(bent.size)
+    rows = np.block([[-B[above], zeros[0]], [B[below], zeros[1]], [-B[bent], eye], [B[bent], eye]])
+    offset = np.concatenate([upper[above], -lower[below], np.zeros(2 * bent.size)])
+
+    def objective(both: np.ndarray) -> tuple[float, np.ndarray]:
+        value, slope = inside(both[:k])
+        return value + float(l1[bent] @ both[k:]), np.concatenate([slope, l1[bent]])
+
+    answer = minimize(
+        objective, np.zeros(k + bent.size), jac=True, method="SLSQP",
+        constraints={"type": "ineq", "fun": lambda both: rows @ both + offset, "jac": lambda both: rows},
+        options={"ftol": 1e-15, "maxiter": 500},
+    )  # fmt: skip
+    return np.asarray(answer.x[:k])

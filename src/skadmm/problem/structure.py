@@ -1,0 +1,163 @@
+"""What the zeros of Ax say about x: which features are fused, and how many degrees of freedom are left."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+
+from skadmm.operators.line import as_line
+
+LARGEST_DENSE = 400
+"""Up to this many features that rows of A join, a rank or a null space is computed densely."""
+ROUNDING, NOTHING = 1e-10, 1e-14
+WIDE = 1e-13
+"""The rounding of rows with more than two entries. Differences of high order are small by nature (third differences of
+a curve of d points are about d⁻³), so that only the rounding of x itself is allowed for."""
+
+
+def ties(A: sp.csr_array, x: np.ndarray) -> np.ndarray:
+    """The rows on which Ax is zero, but for rounding: of its own terms, or of the largest coefficient."""
+    size = abs(A)
+    least = NOTHING * np.abs(x).max(initial=0.0) * np.asarray(size.sum(axis=1)).ravel()
+    return np.abs(A @ x) <= np.where(np.diff(A.indptr) <= 2, ROUNDING, WIDE) * (size @ np.abs(x)) + least
+
+
+def fused(A: sp.csr_array, x: np.ndarray, tied: np.ndarray | None = None) -> np.ndarray:
+    """Which features are tied together by the rows of A with at most two entries on which Ax is zero.
+
+    `tied` says which rows these are; None takes those on which Ax is zero but for rounding.
+
+    A label for each feature: 0, 1, … in the order in which they first occur, −1 for those tied to zero.
+    """
+    from skadmm.operators.clusters import clusters
+
+    if A.shape[0] == 0:
+        return np.arange(A.shape[1])
+    labels, _ = clusters(A, ties(A, x) if tied is None else tied)
+    order: dict[int, int] = {}
+    return np.array([-1 if label < 0 else order.setdefault(int(label), len(order)) for label in labels])
+
+
+def degrees_of_freedom(A: sp.csr_array, x: np.ndarray, psi: Any = None, y: np.ndarray | None = None) -> int:
+    """The dimension of the vectors that have the zeros of Ax.
+
+    Parameters
+    ----------
+    A : csr_array
+    x : ndarray
+        A solution.
+    psi : regulariser or None
+        For a ψ of groups the answer is the number of non-zero coefficients, an upper bound.
+    y : ndarray or None
+        The solver's own y = Ax, whose zeros are exact. It is used where A has rows with more than two entries; None
+        takes the rows on which Ax is zero but for rounding.
+
+    Returns
+    -------
+    int
+        For a graph, the number of fused groups that are not zero. For differences along a line, the number of knots
+        plus the order plus one. For any other matrix d minus the rank of the zero rows, exact where these rows are
+        independent by their pattern or join at most LARGEST_DENSE features; an upper bound beyond.
+
+    References
+    ----------
+    Tibshirani, R. J. and Taylor, J. (2012). Degrees of freedom in lasso problems. Annals of Statistics 40.
+    """
+    if psi is not None and not psi.separable:
+        return int(np.count_nonzero(x))
+    if A.shape[0] == 0:
+        return int(x.size)
+    if np.diff(A.indptr).max() <= 2:
+        return int(fused(A, x).max(initial=-1)) + 1
+    return int(x.size) - rank(A[ties(A, x) if y is None or y.size != A.shape[0] else y == 0.0])
+
+
+def rank(A: sp.csr_array) -> int:
+    """The rank of a sparse matrix; a lower bound where LARGEST_DENSE is exceeded and the pattern does not tell."""
+    A = sp.csr_array(A)
+    A.sum_duplicates()
+    counts = np.diff(A.indptr)
+    alone = np.zeros(A.shape[1], bool)  # features that rows of one entry hold: what other rows say of them adds nothing
+    alone[A.indices[A.indptr[:-1][counts == 1]]] = True
+    A = sp.csr_array(A[counts > 1][:, ~alone])
+    A = A[np.diff(A.indptr) > 0]
+    found = int(np.count_nonzero(alone))
+    if A.shape[0] == 0:
+        return found
+    rows_of, columns_of = _joined(A)
+    for rows, columns in zip(rows_of, columns_of, strict=True):
+        part = A[rows]
+        ends = (part.indices[part.indptr[:-1]], part.indices[part.indptr[1:] - 1])
+        independent = max(np.unique(end).size for end in ends)  # rows that begin, or end, in different columns
+        if independent < rows.size and columns.size <= LARGEST_DENSE:
+            independent = int(np.linalg.matrix_rank(part[:, columns].toarray()))
+        found += independent
+    return found
+
+
+def _joined(A: sp.csr_array) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The rows and the columns of each connected part of a matrix, for parts that have rows."""
+    m = A.shape[0]
+    count, labels = connected_components(sp.block_array([[None, A], [A.T, None]], format="csr"), directed=False)
+    parts = []
+    for own in (labels[:m], labels[m:]):
+        order = np.argsort(own, kind="stable")
+        parts.append(np.split(order, np.cumsum(np.bincount(own, minlength=count))[:-1]))
+    held = [k for k in range(count) if parts[0][k].size]
+    return [parts[0][k] for k in held], [parts[1][k] for k in held]
+
+
+class NullSpace(NamedTuple):
+    """{x : Ax = 0}."""
+
+    basis: sp.csr_array
+    """Its basis vectors are the columns."""
+    disjoint: bool
+    """Has every feature an entry in at most one of them?"""
+
+
+def null_space(A: sp.csr_array) -> NullSpace | None:
+    """A basis of {x : Ax = 0}; None where A is too large and general to tell.
+
+    Rows of at most two entries make one vector for each connected component, differences along a line its polynomials.
+    Other rows are taken densely, where they join at most LARGEST_DENSE features.
+    """
+    from skadmm.operators.clusters import clusters
+
+    d = A.shape[1]
+    counts = np.diff(A.indptr)
+    narrow = counts <= 2
+    labels, factors = clusters(A, narrow)
+    size = int(labels.max(initial=-1)) + 1
+    held = np.flatnonzero(labels >= 0)
+    basis = sp.csr_array((factors[held], (held, labels[held])), shape=(d, size))
+    if narrow.all():
+        return NullSpace(basis, True)
+    rest = sp.csr_array(A[~narrow] @ basis)  # what the other rows ask of the components
+    rest.eliminate_zeros()
+    rest.sort_indices()
+    rest = rest[np.diff(rest.indptr) > 0]
+    if rest.shape[0] == 0:
+        return NullSpace(basis, True)
+    free = np.ones(size, bool)
+    found = []
+    for rows, columns in zip(*_joined(rest), strict=True):
+        part = sp.csr_array(rest[rows][:, columns])
+        line = as_line(part)
+        if line is None and columns.size > LARGEST_DENSE:
+            return None
+        vectors = _dense_null_space(part.toarray()) if line is None else line.null_space()
+        free[columns] = False
+        if vectors.shape[1]:
+            place = np.repeat(columns, vectors.shape[1])
+            number = np.tile(np.arange(vectors.shape[1]), columns.size)
+            found.append(sp.csr_array((vectors.ravel(), (place, number)), shape=(size, vectors.shape[1])))
+    found.append(sp.eye_array(size, format="csr")[:, free])
+    inner = sp.csr_array(sp.hstack(found))
+    return NullSpace(sp.csr_array(basis @ inner), bool(np.diff(inner.indptr).max(initial=0) <= 1))
+
+
+def _dense_null_space(A: np.ndarray) -> np.ndarray:
+    _, values, right = np.linalg.svd(A, full_matrices=True)
+    return right[int(np.count_nonzero(values > 1e-12 * values[0])) :].T

@@ -1,0 +1,1 @@
+"""What drives solvers: solve(), path() and compare(); recording, checkpoints, limits and results."""

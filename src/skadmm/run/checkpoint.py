@@ -1,0 +1,151 @@
+"""A run in a file, so that it can be taken up again as if it had never stopped (see ``_archive.py`` for the format).
+
+A checkpoint belongs to one problem under one set of settings, told by a fingerprint: anything else is refused. Limits
+(passes, time) are not part of it, so a run may be continued beyond its old end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from skadmm._version import __version__
+from skadmm.io import archive, codec
+from skadmm.problem.problem import Problem
+from skadmm.run.step_size import StepChoice
+
+
+class CheckpointError(ValueError):
+    """A file that is not a whole checkpoint of this very run."""
+
+
+KIND = archive.Kind("skadmm-checkpoint", 1, "checkpoint", CheckpointError, {"fingerprint": dict, "run": dict})
+
+
+class Checkpoint:
+    """The file of one run: read once at the start, written now and then."""
+
+    def __init__(self, path: str | os.PathLike[str], every: float, fingerprint: dict[str, str]) -> None:
+        self.path = Path(path)
+        self.every = every
+        self.fingerprint = fingerprint
+        self._last = time.monotonic()
+        self._complained = False
+        self.written = 0
+        """How often it was."""
+
+    @property
+    def beside(self) -> Path:
+        """A folder for what is too large for the file, or elsewhere."""
+        return self.path.absolute().with_name(f"{self.path.name}.blocks")
+
+    def read(self) -> dict[str, Any] | None:
+        """The state in the file, or None where there is none yet."""
+        if not self.path.exists():
+            return None
+        try:
+            manifest, arrays = archive.read(self.path, KIND)
+        except OSError as error:
+            raise CheckpointError(f"checkpoint={str(self.path)!r}: it cannot be read ({error})") from error
+        for name, now in self.fingerprint.items():
+            then = manifest["fingerprint"].get(name)
+            if then != now:
+                raise CheckpointError(
+                    f"checkpoint={str(self.path)!r}: it belongs to another run: its {name} is {_short(then)}, this "
+                    f"one has {_short(now)}. Give another name, or delete the file"
+                )
+        with self._sound():
+            return dict(codec.Reader(arrays).decode(manifest["run"]))
+
+    def beginning(self, kept: dict[str, Any]) -> tuple[int, float, StepChoice | None]:
+        """The seed and the step the run was begun with, and the selection behind the step."""
+        with self._sound():
+            tuning = None if kept["tuning"] is None else StepChoice(**kept["tuning"])
+            return int(kept["settings"]["seed"]), float(kept["settings"]["step"]), tuning
+
+    def resume_from(self, run: Any, kept: dict[str, Any]) -> None:
+        """Let the run go on from the state in the file."""
+        with self._sound():
+            run.resume(kept)
+
+    @contextlib.contextmanager
+    def _sound(self) -> Iterator[None]:
+        try:
+            yield
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError, OverflowError) as error:
+            raise CheckpointError(f"checkpoint={str(self.path)!r}: not a sound checkpoint: {error}") from error
+
+    @property
+    def due(self) -> bool:
+        """Is it time to write?"""
+        return time.monotonic() - self._last >= self.every
+
+    def write(self, state: dict[str, Any]) -> None:
+        """Replace the file. Where that fails the old one stays as it is, and the run goes on with a warning."""
+        self._last = time.monotonic()
+        writer = codec.Writer()
+        content = {"fingerprint": self.fingerprint, "run": writer.encode(state, "the run")}
+        try:
+            archive.write(self.path, KIND, content, writer.arrays)
+        except OSError as error:
+            if not self._complained:
+                warnings.warn(
+                    f"checkpoint={str(self.path)!r} could not be written ({error}); the run goes on, and the last "
+                    "checkpoint, if there was one, is still there",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+            self._complained = True
+        else:
+            self._complained = False
+            self.written += 1
+
+
+def _short(value: Any) -> str:
+    return f"{value[:12]}…" if isinstance(value, str) and len(value) > 40 else repr(value)
+
+
+def fingerprint(problem: Problem, **settings: Any) -> dict[str, str]:
+    """What a run is, in a few short strings: the version, the data, the model, and each setting."""
+    model = (problem.loss, problem.omega, problem.psi, problem.constraint.A, problem.constraint.B, problem.constraint.c)
+    if problem.remote:
+        data: Any = problem.backend.fingerprint
+    else:
+        rows = problem.rows if problem.folder is None else problem.folder.fingerprint
+        data = (rows, problem.target, problem.sample_weight)
+    told = {"version of skadmm": __version__, "data": digest(data), "model": digest(model)}
+    return told | {name: value if isinstance(value, str) else digest(value) for name, value in settings.items()}
+
+
+def digest(value: Any) -> str:
+    """A short number as it is; the SHA-256 of anything larger."""
+    if value is None or isinstance(value, (bool, int, float, str, np.number)):
+        return repr(value.item() if isinstance(value, np.generic) else value)
+    summary = hashlib.sha256()
+    _add(summary, value)
+    return summary.hexdigest()
+
+
+def _add(summary: Any, value: Any) -> None:
+    if scipy.sparse.issparse(value):
+        value = (value.shape, value.data, value.indices, value.indptr)
+    if isinstance(value, np.ndarray):
+        summary.update(f"{value.dtype.str}{value.shape}{value.flags.c_contiguous}".encode())
+        summary.update(value.data if value.flags.c_contiguous else np.ascontiguousarray(value.T).data)
+    elif isinstance(value, (tuple, list)):
+        summary.update(f"{type(value).__name__}{len(value)}".encode())
+        for entry in value:
+            _add(summary, entry)
+    elif isinstance(value, dict):
+        _add(summary, sorted(value.items()))
+    else:
+        summary.update(f"{type(value).__name__}:{value!r};".encode())

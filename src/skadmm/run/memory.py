@@ -1,0 +1,119 @@
+"""How much memory a run will take, and whether it is there: asked before the first array is made."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+
+from skadmm.kernels.expansion import PARTS, gathered_rows
+from skadmm.kernels.rows import DenseRows
+from skadmm.oracle.local import LARGE_SHIFT_SHARE
+from skadmm.solvers.base import Algorithm, Setup
+from skadmm.solvers.first_order.x_solve import DENSE_LIMIT
+from skadmm.solvers.select import few_at_once
+
+FLOAT = 8
+SAN_VECTORS, SAN_MATRICES = 13, 7
+"""Vectors over the samples, and matrices over the features, that second-order steps hold at their peak."""
+RECORDS = 2e5
+"""Bytes that a run takes however small the problem."""
+SPARSE_ENTRY = 12
+"""A value and a column number."""
+
+
+def estimate(setup: Setup, algorithm: Algorithm) -> dict[str, float]:
+    """Bytes, by what they are for; the data themselves are there already and not counted."""
+    problem = setup.problem
+    n, d = (0 if problem.remote else problem.n_samples), problem.n_features
+    needs: dict[str, float] = {"evaluation and records": RECORDS + FLOAT * (4.0 * n + 8.0 * d)}
+    if algorithm.certifies and few_at_once(problem, setup.rho_given):
+        needs["columns of X"] = 2.0 * SPARSE_ENTRY * problem.nnz
+        needs["second-order steps on a set of features"] = FLOAT * (SAN_VECTORS * n + SAN_MATRICES * min(d, 2000) ** 2)
+    elif algorithm.certifies:
+        # Where B is not −I the method of multipliers may come to solve for x and y together.
+        variables = float(d) if problem.constraint.B is None else float(d + problem.n_split)
+        needs["second-order steps"] = FLOAT * (SAN_VECTORS * float(n) + SAN_MATRICES * variables**2)
+        if problem.files is not None:
+            entry = FLOAT if isinstance(problem.rows, DenseRows) else SPARSE_ENTRY
+            needs["copies of rows that are looked at again"] = 2.0 * LARGE_SHIFT_SHARE * entry * problem.nnz
+        if isinstance(problem.rows, DenseRows):
+            needs["rows and products on several threads"] = FLOAT * (min(PARTS * gathered_rows(d), n) + PARTS * d) * d
+    elif algorithm.gradient == "average":
+        needs["the table of points"] = FLOAT * float(setup.n_blocks) * d
+        needs["the table of slopes"] = FLOAT * float(n)
+    if not algorithm.certifies and not algorithm.linearised and problem.n_constraints:
+        dense = FLOAT * 3.0 * float(d) ** 2
+        needs["the linear system"] = dense if d <= DENSE_LIMIT else 20.0 * SPARSE_ENTRY * problem.constraint.A.nnz
+    return needs
+
+
+def available() -> float:
+    """Bytes that can be had now, within the limits set on this process; infinite where the system does not say."""
+    return min(_free(), _group_limit(), _process_limit())
+
+
+def _free() -> float:
+    try:
+        import psutil
+
+        return float(psutil.virtual_memory().available)
+    except (ImportError, OSError, RuntimeError):  # not installed, or it cannot tell here
+        pass
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return 1024.0 * int(line.split()[1])
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (OSError, ValueError, AttributeError):
+        return math.inf
+
+
+def _group_limit() -> float:
+    """What is left of the limit of a control group (a container)."""
+    folder = Path("/sys/fs/cgroup")
+    try:
+        return max(0.0, float((folder / "memory.max").read_text()) - float((folder / "memory.current").read_text()))
+    except (OSError, ValueError):
+        return math.inf
+
+
+def _process_limit() -> float:
+    """What is left of ``ulimit -v``."""
+    try:
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit == resource.RLIM_INFINITY:
+            return math.inf
+        return max(0.0, limit - int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize())
+    except (ImportError, OSError, ValueError):
+        return math.inf
+
+
+def check(setup: Setup, algorithm: Algorithm, limit: float | None) -> None:
+    """Refuse a run that does not fit, with the numbers. `limit` None means what is available now."""
+    needs = estimate(setup, algorithm)
+    total = sum(needs.values())
+    if limit is None and total < 1e7:
+        return
+    allowed = available() if limit is None else limit
+    if total <= allowed:
+        return
+    largest = sorted(needs.items(), key=lambda pair: -pair[1])[:2]
+    parts = ", ".join(f"{bytes_of(size)} for {name}" for name, size in largest if size >= 0.01 * total)
+    advice = "a larger batch_size makes the table smaller; " if "the table of points" in needs else ""
+    raise MemoryError(
+        f"method={algorithm.name!r} would take about {bytes_of(total)} of memory besides the data ({parts}) and "
+        f"{bytes_of(allowed)} are {'free' if limit is None else 'allowed by memory_limit'}: {advice}"
+        "memory_limit=float('inf') runs it all the same"
+    )
+
+
+def bytes_of(size: float) -> str:
+    """A size for people."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:,.3g} TB"

@@ -1,0 +1,108 @@
+"""What a run returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from skadmm.problem.problem import KKT
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from skadmm.run.step_size import StepChoice
+
+TRACE_COLUMNS = ("passes", "seconds", "objective", "objective_average", "feasibility", "kkt", "gap", "test_loss")
+
+
+class Status(Enum):
+    """How a run ended."""
+
+    SOLVED = "solved"
+    """The tolerance was met; ``Result.stopped_on`` says which measure met it."""
+    PASS_LIMIT = "pass limit"
+    TIME_LIMIT = "time limit"
+    STALLED = "stalled"
+    """No step improves the objective any more, short of the tolerance."""
+    NO_MINIMISER = "no minimiser"
+    """The objective falls for ever along a direction no penalty sees; the message names the features."""
+    STOPPED = "stopped by callback"
+    INTERRUPTED = "interrupted"
+    DIVERGED = "diverged"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What a callback sees: read-only copies of where the run stands."""
+
+    method: str
+    step_number: int
+    passes: float
+    seconds: float
+    x: np.ndarray
+    y: np.ndarray
+    dual: np.ndarray
+    record: Mapping[str, float]
+
+
+@dataclass
+class Result:
+    """The outcome of :func:`skadmm.solve`.
+
+    ``x``, ``y`` and ``dual`` are the last good iterate, ``x_average`` and ``y_average`` the means over all steps
+    (Algorithm 1's output). ``passes`` counts every sample touched, a table's filling and step selection included,
+    divided by n; ``seconds`` is the time spent in the method, recording excluded.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    dual: np.ndarray
+    x_average: np.ndarray
+    y_average: np.ndarray
+    status: Status
+    message: str
+    method: str
+    settings: dict[str, Any]
+    objective: float
+    """At (x, y(x)) where B is invertible, else at (x, y)."""
+    feasibility: float
+    kkt: KKT
+    gap: float
+    """The relative duality gap, or NaN where there is no certificate."""
+    stopped_on: str | None
+    """The measure that met the tolerance: "gap" or "kkt"; None if none did."""
+    passes: float
+    seconds: float
+    records: list[dict[str, float]] = field(repr=False)
+    tuning: StepChoice | None = field(default=None, repr=False)
+    solver: str = ""
+    """The second-order solvers that ran, in turn; empty for a first-order method."""
+    tables: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
+    """The method's memory, for ``warm_start``."""
+
+    @property
+    def trace(self) -> pd.DataFrame:
+        """The run as recorded, one row a recording."""
+        import pandas as pd
+
+        return pd.DataFrame(self.records, columns=list(TRACE_COLUMNS))
+
+    def plot(self, **options: Any) -> Any:
+        """Objective and feasibility against passes and seconds; see :func:`skadmm.plotting.convergence`."""
+        from skadmm.plotting import convergence
+
+        return convergence(self, **options)
+
+    def __str__(self) -> str:
+        gap = "" if np.isnan(self.gap) else f", gap {self.gap:.2e}"
+        return (
+            f"{self.method}: {self.status} after {self.passes:.2f} passes and {self.seconds:.3g} s; "
+            f"objective {self.objective:.8g}, feasibility {self.feasibility:.2e}, kkt {self.kkt.relative:.2e}{gap}"
+        )

@@ -1,0 +1,109 @@
+"""The step: a number, the theory's, or the paper's selection on a small subset."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skadmm import _checks, _clock
+from skadmm.problem.problem import Problem
+from skadmm.run.sampling import Uniform
+from skadmm.solvers import dual_update
+from skadmm.solvers.base import Algorithm, Setup
+
+SUBSET = 500
+RUNS = 5
+PASSES = 5
+BATCH_ITERATIONS = 100
+DECADES_BELOW, DECADES_ABOVE, PER_DECADE = 1, 5, 2
+"""The grid around the theory's step. The theory's L is a thousand times too large on common data, so it reaches
+five decades up in step (down in L) and one decade the other way."""
+
+
+@dataclass(frozen=True)
+class StepChoice:
+    """The outcome of a selection: what was tried, what won, and what it cost."""
+
+    step: float
+    candidates: np.ndarray
+    objectives: np.ndarray
+    """The mean training objective of each candidate on the subset; infinite where it diverged."""
+    samples_touched: int
+    seconds: float
+
+
+def candidates(algorithm: Algorithm, problem: Problem, rho: float) -> np.ndarray:
+    """The grid of steps, half a decade apart, around the theory's."""
+    exponents = np.arange(-DECADES_BELOW * PER_DECADE, DECADES_ABOVE * PER_DECADE + 1) / PER_DECADE
+    return theory(algorithm, problem, rho) * 10.0**exponents
+
+
+def theory(algorithm: Algorithm, problem: Problem, rho: float) -> float:
+    """The theory's step; for rows so long that their squares overflow, the shortest there is."""
+    return max(algorithm.theory_step(problem, rho), float(np.finfo(float).tiny))
+
+
+def select(
+    problem: Problem, algorithm: Algorithm, *, rho: float, batch_size: int, omega_mode: str, seed: int,
+    options: Mapping[str, Any] | None = None,
+) -> StepChoice:  # fmt: skip
+    """The paper's selection: each candidate is run on 500 random samples (five runs of five passes; batch methods
+    once, for 100 iterations) and the smallest mean training objective wins. With large blocks the subset grows to
+    ten blocks."""
+    began = _clock.now()
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2**31,)))
+    eligible: Any = problem.n_samples
+    if not problem.remote and problem.sample_weight.size:
+        eligible = np.flatnonzero(problem.sample_weight)
+    size = min(np.size(eligible) if np.ndim(eligible) else eligible, max(SUBSET, 10 * batch_size))
+    subset = problem.subset(np.sort(rng.choice(eligible, size=size, replace=False)))
+    grid = candidates(algorithm, subset, rho)
+    runs = 1 if algorithm.full else RUNS
+    touched = 0
+    objectives = np.full(grid.size, np.inf)
+    for index, step in enumerate(grid):
+        setup = Setup(subset, rho, float(step), min(batch_size, size), omega_mode, options=options or {})
+        values = []
+        for run in range(runs):
+            value, cost = _trial(setup, algorithm, seed + run)
+            values.append(value)
+            touched += cost
+            if not np.isfinite(value):
+                break
+        objectives[index] = np.mean(values)
+    finite = np.isfinite(objectives)
+    best = int(np.argmin(np.where(finite, objectives, np.inf)))
+    chosen = float(grid[best]) if finite.any() else theory(algorithm, problem, rho)
+    return StepChoice(chosen, grid, objectives, touched, _clock.now() - began)
+
+
+def _trial(setup: Setup, algorithm: Algorithm, seed: int) -> tuple[float, int]:
+    """One short run from zero: the objective it reached, and the samples it touched."""
+    problem = setup.problem
+    point = dual_update.start(problem, np.zeros(problem.n_features), None, None)
+    engine = algorithm.start(setup, point)
+    steps = BATCH_ITERATIONS if algorithm.full else PASSES * setup.n_blocks
+    engine.advance(Uniform(setup.n_blocks, seed).take(0, steps))
+    touched = int(point.clock[1])
+    if not np.isfinite(point.x).all():
+        return np.inf, touched
+    y = point.y if problem.y_of_x(point.x) is None else None
+    value = problem.objective(point.x, y)
+    return (value if np.isfinite(value) else np.inf), touched + problem.n_samples
+
+
+def resolve(step: Any, problem: Problem, algorithm: Algorithm, **context: Any) -> tuple[float, StepChoice | None]:
+    """The step as a number, and the selection behind it if there was one."""
+    if isinstance(step, str):
+        if step == "theory":
+            return theory(algorithm, problem, context["rho"]), None
+        if step == "auto":
+            if algorithm.stepless:
+                return theory(algorithm, problem, context["rho"]), None
+            choice = select(problem, algorithm, **context)
+            return choice.step, choice
+        raise ValueError(f"step={step!r}: it takes a number > 0, 'auto' or 'theory'")
+    return _checks.number(step, "step", above=0), None

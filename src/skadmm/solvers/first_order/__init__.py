@@ -1,0 +1,1 @@
+"""The stochastic and batch ADMM methods: one rule per file."""

@@ -1,0 +1,164 @@
+"""Online ADMM: the loss of one block itself, not its linearisation, in every step.
+
+    x ← argmin over x of ℓ_k(x) + (ρ/2)‖Ax + By − c + dual‖² + ‖x − x_t‖²/(2η),   η = step/√t
+
+With M = I/η + ρAᵀA the minimiser is x = M⁻¹(r − Rᵀs), where the rows of R are the block's and s its slopes at x.
+So only the block's margins z = R x are unknown: z = p − K s(z), K = R M⁻¹ Rᵀ, a system as large as the block, solved
+by Newton's method to rounding.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skadmm.kernels.compile import attach, kernel
+from skadmm.kernels.loss_functions import curvature, derivative
+from skadmm.kernels.rows import copy_into, row_add, row_dot
+from skadmm.kernels.samples import block_bounds, weight_of
+from skadmm.regularizers._base import subgradient
+from skadmm.solvers.base import (
+    Algorithm,
+    FirstOrderEngine,
+    Setup,
+    init_table,
+    inverse,
+    no_tables,
+    register,
+    update_gradient,
+    x_update,
+)
+from skadmm.solvers.dual_update import Point
+from skadmm.solvers.first_order import x_solve
+from skadmm.solvers.first_order.x_solve import solve
+
+NEWTON_STEPS = 100
+
+
+class OneBlock(NamedTuple):
+    """Scratch for the nonlinear system of one block."""
+
+    step: float
+    rho: float
+    scale: float
+    omega: Any
+    system: Any
+    right: Any
+    row: Any
+    solved_rows: Any
+    """M⁻¹Rᵀ, one row a sample of the block."""
+    gram: Any
+    """K."""
+    x_new: Any
+
+
+@kernel
+def _residual(rule, samples, start, b, p, z, slopes, out):
+    """out ← z + K s(z) − p, and its largest entry."""
+    for i in range(b):
+        weight = rule.scale * weight_of(samples, start + i)
+        slopes[i] = weight * derivative(samples.loss, z[i], samples.target[start + i])
+    largest = 0.0
+    for i in range(b):
+        out[i] = z[i] - p[i]
+        for other in range(b):
+            out[i] += rule.gram[i, other] * slopes[other]
+        largest = max(largest, abs(out[i]))
+    return largest
+
+
+@kernel
+def _weighted_curvature(rule, samples, i, z):
+    return rule.scale * weight_of(samples, i) * curvature(samples.loss, z, samples.target[i])
+
+
+@kernel
+def _solve_margins(rule, samples, start, b, p):
+    """The slopes s(z) at the solution of z + K s(z) = p."""
+    z = p.copy()
+    slopes, matrix, trial = np.empty(b), np.empty((b, b)), np.empty(b)
+    size = _residual(rule, samples, start, b, p, z, slopes, trial)
+    for _ in range(NEWTON_STEPS):
+        for i in range(b):
+            for other in range(b):
+                h = _weighted_curvature(rule, samples, start + other, z[other])
+                matrix[i, other] = rule.gram[i, other] * h + (1.0 if i == other else 0.0)
+        direction = np.linalg.solve(matrix, trial)
+        length = 1.0
+        while True:
+            candidate = z - length * direction
+            new_size = _residual(rule, samples, start, b, p, candidate, slopes, trial)
+            if new_size <= (1.0 - 1e-4 * length) * size or length < 1e-10:
+                break
+            length *= 0.5
+        z = candidate
+        if new_size <= 1e-15 * (1.0 + np.abs(p).max()) or new_size >= size:
+            break
+        size = new_size
+    return slopes
+
+
+def _update_gradient(rule, samples, point, k):
+    """The whole step is a matter of the block's rows, so it happens here; ``move`` only takes the result."""
+    eta = rule.step / np.sqrt(point.clock[0] + 1.0)
+    start, stop = block_bounds(samples, k)
+    b = stop - start
+    subgradient(rule.omega, point.x, rule.right)
+    for j in range(point.x.size):
+        rule.right[j] = point.x[j] / eta - rule.right[j] - rule.rho * point.coupling[j]
+    copy_into(point.x, rule.x_new)
+    solve(rule.system, 1.0 / eta, rule.right, rule.x_new)
+    for i in range(b):
+        rule.row[:] = 0.0
+        row_add(samples.rows, start + i, 1.0, rule.row)
+        solve(rule.system, 1.0 / eta, rule.row, rule.solved_rows[i])
+    p = np.empty(b)
+    for i in range(b):
+        p[i] = row_dot(samples.rows, start + i, rule.x_new)
+        for other in range(b):
+            rule.gram[i, other] = row_dot(samples.rows, start + i, rule.solved_rows[other])
+    slopes = _solve_margins(rule, samples, start, b, p)
+    for i in range(b):
+        for j in range(point.x.size):
+            rule.x_new[j] -= slopes[i] * rule.solved_rows[i, j]
+    return b
+
+
+def _x_update(rule, point, k):
+    copy_into(rule.x_new, point.x)
+
+
+attach(init_table, OneBlock, no_tables)
+attach(update_gradient, OneBlock, _update_gradient)
+attach(x_update, OneBlock, _x_update)
+
+
+def _start(setup: Setup, point: Point) -> FirstOrderEngine:
+    d, b = setup.problem.n_features, setup.batch_size
+    rule = OneBlock(
+        step=setup.step,
+        rho=setup.rho,
+        scale=setup.n_blocks / setup.problem.n_samples,
+        omega=setup.problem.omega,
+        system=x_solve.shifted(setup.problem.constraint, setup.rho),
+        right=np.empty(d),
+        row=np.empty(d),
+        solved_rows=np.zeros((b, d)),
+        gram=np.empty((b, b)),
+        x_new=np.empty(d),
+    )
+    return FirstOrderEngine(rule, setup, point, linearised=False)
+
+
+register(
+    Algorithm(
+        name="online-admm",
+        summary="Online ADMM: one block's own loss in every step, a nonlinear step",
+        reference="Wang and Banerjee (2012)",
+        gradient="one sample, nonlinear",
+        linearised=False,
+        constant_step=False,
+        omega=("fold", "subgradient"),
+        start=_start,
+        theory_step=lambda problem, rho: inverse(problem.L),
+    )
+)

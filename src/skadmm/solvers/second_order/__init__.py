@@ -1,0 +1,1 @@
+"""The second-order solvers, which certify their answers."""

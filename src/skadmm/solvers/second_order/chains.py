@@ -1,0 +1,189 @@
+"""The exact proximal step of ψ(A·) where A ties features along paths, and each by itself to zero.
+
+    minimise over x      ½‖x − v‖² + t Σ λ_e |(Ax)_e|
+
+Rows of A with two features that are multiples of a difference, and that lie along paths (one chain, several, in any
+order), are minimised over by dynamic programming: the derivative of what the features so far cost, as a function of the
+last of them, is piecewise linear and increasing, and passing on a row means to clip it at ±λ (Johnson 2013). Rows with
+one feature, equal along a path, are a soft threshold after that (Friedman et al. 2007). The work is linear in d, and
+features that come out equal, or zero, are exactly so.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skadmm.kernels.compile import kernel
+from skadmm.problem.problem import Problem
+from skadmm.solvers.second_order.reduced_newton import row_strengths
+
+
+@kernel
+def denoise(v, weight, out):
+    """out ← argmin over x of ½‖x − v‖² + Σ weight_i |x_{i+1} − x_i|; a weight of zero ends a path."""
+    n = v.size
+    # The derivative is first[0]·x + first[1] left of all knots; at a knot its line changes by (slope, height).
+    knot, slope, height = np.empty(2 * n), np.empty(2 * n), np.empty(2 * n)
+    low, high = np.empty(n), np.empty(n)
+    left, right = n, n - 1
+    first, last = -v[0], -v[0]
+    for i in range(n - 1):
+        w = weight[i]
+        a, b = 1.0, first
+        while left <= right and a * knot[left] + b <= -w:
+            a += slope[left]
+            b += height[left]
+            left += 1
+        low[i] = (-w - b) / a
+        c, d = 1.0, last
+        while right >= left and c * knot[right] + d >= w:
+            c -= slope[right]
+            d -= height[right]
+            right -= 1
+        high[i] = (w - d) / c
+        left -= 1
+        knot[left], slope[left], height[left] = low[i], a, b + w
+        right += 1
+        knot[right], slope[right], height[right] = high[i], -c, w - d
+        first, last = -w - v[i + 1], w - v[i + 1]
+    a, b = 1.0, first
+    while left <= right and a * knot[left] + b <= 0.0:
+        a += slope[left]
+        b += height[left]
+        left += 1
+    out[n - 1] = -b / a
+    for i in range(n - 2, -1, -1):
+        out[i] = min(max(out[i + 1], low[i]), high[i])
+
+
+@kernel
+def _walk(neighbour, link, order, row):
+    """Features path by path, each from an end, and the row to the next one; returns how many lie on paths."""
+    placed = np.zeros(neighbour.shape[0], np.bool_)
+    count = 0
+    for start in range(neighbour.shape[0]):
+        if placed[start] or neighbour[start, 1] >= 0:
+            continue
+        before, here = -1, start
+        while here >= 0:
+            placed[here] = True
+            order[count] = here
+            after, by = -1, -1
+            for side in range(2):
+                if neighbour[here, side] >= 0 and link[here, side] != before:
+                    after, by = neighbour[here, side], link[here, side]
+            row[count] = by
+            count += 1
+            before, here = by, after
+    return count
+
+
+class ProximalStep(NamedTuple):
+    """x, and multipliers β of the rows with (v − x)/t = Aᵀβ, within their bounds and on them where (Ax)_e ≠ 0."""
+
+    x: np.ndarray
+    multiplier: np.ndarray
+
+
+class PathPenalty(NamedTuple):
+    """ψ(A·) along paths."""
+
+    order: np.ndarray
+    """Features, path by path."""
+    row: np.ndarray
+    """The row of A between each of them and the next; −1 at the end of a path."""
+    entry: np.ndarray
+    """What that row has for the first of the two."""
+    weight: np.ndarray
+    """λ_e times its size; 0 at the end of a path."""
+    threshold: np.ndarray
+    """The sum of λ_e |a_e| over the rows of each feature alone."""
+    single: np.ndarray
+    """Those rows, …"""
+    feature: np.ndarray
+    """… their features, …"""
+    single_entry: np.ndarray
+    """… what they have for them, …"""
+    bound: np.ndarray
+    """… and λ_e with the sign of that."""
+    n_constraints: int
+
+    @property
+    def ties(self) -> bool:
+        """Does a row tie two features to each other?"""
+        return bool(np.any(self.row >= 0))
+
+    def values(self, x: np.ndarray) -> np.ndarray:
+        """Ax, exactly zero where features are equal."""
+        y = np.zeros(self.n_constraints)
+        y[self.single] = self.single_entry * x[self.feature]
+        tied, along = np.flatnonzero(self.row >= 0), x[self.order]
+        y[self.row[tied]] = self.entry[tied] * (along[tied] - along[tied + 1])
+        return y
+
+    def prox(self, v: np.ndarray, t: float) -> ProximalStep:
+        """The minimiser, with its multipliers."""
+        multiplier = np.zeros(self.n_constraints)
+        smooth = v
+        tied = np.flatnonzero(self.row >= 0)
+        if tied.size:
+            along, out = v[self.order], np.empty_like(v)
+            denoise(along, t * self.weight, out)
+            flow = np.cumsum((along - out) / t)
+            multiplier[self.row[tied]] = flow[tied] / self.entry[tied]
+            smooth = np.empty_like(v)
+            smooth[self.order] = out
+        limit = t * self.threshold
+        x = smooth - np.clip(smooth, -limit, limit)
+        if self.single.size:
+            share = np.clip(smooth / np.where(limit > 0.0, limit, 1.0), -1.0, 1.0)
+            multiplier[self.single] = self.bound * share[self.feature]
+        return ProximalStep(x, multiplier)
+
+
+def paths_of(problem: Problem) -> PathPenalty | None:
+    """The penalty of a problem that the reduced Newton solver takes, if it lies along paths; None otherwise."""
+    A, d = problem.constraint.A, problem.n_features
+    strengths = row_strengths(problem.psi, problem.n_split)
+    assert strengths is not None, "see applies()"
+    counts = np.diff(A.indptr)
+    single, double = np.flatnonzero(counts == 1), np.flatnonzero(counts == 2)
+    at = A.indptr[single]
+    feature, entries = A.indices[at].astype(np.int64), A.data[at]
+    threshold = np.bincount(feature, strengths[single] * np.abs(entries), minlength=d)
+    order, row = np.arange(d), np.full(d, -1)
+    entry, weight = np.ones(d), np.zeros(d)
+    if double.size:
+        at = A.indptr[double]
+        one, two = A.indices[at].astype(np.int64), A.indices[at + 1].astype(np.int64)
+        if not np.array_equal(A.data[at], -A.data[at + 1]) or not _lie_along_paths(one, two, double, order, row):
+            return None
+        tied = np.flatnonzero(row >= 0)
+        if not np.array_equal(threshold[order[tied]], threshold[order[tied + 1]]):
+            return None
+        value = np.zeros(A.shape[0])
+        value[double] = A.data[at]
+        start = np.zeros(A.shape[0], np.int64)
+        start[double] = one
+        entry[tied] = np.where(start[row[tied]] == order[tied], 1.0, -1.0) * value[row[tied]]
+        weight[tied] = strengths[row[tied]] * np.abs(entry[tied])
+    bound = strengths[single] * np.sign(entries)
+    return PathPenalty(order, row, entry, weight, threshold, single, feature, entries, bound, A.shape[0])
+
+
+def _lie_along_paths(one: Any, two: Any, rows: np.ndarray, order: np.ndarray, row: np.ndarray) -> bool:
+    """Fill in features and rows along the paths; False where the pairs make no paths."""
+    ends, others = np.concatenate([one, two]), np.concatenate([two, one])
+    links = np.concatenate([rows, rows])
+    degree = np.bincount(ends, minlength=order.size)
+    if degree.max() > 2:
+        return False
+    sort = np.argsort(ends, kind="stable")
+    ends, others, links = ends[sort], others[sort], links[sort]
+    second = np.zeros(ends.size, np.int64)
+    second[1:] = ends[1:] == ends[:-1]
+    neighbour, link = np.full((order.size, 2), -1), np.full((order.size, 2), -1)
+    neighbour[ends, second], link[ends, second] = others, links
+    return bool(_walk(neighbour, link, order, row) == order.size)
