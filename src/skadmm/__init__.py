@@ -36,7 +36,8 @@ if TYPE_CHECKING:
         TrendFilterCV,
     )
     from skadmm.estimators.persistence import ModelFileError, load
-    from skadmm.problem.problem import KKT, Problem
+    from skadmm.problem.kkt import KKT
+    from skadmm.problem.problem import Problem
     from skadmm.run.checkpoint import CheckpointError
     from skadmm.run.compare import compare
     from skadmm.run.path import Path, alpha_max, path
@@ -84,7 +85,7 @@ _MODULES = {
     "SOLVERS": "solvers",
     "CallbackError": "run.solve",
     "CheckpointError": "run.checkpoint",
-    "KKT": "problem.problem",
+    "KKT": "problem.kkt",
     "ModelFileError": "estimators.persistence",
     "Path": "run.path",
     "Problem": "problem.problem",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextvars import ContextVar
 
 from skadmm import _clock
@@ -44,14 +44,8 @@ class RunControl:
 _cancel: ContextVar[RunControl | None] = ContextVar("watch", default=None)
 
 
-BETWEEN_BLOCKS: list[Callable[[], None]] = []
-"""What else is done between two blocks: rows in files give their pages back."""
-
-
 def check_cancelled() -> None:
     """Called before a block of rows is read: end the run here, if it must."""
-    for action in BETWEEN_BLOCKS:
-        action()
     control = _cancel.get()
     if control is not None:
         control.check()

@@ -16,7 +16,6 @@ import hashlib
 import json
 import mmap
 import os
-import weakref
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +137,11 @@ class FileBlocks:
                 fetched += length
         return fetched
 
+    def release(self) -> None:
+        """Give back the pages read so far; the next read brings them back."""
+        for mapping in self._mappings.values():
+            _advise(mapping, "MADV_DONTNEED")
+
     def _file(self, name: str) -> Path:
         path = self.folder / FILES[name]
         if path.is_symlink():
@@ -157,7 +161,6 @@ class FileBlocks:
         # Copy on write: never written to, but the kernels for read-only arrays would be others.
         with open(path, "rb") as file:
             mapping = mmap.mmap(file.fileno(), count * dtype.itemsize, access=mmap.ACCESS_COPY)
-        _mapped.add(mapping)
         self._mappings[name] = mapping
         return np.frombuffer(mapping, dtype)
 
@@ -172,6 +175,7 @@ class FileBlocks:
         values = self.rows.values.reshape(-1) if isinstance(self.rows, DenseRows) else self.rows.data
         for number, block in enumerate(self._manifest["blocks"]):
             _cancel.check_cancelled()
+            self.release()
             rows, entries = slice(row, row + block["rows"]), slice(entry, entry + block["entries"])
             parts = {"values": values[entries]}
             if isinstance(self.rows, CSRRows):
@@ -205,24 +209,12 @@ def _sorted_within(columns: np.ndarray, starts: np.ndarray, width: int) -> bool:
     return bool(columns.min() >= 0 and columns.max() < width and rising.all())
 
 
-_mapped: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
-
-
-def give_back() -> None:
-    """Let go of the pages read so far; the next read brings them back."""
-    for mapping in tuple(_mapped):
-        _advise(mapping, "MADV_DONTNEED")
-
-
 def _advise(mapping: mmap.mmap, advice: str, *span: int) -> bool:
     """Tell the system how a file will be read; False on systems that cannot be told (Windows)."""
     if not hasattr(mapping, "madvise") or not hasattr(mmap, advice):
         return False
     mapping.madvise(getattr(mmap, advice), *span)
     return True
-
-
-_cancel.BETWEEN_BLOCKS.append(give_back)
 
 
 def manifest_checksum(folder: Path) -> str:

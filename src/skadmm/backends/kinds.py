@@ -4,6 +4,6 @@ from typing import Any
 
 
 def is_dask(X: Any) -> bool:
-    """Is it a Dask collection, a list of delayed blocks, or a home of such?"""
+    """Is it a Dask collection, or a list of delayed blocks?"""
     first = X[0] if isinstance(X, (list, tuple)) and X else X
-    return type(first).__module__.split(".")[0] in ("dask", "dask_expr") or getattr(X, "remote", False) is True
+    return type(first).__module__.split(".")[0] in ("dask", "dask_expr")

@@ -1,73 +1,114 @@
-"""Rows within reach of compiled code, in memory or mapped from files, read some at a time."""
+"""Rows that compiled code in this process can read: in memory, or mapped from files."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from skadmm import _cancel
 from skadmm.backends import tasks
-from skadmm.backends.slicing import part_of
+from skadmm.backends.base import Evaluation, StoredSamples
+from skadmm.backends.files import FileBlocks
+from skadmm.backends.slicing import part_of, take_rows
 from skadmm.kernels.expansion import several
-from skadmm.kernels.rows import DenseRows
+from skadmm.kernels.rows import CSRRows, DenseRows, stored_entries
 from skadmm.kernels.samples import Samples, mean_conjugate
 
+ENTRIES_PER_CHUNK = 8_000_000
+"""Stored entries of X read between two moments at which a run can be stopped."""
 CHUNKS_AT_ONCE = 2
-"""Chunks; each takes memory while it is read."""
+"""Chunks read at the same time; each takes memory while it is read."""
 
 
-class Evaluation(NamedTuple):
-    """All samples at one point: the mean loss, its gradient, and the slope of each sample, wherever it is kept."""
+class LocalBackend(StoredSamples):
+    """Samples in memory. A run can be stopped between two chunks of ``rows_per_chunk`` rows."""
 
-    loss: float
-    gradient: np.ndarray
-    slopes: Any
-    margins: np.ndarray | None
-    """None where they are kept elsewhere."""
+    name = "memory"
+    local_rows = True
+    slow_reads = False
+    natural_batch = 1
 
+    def __init__(
+        self,
+        rows: DenseRows | CSRRows,
+        target: np.ndarray,
+        weight: np.ndarray,
+        loss: Any,
+        *,
+        classes: np.ndarray | None = None,
+        feature_names: list[str] | None = None,
+    ) -> None:
+        """`weight` has mean one, or is empty where all samples count the same."""
+        self.rows, self.target, self.weight, self.loss = rows, target, weight, loss
+        self.classes, self.feature_names = classes, feature_names
+        self.n, self.d = rows.shape
+        self.nnz = stored_entries(rows)
+        self.sparse = isinstance(rows, CSRRows)
+        self.weighted = weight.size > 0
+        self.rows_per_chunk = max(1024, min(1 << 20, int(ENTRIES_PER_CHUNK * self.n / max(1, self.nnz))))
 
-class LocalBackend:
-    """Samples here. Between two chunks of `at_once` rows a run can be stopped, and files give their pages back."""
+    @property
+    def fingerprint(self) -> Any:
+        """Rows, targets and weights themselves."""
+        return self.rows, self.target, self.weight
 
-    remote = False
+    def samples(self, batch_size: int = 1) -> Samples:
+        """The rows as kernels see them, in blocks of `batch_size`."""
+        return Samples(self.rows, self.target, self.weight, self.loss, batch_size)
 
-    def __init__(self, samples: Samples, rows_per_chunk: int) -> None:
-        self.samples, self.rows_per_chunk = samples, rows_per_chunk
-        self.n, self.d = samples.rows.shape
+    def block_sizes(self, batch_size: int) -> np.ndarray:
+        """The number of samples in each block of `batch_size`; the last one may be short."""
+        return np.minimum(batch_size, self.n - np.arange(0, self.n, batch_size)).astype(float)
+
+    def take(self, indices: np.ndarray) -> LocalBackend:
+        """Some samples, copied; their weights average to one again."""
+        weight = normalised(self.weight[indices]) if self.weighted else self.weight
+        return self.with_samples(take_rows(self.rows, indices), self.target[indices], weight)
+
+    def with_samples(self, rows: Any, target: np.ndarray, weight: np.ndarray) -> LocalBackend:
+        """Other samples in memory, under the same loss and classes."""
+        return LocalBackend(rows, target, weight, self.loss, classes=self.classes, feature_names=self.feature_names)
+
+    def prefetch(self, order: np.ndarray, batch_size: int) -> None:
+        """Rows in memory are at hand."""
+
+    def between_chunks(self) -> None:
+        """End a run that was cancelled."""
+        _cancel.check_cancelled()
 
     def chunks(self) -> Iterator[tuple[slice, Samples]]:
-        """Consecutive samples, and where they are among all."""
-        whole = self.samples
+        """Consecutive samples, and their place among all."""
+        whole, n = self.samples(), self.n
         rows_per_chunk = self.rows_per_chunk
-        if self.n > rows_per_chunk and isinstance(whole.rows, DenseRows) and not whole.rows.values.flags.c_contiguous:
-            rows_per_chunk = self.n  # a slice of columns would be another kind of array
-        for start in range(0, self.n, rows_per_chunk):
-            _cancel.check_cancelled()
-            stop = min(start + rows_per_chunk, self.n)
-            if (start, stop) == (0, self.n):
-                yield slice(0, self.n), whole
+        if n > rows_per_chunk and isinstance(self.rows, DenseRows) and not self.rows.values.flags.c_contiguous:
+            rows_per_chunk = n  # a slice of an F-ordered array would need kernels of its own
+        for start in range(0, n, rows_per_chunk):
+            self.between_chunks()
+            stop = min(start + rows_per_chunk, n)
+            if (start, stop) == (0, n):
+                yield slice(0, n), whole
                 return
             yield slice(start, stop), part_of(whole, start, stop)
 
-    def _answers(self, work: Callable[[slice, Samples], Any]) -> Iterator[tuple[slice, Any]]:
-        """`work` on all chunks, a few at a time; the answers in their order, the same on any number of threads."""
+    def _results(self, work: Callable[[slice, Samples], Any]) -> Iterator[tuple[slice, Any]]:
+        """`work` on all chunks, a few at a time; results in their order, the same on any number of threads."""
         chunks = self.chunks()
-        while few := list(itertools.islice(chunks, CHUNKS_AT_ONCE)):
-            each = several() if len(few) > 1 else map
-            yield from zip((place for place, _ in few), each(lambda chunk: work(*chunk), few), strict=True)
+        while some := list(itertools.islice(chunks, CHUNKS_AT_ONCE)):
+            each = several() if len(some) > 1 else map
+            yield from zip((place for place, _ in some), each(lambda chunk: work(*chunk), some), strict=True)
 
     def each(self, task: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """A task's answers, one for each chunk."""
-        return [answer for _, answer in self._answers(lambda _, samples: task(samples, *arguments))]
+        """The results of a task, one per chunk."""
+        return [result for _, result in self._results(lambda _, samples: task(samples, *arguments))]
 
     def mean(self, task: Callable[..., Any], *arguments: Any) -> Any:
-        """A task's mean over all samples."""
+        """The mean of a task's results over all samples."""
         total = None
-        for place, answer in self._answers(lambda _, samples: task(samples, *arguments)):
-            share = tasks.scaled(answer, (place.stop - place.start) / self.n)
+        for place, result in self._results(lambda _, samples: task(samples, *arguments)):
+            share = tasks.scaled(result, (place.stop - place.start) / self.n)
             total = share if total is None else tasks.added([total, share])
         return total
 
@@ -76,12 +117,46 @@ class LocalBackend:
         slopes, margins = np.empty(self.n), np.empty(self.n)
         gradient = np.zeros(self.d)
         loss = 0.0
-        oracle = self._answers(lambda place, samples: tasks.evaluate(samples, x, self.n, slopes[place], margins[place]))
-        for _, (part, slope) in oracle:
+        results = self._results(
+            lambda place, samples: tasks.evaluate(samples, x, self.n, slopes[place], margins[place])
+        )
+        for _, (part, slope) in results:
             loss += part
             gradient += slope
         return Evaluation(loss, gradient, slopes, margins)
 
     def mean_conjugate(self, slopes: Any, scale: float) -> float:
-        """(1/n) Σ w_i ℓ*(scale θ_i / w_i, b_i); θ the slopes of a look."""
-        return float(mean_conjugate(self.samples, scale * slopes))
+        """(1/n) Σ w_i ℓ*(scale θ_i / w_i, b_i), θ the slopes of an evaluation."""
+        return float(mean_conjugate(self.samples(), scale * slopes))
+
+
+class FileBackend(LocalBackend):
+    """Samples mapped from a folder of blocks; pages are released between two chunks."""
+
+    name = "files"
+    slow_reads = True
+
+    def __init__(
+        self, folder: FileBlocks, target: np.ndarray, weight: np.ndarray, loss: Any, classes: np.ndarray | None
+    ) -> None:
+        super().__init__(folder.rows, target, weight, loss, classes=classes, feature_names=folder.names)
+        self.folder = folder
+
+    @property
+    def fingerprint(self) -> Any:
+        """The checksum of the folder, with the targets and weights in use."""
+        return self.folder.fingerprint, self.target, self.weight
+
+    def prefetch(self, order: np.ndarray, batch_size: int) -> None:
+        """Let the system read blocks ahead, where they are large."""
+        self.folder.expect(order, batch_size)
+
+    def between_chunks(self) -> None:
+        """End a run that was cancelled; give back the pages read so far."""
+        self.folder.release()
+        super().between_chunks()
+
+
+def normalised(weight: np.ndarray) -> np.ndarray:
+    """Weights that average to one."""
+    return weight * (weight.size / weight.sum())

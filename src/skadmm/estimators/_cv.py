@@ -17,6 +17,7 @@ from skadmm.estimators._design import assembled, spread
 from skadmm.estimators._large import refuse_large
 from skadmm.estimators._progress import Counter
 from skadmm.losses import deviance
+from skadmm.problem.problem import on_samples
 from skadmm.run.path import Path, alpha_grid, alpha_max, checked_alphas, path, reached
 
 SELECTIONS = ("min", "1se", "aic", "bic")
@@ -101,7 +102,7 @@ class CrossValidated(StructuredModel):
             total = np.zeros(self.alphas_.size)
             for target in targets:
                 answer = self._path(fold, target[train], self.alphas_, lambda *_: counter.step(), certify=False)
-                held = fold.problem(target[train], 1.0)._on(rows, target[test], held_weight)
+                held = on_samples(fold.problem(target[train], 1.0), rows, target[test], held_weight)
                 total += [held.loss_value(x) for x in answer.x]
             return total
 

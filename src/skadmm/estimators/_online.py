@@ -13,7 +13,7 @@ from skadmm.estimators._classification import Classification
 from skadmm.estimators._design import assembled
 from skadmm.estimators._large import refuse_large
 from skadmm.estimators._regression import Regression
-from skadmm.problem.problem import Problem
+from skadmm.problem.problem import Problem, on_samples
 from skadmm.problem.structure import fused
 from skadmm.run.result import Result
 from skadmm.run.solve import solve
@@ -151,4 +151,4 @@ def _batch_problem(prepared: Prepared, target: np.ndarray, sample_weight: np.nda
     empty = np.zeros((2, prepared.design.width))
     blank = prepared._replace(design=prepared.design._replace(X=empty), sample_weight=None)
     rows, _ = as_rows(prepared.design.X)
-    return blank.problem(np.array([-1.0, 1.0]), alpha)._on(rows, target, sample_weight)
+    return on_samples(blank.problem(np.array([-1.0, 1.0]), alpha), rows, target, sample_weight)

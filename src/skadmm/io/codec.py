@@ -181,7 +181,7 @@ class Reader:
         return splitter
 
     def _decode_result(self, value: Any) -> Any:
-        from skadmm.problem.problem import KKT
+        from skadmm.problem.kkt import KKT
         from skadmm.run.result import Result, Status
 
         held = self.decode(value["held"])

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse
 from numba.extending import register_jitable
 
 from skadmm.kernels.compile import attach, generic, kernel
@@ -48,6 +49,61 @@ class PairRows(NamedTuple):
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
         return self.first.size, self.width
+
+
+def stored_entries(rows: DenseRows | CSRRows) -> int:
+    """How many numbers the rows store."""
+    return int(rows.data.size if isinstance(rows, CSRRows) else rows.values.size)
+
+
+def is_dense(rows: DenseRows | CSRRows) -> bool:
+    """Are all entries stored?"""
+    return isinstance(rows, DenseRows)
+
+
+def as_matrix(rows: DenseRows | CSRRows, start: int = 0, stop: int | None = None) -> Any:
+    """Consecutive rows as an array or a SciPy CSR array, without a copy of their entries."""
+    stop = rows.shape[0] if stop is None else stop
+    if isinstance(rows, DenseRows):
+        return rows.values[start:stop]
+    first, last = rows.indptr[start], rows.indptr[stop]
+    parts = rows.data[first:last], rows.indices[first:last], rows.indptr[start : stop + 1] - first
+    return scipy.sparse.csr_array(parts, shape=(stop - start, rows.width))
+
+
+def from_matrix(matrix: Any) -> DenseRows | CSRRows:
+    """An array, or a SciPy CSR array, as rows."""
+    if scipy.sparse.issparse(matrix):
+        return CSRRows(matrix.data, matrix.indices, matrix.indptr, matrix.shape[1])
+    return DenseRows(matrix)
+
+
+def scaled_columns(rows: DenseRows | CSRRows, scale: np.ndarray) -> DenseRows | CSRRows:
+    """A copy with column j multiplied by scale_j, in the same floating type."""
+    if isinstance(rows, DenseRows):
+        return DenseRows(np.multiply(rows.values, scale, dtype=rows.values.dtype, casting="same_kind"))
+    factor = scale.astype(rows.data.dtype)
+    return CSRRows(rows.data * factor[rows.indices], rows.indices, rows.indptr, rows.width)
+
+
+def scaled_entries(rows: DenseRows | CSRRows, weight: np.ndarray) -> DenseRows | CSRRows:
+    """A copy with entry j of every row multiplied by weight_j, in the type of the product."""
+    if isinstance(rows, DenseRows):
+        return DenseRows(rows.values * weight)
+    return rows._replace(data=rows.data * weight[rows.indices])
+
+
+def entries_per_row(rows: DenseRows | CSRRows) -> float:
+    """The mean number of stored entries of a row."""
+    return stored_entries(rows) / max(1, rows.shape[0])
+
+
+def weighted_column_squares(rows: DenseRows | CSRRows, weight: np.ndarray) -> np.ndarray:
+    """Σ weight_i a_ij² of each column j."""
+    if isinstance(rows, DenseRows):
+        return np.einsum("i,ij,ij->j", weight, rows.values, rows.values, dtype=np.float64)
+    squares = np.repeat(weight, np.diff(rows.indptr)) * rows.data.astype(np.float64) ** 2
+    return np.bincount(rows.indices, squares, minlength=rows.width)
 
 
 @generic

@@ -29,7 +29,7 @@ from skadmm.kernels.expansion import (
     sum_outer,
     sum_rows,
 )
-from skadmm.kernels.rows import CSRRows, DenseRows
+from skadmm.kernels.rows import is_dense, stored_entries
 from skadmm.kernels.samples import Samples, mean_conjugate
 from skadmm.oracle.batches import GrowingBatch, rows_of
 
@@ -69,15 +69,14 @@ class LocalOracle:
 
     here = True
     """Are the scalars in this process?"""
-    FIXED: tuple[str, ...] = ("size", "d", "first", "_at_once", "_per_row", "_stage")
+    FIXED: tuple[str, ...] = ("size", "d", "first", "_rows_per_chunk", "_per_row", "_batch")
     """What the samples say, and no checkpoint; and what is of no use between two steps."""
 
     def __init__(self, samples: Samples, first: int = 0, rows_per_chunk: int = 1 << 20) -> None:
         self._samples, self._rows_per_chunk = samples, rows_per_chunk
         self.first = first
         self.size, self.d = samples.rows.shape
-        stored = samples.rows.data.size if isinstance(samples.rows, CSRRows) else samples.rows.values.size
-        self._per_row = stored / self.size
+        self._per_row = stored_entries(samples.rows) / self.size
         self.z, self.slope, self.curvatures = np.zeros(self.size), np.zeros(self.size), np.zeros(self.size)
         """Margin, slope and curvature of each sample where it was last looked at."""
         self.used_curvatures = np.zeros(self.size)
@@ -381,5 +380,5 @@ class LocalOracle:
 
     def _products(self, index: Index) -> float:
         """About what their outer products cost, in entries read; BLAS makes light of dense ones."""
-        dense = isinstance(self._samples.rows, DenseRows)
+        dense = is_dense(self._samples.rows)
         return self._entries(index) * self._per_row * (DENSE_PRODUCT if dense else 1.0)

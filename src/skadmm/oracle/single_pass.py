@@ -31,7 +31,7 @@ from skadmm.kernels.expansion import (
     mirror,
     workspace_for,
 )
-from skadmm.kernels.rows import DenseRows
+from skadmm.kernels.rows import is_dense
 from skadmm.kernels.samples import Samples
 from skadmm.kernels.threads import one_thread
 from skadmm.oracle.local import LARGE_SHIFT, LARGE_SHIFT_SHARE, LocalOracle, move_margins
@@ -240,7 +240,7 @@ class SinglePassOracle(LocalOracle):
 
     def _chunk(self, at: slice) -> Chunk:
         rows = self._samples.rows
-        whole = isinstance(rows, DenseRows) and not rows.values.flags.c_contiguous
+        whole = is_dense(rows) and not rows.values.flags.c_contiguous
         place = slice(0, self.size) if whole else slice(at.start, at.stop)  # some rows of columns are another array
         samples = part_of(self._samples, place.start, place.stop)
         inside = slice(at.start - place.start, at.stop - place.start, at.step)

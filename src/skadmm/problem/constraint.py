@@ -114,16 +114,13 @@ class Constraint:
     def stacked_on_identity(self) -> "Constraint":
         """[A; I] x + [B 0; 0 −I] [y; z] = [c; 0]: the constraint that folds Ω into ψ."""
         d = self.A.shape[1]
-        folded = object.__new__(Constraint)
-        folded.A = scipy.sparse.csr_array(scipy.sparse.vstack([self.A, scipy.sparse.eye_array(d)], format="csr"))
-        if self.B is None:
-            folded.B = None
-        else:
-            folded.B = scipy.sparse.csr_array(
-                scipy.sparse.block_diag([self.B, -scipy.sparse.eye_array(d)], format="csr")
-            )
-        folded.c = np.concatenate([self.c, np.zeros(d)])
-        return folded
+        A = scipy.sparse.vstack([self.A, scipy.sparse.eye_array(d)], format="csr")
+        B = None if self.B is None else scipy.sparse.block_diag([self.B, -scipy.sparse.eye_array(d)], format="csr")
+        return Constraint(A, B, np.concatenate([self.c, np.zeros(d)]), d)
+
+    def rescaled(self, scale: np.ndarray) -> "Constraint":
+        """A diag(scale) u + B y = c: the constraint in x = scale · u."""
+        return Constraint(self.A @ scipy.sparse.diags_array(scale), self.B, self.c, self.A.shape[1])
 
 
 def _as_second(B: Any, m: int) -> Any:

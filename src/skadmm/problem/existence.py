@@ -16,7 +16,7 @@ import scipy.sparse.csgraph
 
 from skadmm.backends import tasks
 from skadmm.kernels.compile import kernel
-from skadmm.kernels.rows import DenseRows
+from skadmm.kernels.rows import as_matrix
 from skadmm.losses import derivative
 from skadmm.operators.clusters import clusters
 from skadmm.problem.problem import Problem
@@ -50,7 +50,7 @@ class Recession(NamedTuple):
     features: np.ndarray
     """The features concerned, by number."""
     names: list[str]
-    map_reduce: bool
+    jointly: bool
     """Do they move together, or each for itself?"""
     samples_touched: int
     labels: bool = True
@@ -60,7 +60,7 @@ class Recession(NamedTuple):
         shown = ", ".join(self.names[:20]) + (", …" if len(self.names) > 20 else "")
         if not self.labels:
             why = f"no penalty reaches {len(self.names)} feature(s) along which no sample's loss ever rises ({shown})"
-        elif self.map_reduce:
+        elif self.jointly:
             why = (
                 f"no penalty sees {len(self.names)} feature(s) move together ({shown}), and that brings every sample "
                 "nearer to its label"
@@ -92,7 +92,7 @@ def flat_directions(problem: Problem) -> list[tuple[np.ndarray, np.ndarray]]:
     alone = A.indices[A.indptr[:-1][counts == 1]]
     if not isinstance(problem.omega, Zero) or np.bincount(alone, minlength=d).all():
         return []
-    if counts.max(initial=0) > 2 and not problem.remote:
+    if counts.max(initial=0) > 2 and problem.backend.local_rows:
         space = null_space(A)
         if space is not None and space.basis.shape[1] <= MOST_DIRECTIONS:
             columns = scipy.sparse.csc_array(space.basis)
@@ -119,7 +119,7 @@ def find(problem: Problem) -> Recession | None:
     if not directions:
         return None
     n = problem.n_samples
-    if problem.remote:
+    if not problem.backend.local_rows:
         if not problem.loss.labels:  # workers compare with labels only
             return None
         guilty = [features for features, entries in directions if _agrees(problem, features, entries)]
@@ -133,7 +133,7 @@ def find(problem: Problem) -> Recession | None:
             kept.append(agreement.toarray())
     guilty = [directions[k][0] for k in np.flatnonzero((least == 0.0) != (most == 0.0))]
     if not guilty and kept and len(directions) > 1 and _together(np.concatenate(kept)):
-        return _found(problem, [features for features, _ in directions], map_reduce=True)
+        return _found(problem, [features for features, _ in directions], jointly=True)
     return _found(problem, guilty)
 
 
@@ -151,24 +151,16 @@ def _agreements(problem: Problem, directions: list[tuple[np.ndarray, np.ndarray]
     counts = problem.sample_weight > 0 if problem.sample_weight.size else np.ones(n, bool)
     for start in range(0, n, problem.rows_per_chunk):
         some = slice(start, min(start + problem.rows_per_chunk, n))
-        if isinstance(rows, DenseRows):
-            part = scipy.sparse.csr_array(rows.values[some] @ basis)
-        else:
-            first, last = rows.indptr[some.start], rows.indptr[some.stop]
-            chunk = (rows.data[first:last], rows.indices[first:last], rows.indptr[some.start : some.stop + 1] - first)
-            part = scipy.sparse.csr_array(chunk, shape=(some.stop - some.start, problem.n_features)) @ basis
-        part = _without_rounding(rows, some, part, basis)
+        chunk = as_matrix(rows, some.start, some.stop)
+        part = _without_rounding(chunk, scipy.sparse.csr_array(chunk @ basis), basis)
         signed = scipy.sparse.csr_array(scipy.sparse.diags_array(side[some] * counts[some]) @ part)
         neither = scipy.sparse.csr_array(part)[(side[some] == 0.0) & counts[some]]
         yield scipy.sparse.csc_array(scipy.sparse.vstack([signed, neither, -neither]))
 
 
-def _without_rounding(rows: Any, some: slice, part: Any, basis: Any) -> Any:
+def _without_rounding(chunk: Any, part: Any, basis: Any) -> Any:
     """aᵢ·u with zeros for what is nothing but the rounding of its terms."""
-    part = scipy.sparse.csr_array(part)
-    largest = float(np.abs(rows.values[some]).max(initial=0.0) if isinstance(rows, DenseRows) else 0.0)
-    if not isinstance(rows, DenseRows):
-        largest = float(np.abs(rows.data[rows.indptr[some.start] : rows.indptr[some.stop]]).max(initial=0.0))
+    largest = float(np.abs(chunk.data if scipy.sparse.issparse(chunk) else chunk).max(initial=0.0))
     terms = np.asarray(abs(basis).sum(axis=0)).ravel()
     part.data[np.abs(part.data) <= ROUNDING * largest * terms[part.indices]] = 0.0
     return part
@@ -183,14 +175,14 @@ def _agrees(problem: Problem, features: np.ndarray, entries: np.ndarray) -> bool
     return (least == 0.0) != (most == 0.0)
 
 
-def _found(problem: Problem, guilty: list[np.ndarray], *, map_reduce: bool = False) -> Recession | None:
+def _found(problem: Problem, guilty: list[np.ndarray], *, jointly: bool = False) -> Recession | None:
     if not guilty:
         return None
-    map_reduce = map_reduce or any(features.size > 1 for features in guilty)
+    jointly = jointly or any(features.size > 1 for features in guilty)
     features = np.sort(np.concatenate(guilty))
     names = problem.feature_names or [str(feature) for feature in range(problem.n_features)]
     named = [names[feature] for feature in features]
-    return Recession(features, named, map_reduce, problem.n_samples, bool(problem.loss.labels))
+    return Recession(features, named, jointly, problem.n_samples, bool(problem.loss.labels))
 
 
 def _together(agreements: np.ndarray) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from skadmm.kernels.expansion import expand
-from skadmm.kernels.rows import DenseRows
+from skadmm.kernels.rows import as_matrix
 from skadmm.problem.problem import Problem
 from skadmm.problem.structure import NullSpace
 
@@ -32,16 +32,14 @@ class _Subspace:
         self.transposed = sp.csr_array(basis.T)
         self.size = basis.shape[1]
         self.curved = sp.csr_array(self.transposed @ sp.diags_array(ridge) @ basis)
-        local = not problem.remote and problem.n_samples * self.size <= LARGEST_TABLE
+        local = problem.backend.local_rows and problem.n_samples * self.size <= LARGEST_TABLE
         self.newton = self.size <= (LARGEST_HESSIAN if local and smooth is None else MOST_DIFFERENCES)
         self.table = self._rows() if local and self.newton and smooth is None else None
 
     def _rows(self) -> np.ndarray:
         rows: Any = self.problem.rows
-        if isinstance(rows, DenseRows):
-            return np.asarray(rows.values @ self.basis, dtype=np.float64)
-        X = sp.csr_array((rows.data, rows.indices, rows.indptr), rows.shape)
-        return (X @ self.basis).toarray().astype(np.float64)
+        table = as_matrix(rows) @ self.basis
+        return np.asarray(table.toarray() if sp.issparse(table) else table, dtype=np.float64)
 
     def __call__(self, u: np.ndarray) -> tuple[float, np.ndarray]:
         """The value and the gradient."""

@@ -4,15 +4,12 @@ With X·diag(scale), A·diag(scale) and Ω(scale · u) nothing else changes: y, 
 once, at the door; no method knows of it.
 """
 
-import copy
 import functools
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
-from skadmm.kernels.rows import CSRRows, DenseRows
-from skadmm.problem.constraint import Constraint
+from skadmm.kernels.rows import scaled_columns, weighted_column_squares
 from skadmm.problem.problem import Problem
 from skadmm.regularizers import L1, Box, NonNegative, Zero
 
@@ -32,41 +29,19 @@ def diagonal(problem: Problem, rho: float) -> np.ndarray:
 
 def rescaled(problem: Problem, scale: np.ndarray) -> Problem:
     """`problem` in u, x = scale · u."""
-    other = copy.copy(problem)
-    for name in (
-        "home",
-        "_sample_smoothness",
-        "L",
-        "L_mean",
-        "L_full",
-        "_at_zero",
-        "gradient_scale",
-    ):  # of the old columns
-        vars(other).pop(name, None)
-    other.omega = _in_new_units(problem.omega, scale)
-    other.rows = _scaled_rows(problem.rows, scale)
-    constraint: Constraint = object.__new__(Constraint)
-    constraint.A = scipy.sparse.csr_array(problem.constraint.A @ scipy.sparse.diags_array(scale))
-    constraint.B, constraint.c = problem.constraint.B, problem.constraint.c
-    other.constraint = constraint
-    return other
+    local = problem.local
+    return problem.replace(
+        backend=local.with_samples(scaled_columns(local.rows, scale), local.target, local.weight),
+        omega=_in_new_units(problem.omega, scale),
+        constraint=problem.constraint.rescaled(scale),
+    )
 
 
 def _mean_squares(problem: Problem) -> np.ndarray:
     """(1/n) Σ wᵢ aᵢⱼ², by feature."""
-    rows, n = problem.rows, problem.n_samples
+    n = problem.n_samples
     weight = problem.sample_weight if problem.sample_weight.size else np.ones(n)
-    if isinstance(rows, DenseRows):
-        return np.einsum("i,ij,ij->j", weight, rows.values, rows.values, dtype=np.float64) / n
-    squares = np.repeat(weight, np.diff(rows.indptr)) * rows.data.astype(np.float64) ** 2
-    return np.bincount(rows.indices, squares, minlength=problem.n_features) / n
-
-
-def _scaled_rows(rows: Any, scale: np.ndarray) -> Any:
-    if isinstance(rows, DenseRows):
-        return DenseRows(np.multiply(rows.values, scale, dtype=rows.values.dtype, casting="same_kind"))
-    factor = scale.astype(rows.data.dtype)
-    return CSRRows(rows.data * factor[rows.indices], rows.indices, rows.indptr, rows.width)
+    return weighted_column_squares(problem.rows, weight) / n
 
 
 @functools.singledispatch

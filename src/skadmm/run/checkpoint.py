@@ -117,12 +117,7 @@ def _short(value: Any) -> str:
 def fingerprint(problem: Problem, **settings: Any) -> dict[str, str]:
     """What a run is, in a few short strings: the version, the data, the model, and each setting."""
     model = (problem.loss, problem.omega, problem.psi, problem.constraint.A, problem.constraint.B, problem.constraint.c)
-    if problem.remote:
-        data: Any = problem.backend.fingerprint
-    else:
-        rows = problem.rows if problem.folder is None else problem.folder.fingerprint
-        data = (rows, problem.target, problem.sample_weight)
-    told = {"version of skadmm": __version__, "data": digest(data), "model": digest(model)}
+    told = {"version of skadmm": __version__, "data": digest(problem.backend.fingerprint), "model": digest(model)}
     return told | {name: value if isinstance(value, str) else digest(value) for name, value in settings.items()}
 
 

@@ -9,10 +9,9 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse
 
 from skadmm import _checks
-from skadmm.kernels.rows import DenseRows
+from skadmm.kernels.rows import as_matrix
 from skadmm.problem.problem import Problem
 from skadmm.run.result import TRACE_COLUMNS, Result, Status
 from skadmm.run.solve import solve
@@ -188,19 +187,12 @@ def _split(problem: Problem, size: int, seed: int) -> tuple[Problem, tuple[Any, 
     order = np.random.default_rng(seed).permutation(problem.n_samples)
     train, test = problem.subset(np.sort(order[size:])), problem.subset(np.sort(order[:size]))
     rows, target = test.rows, test.target
-    if isinstance(rows, DenseRows):
-        X = rows.values
-    else:
-        X = scipy.sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=rows.shape)
-    return train, (X, target if test.classes is None else test.classes[(target > 0).astype(int)])
+    return train, (as_matrix(rows), target if test.classes is None else test.classes[(target > 0).astype(int)])
 
 
 def _compile(problem: Problem, name: str, options: dict[str, Any]) -> None:
     """Run the method on two samples first, so that no method's seconds hold the compilation of its kernels."""
     few = problem.subset(np.arange(min(2, problem.n_samples)))
-    if isinstance(problem.rows, DenseRows) and not problem.rows.values.flags.c_contiguous:
-        values = np.asfortranarray(problem.rows.values[: few.n_samples])
-        few = few._on(DenseRows(values), few.target, few.sample_weight if few.sample_weight.size else None)
     kept = {
         option: options[option]
         for option in ("rho", "batch_size", "omega_mode", "options", "precondition")

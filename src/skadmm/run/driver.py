@@ -12,7 +12,8 @@ import numpy as np
 from skadmm import _cancel, _clock
 from skadmm.io.state import check_like
 from skadmm.problem.certificate import Certificate, Certifier
-from skadmm.problem.problem import KKT, Problem
+from skadmm.problem.kkt import KKT
+from skadmm.problem.problem import Problem
 from skadmm.run import step_size
 from skadmm.run.checkpoint import Checkpoint
 from skadmm.run.progress import Progress
@@ -210,7 +211,7 @@ class Run:
             self.seconds += spent
         steps = max(1, int(clock[0]) - first)
         self.step_passes = max(1.0 / self.engine.steps_per_pass, (self.run_passes - before) / steps)
-        goal_seconds = SLICE_SECONDS * (FAR_AWAY if self.problem.remote else 1.0)
+        goal_seconds = SLICE_SECONDS * (FAR_AWAY if not self.problem.backend.local_rows else 1.0)
         return min(1e9, max(1.0, steps * min(10.0, goal_seconds / max(spent, 1e-9))))
 
     # -- checkpoints -----------------------------------------------------------------------------------------
@@ -333,7 +334,7 @@ class Run:
             straight: tuple[Any, np.ndarray, int] | None = (slopes, gradient, 0)
             if self.certifier.free.size:
                 # Elsewhere the samples would have to be placed anew: second-order methods do that, for themselves.
-                straight = None if problem.remote else self.certifier.orthogonal_slopes(slopes, margins)
+                straight = None if not problem.backend.local_rows else self.certifier.orthogonal_slopes(slopes, margins)
             if straight is not None:
                 bounds = self.certifier.certify(objective, straight[0], straight[1], multiplier)
                 gap, lower_bound = bounds.relative, bounds.dual

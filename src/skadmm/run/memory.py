@@ -7,7 +7,6 @@ import os
 from pathlib import Path
 
 from skadmm.kernels.expansion import PARTS, gathered_rows
-from skadmm.kernels.rows import DenseRows
 from skadmm.oracle.local import LARGE_SHIFT_SHARE
 from skadmm.solvers.base import Algorithm, Setup
 from skadmm.solvers.first_order.x_solve import DENSE_LIMIT
@@ -25,7 +24,7 @@ SPARSE_ENTRY = 12
 def estimate(setup: Setup, algorithm: Algorithm) -> dict[str, float]:
     """Bytes, by what they are for; the data themselves are there already and not counted."""
     problem = setup.problem
-    n, d = (0 if problem.remote else problem.n_samples), problem.n_features
+    n, d = (0 if not problem.backend.local_rows else problem.n_samples), problem.n_features
     needs: dict[str, float] = {"evaluation and records": RECORDS + FLOAT * (4.0 * n + 8.0 * d)}
     if algorithm.certifies and few_at_once(problem, setup.rho_given):
         needs["columns of X"] = 2.0 * SPARSE_ENTRY * problem.nnz
@@ -34,10 +33,10 @@ def estimate(setup: Setup, algorithm: Algorithm) -> dict[str, float]:
         # Where B is not −I the method of multipliers may come to solve for x and y together.
         variables = float(d) if problem.constraint.B is None else float(d + problem.n_split)
         needs["second-order steps"] = FLOAT * (SAN_VECTORS * float(n) + SAN_MATRICES * variables**2)
-        if problem.files is not None:
-            entry = FLOAT if isinstance(problem.rows, DenseRows) else SPARSE_ENTRY
+        if problem.backend.slow_reads:
+            entry = SPARSE_ENTRY if problem.is_sparse else FLOAT
             needs["copies of rows that are looked at again"] = 2.0 * LARGE_SHIFT_SHARE * entry * problem.nnz
-        if isinstance(problem.rows, DenseRows):
+        if problem.backend.local_rows and not problem.is_sparse:
             needs["rows and products on several threads"] = FLOAT * (min(PARTS * gathered_rows(d), n) + PARTS * d) * d
     elif algorithm.gradient == "average":
         needs["the table of points"] = FLOAT * float(setup.n_blocks) * d

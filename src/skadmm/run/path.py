@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -168,9 +167,7 @@ def alpha_grid(top: float, n_alphas: int = 50, eps: float = 1e-3) -> np.ndarray:
 
 def with_strength(problem: Problem, alpha: float) -> Problem:
     """`problem` with ψ of another strength."""
-    other = copy.copy(problem)
-    other.psi = rescaled(problem.psi, alpha)
-    return other
+    return problem.replace(psi=rescaled(problem.psi, alpha))
 
 
 def reached(result: Result) -> float:

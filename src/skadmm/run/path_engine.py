@@ -54,7 +54,11 @@ def can_follow(problem: Problem) -> bool:
     It is where there are few features, or where solve() would take such an engine too. Where solve() works on units or
     on sets of features, separate solves are faster and take no memory of size d².
     """
-    if problem.remote or not isinstance(problem.omega, (Zero, SquaredL2)) or refusal(problem) is not None:
+    if (
+        not problem.backend.local_rows
+        or not isinstance(problem.omega, (Zero, SquaredL2))
+        or refusal(problem) is not None
+    ):
         return False
     return problem.n_features < SOME or not (few_at_once(problem) or reduced_newton.applies(problem))
 
@@ -67,10 +71,7 @@ class PathEngine:
     """
 
     def __init__(self, problem: Problem, tol: float, passes: float, *, certify: bool = True) -> None:
-        # Its own problem, whose ψ it may change: engine, model and certificate all look at this one.
-        self.problem = problem._on(
-            problem.rows, problem.target, problem.sample_weight if problem.sample_weight.size else None
-        )
+        self.problem = problem
         mode = "system" if isinstance(problem.omega, SquaredL2) else "none"
         setup = Setup(self.problem, FIRST_RHO, 1.0, 1, mode, rho_given=False, tol=tol)
         memory.check(setup, ALGORITHMS["san-admm"], None)
@@ -102,7 +103,7 @@ class PathEngine:
         x = engine.anchor if self.certify else engine.point.x
         reached = float(engine.optimality()[1]) if self.certify else self.promise
         status = Status.SOLVED if reached <= self.tol else Status.STALLED if engine.stalled else Status.PASS_LIMIT
-        loss = engine.objective - problem.penalty(engine.anchor)
+        loss = engine.objective - self.problem.penalty(engine.anchor)
         passes = (int(engine.point.clock[1]) - touched) / problem.n_samples
         return Solution(x.copy(), loss, reached, status, engine.point.y.copy(), passes)
 
@@ -125,7 +126,8 @@ class PathEngine:
         engine, problem = self.engine, self.problem
         before = problem.psi.strength
         loss = engine.objective - problem.penalty(engine.anchor)
-        problem.psi = with_strength(problem.psi, alpha)
+        problem = self.problem = problem.replace(psi=with_strength(problem.psi, alpha))
+        engine.problem = engine.solver.problem = engine.certifier.problem = problem
         engine.solver._split = engine.solver._split._replace(psi=problem.psi)
         if self.fresh:
             return

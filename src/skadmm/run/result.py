@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skadmm.problem.problem import KKT
+from skadmm.problem.kkt import KKT
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -154,7 +154,7 @@ def solve(
         _checks.number(record_every, "record_every", least=0) or np.inf,
     )
     if batch_size is None:
-        batch_size = problem.natural_batch if choice is None else choice.batch_size
+        batch_size = problem.backend.natural_batch if choice is None else choice.batch_size
     batch_size = min(_checks.count(batch_size, "batch_size"), problem.n_samples)
     if memory_limit is not None and memory_limit != np.inf:
         memory_limit = _checks.number(memory_limit, "memory_limit", above=0)
@@ -164,7 +164,7 @@ def solve(
     own = algorithm.settled(options)
     working = problem.fold() if mode == "fold" else problem
     staleness = _checks.count(staleness, "staleness", least=0)
-    if problem.remote and algorithm.name not in ON_DASK:
+    if not problem.backend.local_rows and algorithm.name not in ON_DASK:
         raise ValueError(f"method={method!r}: on Dask it takes one of {', '.join(map(repr, ON_DASK))}")
     memory.check(Setup(working, rho, 1.0, batch_size, mode), algorithm, memory_limit)
     start = _starting_point(problem, working, x0, y0, dual0)
@@ -281,7 +281,7 @@ def _scale(
             f"precondition={asked!r}: {algorithm.name} is second-order, the scale of columns does not matter to it; "
             "it takes None"
         )
-    if problem.remote:
+    if not problem.backend.local_rows:
         raise ValueError(f"precondition={asked!r}: rows on a cluster stay as they are; it takes None")
     if earlier is None:
         return diagonal(problem, rho)

@@ -56,7 +56,7 @@ def select(
     began = _clock.now()
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2**31,)))
     eligible: Any = problem.n_samples
-    if not problem.remote and problem.sample_weight.size:
+    if problem.backend.local_rows and problem.sample_weight.size:
         eligible = np.flatnonzero(problem.sample_weight)
     size = min(np.size(eligible) if np.ndim(eligible) else eligible, max(SUBSET, 10 * batch_size))
     subset = problem.subset(np.sort(rng.choice(eligible, size=size, replace=False)))

@@ -17,9 +17,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from skadmm import _cancel
 from skadmm._names import Registry
-from skadmm.backends.local import Evaluation
+from skadmm.backends import Evaluation
 from skadmm.kernels.compile import generic, kernel
 from skadmm.problem.certificate import Certificate
 from skadmm.problem.problem import Problem
@@ -86,7 +85,7 @@ class Setup:
     @cached_property
     def block_sizes(self) -> np.ndarray:
         """The number of samples in each block."""
-        return self.problem.block_sizes(self.batch_size)
+        return self.problem.backend.block_sizes(self.batch_size)
 
 
 @dataclass(frozen=True)
@@ -245,21 +244,21 @@ class CompiledSteps:
         rows_per_chunk = -(-self._n_blocks // PULSES)
         touched = 0
         for first in range(0, self._n_blocks, rows_per_chunk):
-            _cancel.check_cancelled()
+            self._problem.backend.between_chunks()
             touched += _init_table(*self._arguments, self._point, first, min(first + rows_per_chunk, self._n_blocks))
         return touched
 
     def take(self, order: np.ndarray, until: float) -> None:
         """One step for each block in `order`."""
-        _cancel.check_cancelled()
-        self._problem.expect(order, self._batch_size)
+        self._problem.backend.between_chunks()
+        self._problem.backend.prefetch(order, self._batch_size)
         _advance(*self._arguments, self._split, self._point, self._theta, order, until)
 
 
 def steps_of(rule: Any, setup: Setup) -> Any:
     """How this problem's rows are read: in one kernel, or block by block where they are elsewhere, or very many."""
     problem, reads = setup.problem, getattr(rule, "reads", "")
-    if not problem.remote and (reads != "all" or problem.n_samples <= problem.rows_per_chunk):
+    if problem.backend.local_rows and (reads != "all" or problem.n_samples <= problem.rows_per_chunk):
         return CompiledSteps
     from skadmm.solvers.first_order import blockwise
 

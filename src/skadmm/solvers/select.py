@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from skadmm.kernels.rows import CSRRows
 from skadmm.problem.problem import Problem
 from skadmm.regularizers import Stacked
 from skadmm.solvers.base import Algorithm, Engine, Setup, inverse, register
 from skadmm.solvers.dual_update import Point
 from skadmm.solvers.registry import Solver, register_solver, start_alone
 from skadmm.solvers.second_order import chains, multipliers, reduced_newton, working_set
+from skadmm.solvers.second_order.base import SolverEngine
 from skadmm.solvers.second_order.coordinate_descent import CoordinateDescent, violations
 from skadmm.solvers.second_order.multipliers import Multipliers
 from skadmm.solvers.second_order.newton_admm import NewtonADMM
@@ -40,7 +40,7 @@ FEW_LEAVING = 0.5
 def refusal(problem: Problem) -> str | None:
     """Why san-admm cannot take a problem; None when it can."""
     if problem.n_features > LARGEST:
-        if problem.remote:
+        if not problem.backend.local_rows:
             return f"{problem.n_features} features are more than second-order steps on a cluster can hold ({LARGEST})"
         few_units = reduced_newton.applies(problem) and reduced_newton.starting_clusters(problem) <= LARGEST
         if not few_units and not working_set.applies(problem):
@@ -63,7 +63,7 @@ def _without_sweeps(problem: Problem) -> str | None:
 
 def few_at_once(problem: Problem, rho_given: bool = False) -> bool:
     """Are units or sets of features solved for, because there are many, or few samples for each?"""
-    if problem.remote:
+    if not problem.backend.local_rows:
         return False
     n, d = problem.n_samples, problem.n_features
     if (d >= MANY or (n < FEW_SAMPLES * d and not rho_given)) and reduced_newton.applies(problem):
@@ -75,7 +75,7 @@ def prefers_clusters(setup: Setup, point: Point) -> bool:
     """Are units quicker, though a dense Hessian would fit? A ρ that was asked for stays with ADMM, which has one."""
     problem = setup.problem
     n, d = problem.n_samples, problem.n_features
-    if setup.rho_given or problem.remote or problem.nnz > READY or not reduced_newton.applies(problem):
+    if setup.rho_given or not problem.backend.local_rows or problem.nnz > READY or not reduced_newton.applies(problem):
         return False
     strengths = reduced_newton.row_strengths(problem.psi, problem.n_split)
     if d < SOME or strengths is None:
@@ -133,15 +133,15 @@ def _before_clusters(setup: Setup, point: Point) -> FirstEngine | None:
         return None
     tall = problem.n_samples >= problem.n_features
     if paths.ties:
-        return ProxGradient(setup, point, paths) if tall else None
-    if not tall or isinstance(problem.rows, CSRRows):
+        return SolverEngine(ProxGradient(setup), point) if tall else None
+    if not tall or problem.is_sparse:
         return CoordinateDescent(setup, point, paths)
-    evaluation = problem.backend.evaluate(point.x)
-    point.clock[1] += problem.n_samples
+    evaluation, touched = problem.backend.evaluations.at(point.x)
+    point.clock[1] += touched
     leaving = violations(point.x, evaluation.gradient, paths.threshold) > 0.0
     if np.count_nonzero(leaving) <= FEW_LEAVING * problem.n_features:
         return CoordinateDescent(setup, point, paths)
-    return ProxGradient(setup, point, paths, evaluation)
+    return SolverEngine(ProxGradient(setup), point)
 
 
 def _too_many(problem: Problem) -> str | None:
@@ -150,25 +150,8 @@ def _too_many(problem: Problem) -> str | None:
     return None
 
 
-def _not_reducible(problem: Problem) -> str | None:
-    if problem.remote:
-        return "its rows are on a cluster"
-    if not reduced_newton.applies(problem):
-        return "psi must be an ℓ1 norm with weights > 0, on rows of A with one or two entries, with B = −I and c = 0"
-    if reduced_newton.starting_clusters(problem) > LARGEST:
-        return f"more than {LARGEST} connected components carry no ℓ1 term of their own"
-    return None
-
-
-def _not_along_paths(problem: Problem) -> str | None:
-    reason = _not_reducible(problem)
-    if reason is None and chains.paths_of(problem) is None:
-        return "the rows of A with two entries must be differences along paths, with one ℓ1 strength along each"
-    return reason
-
-
 def _not_separable(problem: Problem) -> str | None:
-    reason = _not_along_paths(problem)
+    reason = chains.reason_against(problem)
     paths = None if reason is not None else chains.paths_of(problem)
     return "A ties features to each other" if paths is not None and paths.ties else reason
 
@@ -187,7 +170,7 @@ register_solver(
 register_solver(
     Solver(
         ReducedNewton.solver_name, "Newton steps on the clusters of equal features that a point is made of",
-        _not_reducible, ReducedNewton,
+        reduced_newton.reason_against, ReducedNewton,
     )
 )  # fmt: skip
 register_solver(
@@ -198,15 +181,15 @@ register_solver(
 )  # fmt: skip
 register_solver(
     Solver(
-        ProxGradient.solver_name, "Exact proximal steps of spectral lengths, for penalties along paths",
-        _not_along_paths, _alone(ProxGradient),
+        ProxGradient.name, ProxGradient.summary, ProxGradient.applies,
+        lambda setup, point: SolverEngine(ProxGradient(setup), point),
     )
 )  # fmt: skip
 register_solver(
     Solver(
         working_set.WorkingSet.solver_name, "Second-order models over a growing set of features",
         lambda problem: (
-            None if not problem.remote and working_set.applies(problem)
+            None if problem.backend.local_rows and working_set.applies(problem)
             else "psi must be an ℓ1 norm with a row of A for every feature alone, without omega, B and c"
         ),
         working_set.WorkingSet,

@@ -18,11 +18,13 @@ import numpy as np
 
 from skadmm import _cancel
 from skadmm.backends import tasks
+from skadmm.backends.base import Evaluation, StoredSamples
 from skadmm.backends.dask import worker
 from skadmm.backends.dask.transport import DirectTransport, Request, TransportFailed
 from skadmm.backends.kinds import is_dask
-from skadmm.backends.local import Evaluation
+from skadmm.backends.local import LocalBackend, normalised
 from skadmm.backends.slicing import stack_rows
+from skadmm.kernels.samples import Samples
 
 FAN_IN = 8
 """Answers are added up on the workers, so many at a time, before the driver sees one."""
@@ -95,7 +97,7 @@ class Pending(NamedTuple):
     begun: float
 
 
-class DaskBackend:
+class DaskBackend(StoredSamples):
     """Samples on workers.
 
     Parameters
@@ -106,7 +108,10 @@ class DaskBackend:
         Add a column of ones, for an intercept.
     """
 
-    remote = True
+    name = "dask"
+    local_rows = False
+    slow_reads = True
+    sparse = False
 
     def __init__(self, X: Any, target: Any, weight: Any, loss: Any, ones: bool = False, classes: Any = None) -> None:
         import dask
@@ -137,14 +142,14 @@ class DaskBackend:
         if len(widths) > 1:
             raise ValueError(f"X has blocks of {widths[0]} and of {widths[1]} columns: they must agree")
         self.sizes = np.array([fact.size for fact in facts])
-        self.n, self.d, self.stored = int(self.sizes.sum()), int(facts[0].width), sum(fact.stored for fact in facts)
-        self.names = facts[0].names
+        self.n, self.d, self.nnz = int(self.sizes.sum()), int(facts[0].width), sum(fact.stored for fact in facts)
+        self.feature_names = facts[0].names
         self.classes = _two_classes([fact.classes for fact in facts], loss, classes) if loss.labels else None
         total = sum(fact.weight for fact in facts)
         if total <= 0:
             raise ValueError("sample_weight takes numbers ≥ 0, at least one of them > 0")
         self.weighted = weight is not None
-        self.samples = [
+        self._blocks = [
             self.client.submit(worker.make_samples, part, loss, self.classes, self.n / total, pure=False)
             for part in futures[: len(parts)]
         ]
@@ -182,12 +187,12 @@ class DaskBackend:
 
     def _task_of(self, request: Request) -> Any:
         kind, place, blocks, function, arguments, way = request
-        held, threads = [self.samples[k] for k in blocks], self._threads.get(place, 1)
+        held, threads = [self._blocks[k] for k in blocks], self._threads.get(place, 1)
         return self._submit(kind, way, held, function, arguments, threads, **self._at(place))
 
     def _directly(self, requests: list[Request]) -> Any:
         """A future of the answers."""
-        keys = [[self.samples[k].key for k in request.blocks] for request in requests]
+        keys = [[self._blocks[k].key for k in request.blocks] for request in requests]
         threads = [self._threads.get(request.place, 1) for request in requests]
         return self._transport.ask(list(zip(requests, keys, threads, strict=True)))
 
@@ -273,10 +278,10 @@ class DaskBackend:
         """Where each block is now: the same worker is asked for it every time, while it lives."""
         from distributed import wait
 
-        wait(self.samples)
+        wait(self._blocks)
         self._threads = self.client.nthreads()
-        held = self.client.who_has(self.samples)
-        self._places = {k: min(held.get(future.key, ()), default=None) for k, future in enumerate(self.samples)}
+        held = self.client.who_has(self._blocks)
+        self._places = {k: min(held.get(future.key, ()), default=None) for k, future in enumerate(self._blocks)}
 
     def _alive(self) -> bool:
         here = self.client.nthreads()
@@ -313,7 +318,7 @@ class DaskBackend:
 
         def ask() -> list[Any]:
             return self._gather([
-                self._submit(name, function, self.samples[k], *arguments, **self._at(self._places.get(k)))
+                self._submit(name, function, self._blocks[k], *arguments, **self._at(self._places.get(k)))
                 for k, arguments in given.items()
             ])  # fmt: skip
 
@@ -354,14 +359,35 @@ class DaskBackend:
             for start in range(0, int(size), batch_size)
         ]
 
-    def take(self, indices: np.ndarray) -> worker.Part:
-        """A few samples by their numbers, brought here."""
+    @property
+    def natural_batch(self) -> int:
+        """A whole block of Dask's."""
+        return int(self.sizes.max())
+
+    def block_sizes(self, batch_size: int) -> np.ndarray:
+        """The number of samples in each block of `batch_size`, none of which spans two of Dask's."""
+        return np.array([float(stop - start) for _, start, stop in self.bounds(batch_size)])
+
+    def samples(self, batch_size: int = 1) -> Samples:
+        """Rows on workers are not within reach of compiled code here."""
+        raise ValueError("X lives on Dask: this works on rows in memory or in files only")
+
+    def prefetch(self, order: np.ndarray, batch_size: int) -> None:
+        """Blocks are in the memory of their workers."""
+
+    def between_chunks(self) -> None:
+        """End a run that was cancelled."""
+        _cancel.check_cancelled()
+
+    def take(self, indices: np.ndarray) -> LocalBackend:
+        """A few samples by their numbers, copied into the memory of this process."""
         edges = np.cumsum((0, *self.sizes))
-        backend = np.searchsorted(edges, indices, side="right") - 1
-        given = {int(k): (np.asarray(indices)[backend == k] - edges[k],) for k in np.unique(backend)}
+        block = np.searchsorted(edges, indices, side="right") - 1
+        given = {int(k): (np.asarray(indices)[block == k] - edges[k],) for k in np.unique(block)}
         parts = self._each("take", worker.take, given)
-        weight = np.concatenate([part.weight for part in parts]) if self.weighted else None
-        return worker.Part(stack_rows([part.rows for part in parts]), np.concatenate([p.target for p in parts]), weight)
+        weight = normalised(np.concatenate([part.weight for part in parts])) if self.weighted else np.empty(0)
+        rows, target = stack_rows([part.rows for part in parts]), np.concatenate([part.target for part in parts])
+        return LocalBackend(rows, target, weight, self.loss, classes=self.classes, feature_names=self.feature_names)
 
     @property
     def fingerprint(self) -> tuple[str, ...]:

@@ -122,7 +122,7 @@ def _averages(setup: Setup) -> dict[str, Any]:
         "x_bar": np.zeros(d),
         "grad_bar": np.zeros(d),
         "points": np.zeros((setup.n_blocks, d)),
-        "slopes": np.zeros(0 if setup.problem.remote else n),  # elsewhere, they stay with their rows
+        "slopes": np.zeros(0 if not setup.problem.backend.local_rows else n),  # elsewhere, they stay with their rows
         "share": setup.block_sizes / n,
         "work": np.empty(d),
     }

@@ -103,8 +103,8 @@ def _table(setup: Setup) -> dict[str, Any]:
         "rho": setup.rho,
         "grad": np.zeros(d),
         "grad_bar": np.zeros(d),
-        "slopes": np.zeros(0 if setup.problem.remote else n),  # elsewhere, they stay with their rows
-        "points": np.zeros((setup.n_blocks if setup.problem.remote else 0, d)),
+        "slopes": np.zeros(0 if not setup.problem.backend.local_rows else n),  # elsewhere, they stay with their rows
+        "points": np.zeros((setup.n_blocks if not setup.problem.backend.local_rows else 0, d)),
         "scale": setup.n_blocks / n,
         "work": np.zeros(d),
     }

@@ -17,6 +17,7 @@ import numpy as np
 
 from skadmm.kernels.compile import kernel
 from skadmm.problem.problem import Problem
+from skadmm.solvers.second_order import reduced_newton
 from skadmm.solvers.second_order.reduced_newton import row_strengths
 
 
@@ -187,3 +188,18 @@ def _lie_along_paths(one: Any, two: Any, rows: np.ndarray, order: np.ndarray, ro
     neighbour, link = np.full((order.size, 2), -1), np.full((order.size, 2), -1)
     neighbour[ends, second], link[ends, second] = others, links
     return bool(_walk(neighbour, link, order, row) == order.size)
+
+
+def chains_of(problem: Problem) -> PathPenalty:
+    """The penalty of a problem that :func:`reason_against` says nothing against."""
+    penalty = paths_of(problem)
+    assert penalty is not None, "see reason_against()"
+    return penalty
+
+
+def reason_against(problem: Problem) -> str | None:
+    """Why the penalty of a problem does not lie along chains; None when it does."""
+    reason = reduced_newton.reason_against(problem)
+    if reason is None and paths_of(problem) is None:
+        return "the rows of A with two entries must be differences along paths, with one ℓ1 strength along each"
+    return reason

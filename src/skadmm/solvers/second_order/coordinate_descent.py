@@ -19,9 +19,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skadmm import _cancel
-from skadmm.backends.local import Evaluation
+from skadmm.backends.base import Evaluation
 from skadmm.kernels.expansion import expand_along, margins, sum_rows
-from skadmm.kernels.rows import CSRRows, DenseRows, multiply, multiply_transposed, norms_squared
+from skadmm.kernels.rows import (
+    from_matrix,
+    multiply,
+    multiply_transposed,
+    norms_squared,
+    scaled_entries,
+    stored_entries,
+)
 from skadmm.kernels.threads import one_thread
 from skadmm.problem.certificate import Certificate, Certifier
 from skadmm.solvers.base import Setup
@@ -68,13 +75,6 @@ def violations(x: np.ndarray, gradient: np.ndarray, threshold: np.ndarray) -> np
     """How far each feature is from being optimal: the smallest size of a subgradient."""
     at_zero = np.maximum(np.abs(gradient) - threshold, 0.0)
     return np.where(x == 0.0, at_zero, np.abs(gradient + threshold * np.sign(x)))
-
-
-def weighed(columns: Any, weight: np.ndarray) -> Any:
-    """The columns, each sample's entry times its weight."""
-    if isinstance(columns, DenseRows):
-        return DenseRows(columns.values * weight)
-    return columns._replace(data=columns.data * weight[columns.indices])
 
 
 class CoordinateDescent(PointEngine):
@@ -201,10 +201,8 @@ class CoordinateDescent(PointEngine):
         if features.size > most:
             features = np.sort(features[np.argpartition(-pulls[features], most)[:most]])
         part = self.columns[:, features]
-        if isinstance(part, np.ndarray):
-            return Chosen(features, DenseRows(np.ascontiguousarray(part.T)), threshold[features], part.size)
-        columns = CSRRows(part.data, part.indices, part.indptr, self.problem.n_samples)
-        return Chosen(features, columns, threshold[features], part.data.size)
+        columns = from_matrix(part.T if self.problem.is_sparse else np.ascontiguousarray(part.T))
+        return Chosen(features, columns, threshold[features], stored_entries(columns))
 
     def _descend(self, chosen: Chosen, gradient: np.ndarray, goal: float) -> np.ndarray:
         """A model at x, and from x as far towards its minimiser as the objective falls; the gradient there."""
@@ -226,7 +224,7 @@ class CoordinateDescent(PointEngine):
         """
         n, entries = self.problem.n_samples, max(chosen.entries, 1)
         root = np.sqrt(np.maximum(self.curvatures, LEAST_BEND * self.problem.loss.curvature_bound) / n)
-        columns, curvature = weighed(chosen.columns, root), np.empty(x.size)
+        columns, curvature = scaled_entries(chosen.columns, root), np.empty(x.size)
         norms_squared(columns, curvature)
         ridge = self.ridge[chosen.features]
         curvature += ridge

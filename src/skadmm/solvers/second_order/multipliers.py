@@ -27,7 +27,6 @@ import scipy.sparse as sp
 
 from skadmm import _cancel
 from skadmm.kernels.expansion import add_squares, expand, expand_along, margins, sum_outer, sum_rows
-from skadmm.kernels.rows import CSRRows
 from skadmm.kernels.threads import one_thread
 from skadmm.problem.certificate import Certificate, Certifier
 from skadmm.problem.problem import Problem
@@ -66,7 +65,7 @@ MOST_IDLE = 60
 def refusal(problem: Problem) -> str | None:
     """Why the method of multipliers cannot take a problem; None when it can."""
     size = problem.n_features + (0 if problem.constraint.B is None else problem.n_split)
-    if problem.remote:
+    if not problem.backend.local_rows:
         return "its rows are on a cluster"
     if size > LARGEST:
         return f"{size} variables are more than a Newton matrix can hold ({LARGEST})"
@@ -340,7 +339,7 @@ class Multipliers(PointEngine):
         matrix = np.zeros((self.v.size, self.v.size))
         curved = np.flatnonzero(self.curvatures)
         if curved.size:
-            per_row = problem.nnz / n if isinstance(problem.rows, CSRRows) else d
+            per_row = problem.nnz / n if problem.is_sparse else d
             matrix[:d, :d] = sum_outer(problem.rows, curved, self.curvatures / n, 0.5 * curved.size * per_row**2)
         if w is not None:
             matrix += (self.Kt @ (self._envelope(w) @ self.K)).toarray()
@@ -474,7 +473,7 @@ class Multipliers(PointEngine):
         evaluation = problem.backend.evaluate(self.x)
         z, slope, curvatures = np.asarray(evaluation.margins), np.empty(n), np.empty(n)
         expand(self.samples, self.every, z, slope, curvatures)
-        per_row = problem.nnz / n if isinstance(problem.rows, CSRRows) else d
+        per_row = problem.nnz / n if problem.is_sparse else d
         H = sum_outer(problem.rows, np.flatnonzero(curvatures), curvatures / n, 0.5 * n * per_row**2)
         np.einsum("ii->i", H)[:] += self.ridge
         q = H @ self.x - evaluation.gradient - self.ridge * self.x

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from skadmm.backends.local import Evaluation
+from skadmm.backends import Evaluation, FileBackend
 from skadmm.io import state as stored
 from skadmm.kernels.threads import one_thread
 from skadmm.oracle import batches
@@ -67,7 +67,7 @@ class NewtonADMM:
 
     solver_name = "newton-admm"
     steps_per_pass = 1
-    FIXED = ("tol", "ridge", "folded", "stages", "_refined")
+    FIXED = ("tol", "ridge", "folded", "batches", "_refined")
 
     def __init__(self, setup: Setup, point: Point) -> None:
         problem = self.problem = setup.problem
@@ -124,8 +124,6 @@ class NewtonADMM:
         """The relative gap at the anchor; where there is no certificate, the relative KKT residual."""
         if self.certifier.kind != "none":
             return "gap", Certificate(self.objective, self.lower_bound).relative
-        if "gradient_scale" not in self.problem.__dict__:
-            self._touch(self.problem.n_samples)
         loss = self.objective - self.problem.penalty(self.anchor)
         kkt = self.problem.kkt(self.anchor, self.point.y, self.solver.multiplier(), self.gradient, loss)
         return "kkt", kkt.relative
@@ -197,7 +195,7 @@ class NewtonADMM:
 
     def close(self) -> None:
         """Workers may forget the samples' scalars."""
-        if self.problem.remote:
+        if not self.problem.backend.local_rows:
             self.oracle.close()
 
     def state(self) -> dict[str, Any]:
@@ -437,10 +435,11 @@ class NewtonADMM:
 
 def oracle_of(problem: Problem, checkpoint: Any) -> Any:
     """What asks the samples, wherever they live; those that are far away, of which all is asked at once."""
-    if problem.remote:
-        return SpeculativeOracle(RemoteOracle(problem.backend, checkpoint), problem.n_samples)
-    if problem.files is not None:
+    backend = problem.backend
+    if not backend.local_rows:
+        return SpeculativeOracle(RemoteOracle(backend, checkpoint), problem.n_samples)
+    if isinstance(backend, FileBackend):
         return SpeculativeOracle(
-            FileOracle(problem.samples(), problem.files, problem.rows_per_chunk), problem.n_samples
+            FileOracle(problem.samples(), backend.folder, problem.rows_per_chunk), problem.n_samples
         )
     return LocalOracle(problem.samples(), 0, problem.rows_per_chunk)

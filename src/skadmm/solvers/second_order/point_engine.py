@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from skadmm.backends.local import Evaluation
+from skadmm.backends.base import Evaluation
 from skadmm.io import state as stored
 from skadmm.problem.certificate import Certificate, Certifier
 from skadmm.problem.problem import Problem

@@ -1,194 +1,206 @@
-"""Proximal steps first, where they can be exact: as long as they are quicker than Newton's.
+"""Proximal gradient steps, for penalties whose proximal step is exact.
 
-Where ψ(A·) lies along paths (``_paths.py``) the problem can be minimised without splitting it: a step
+Where the penalty lies along chains (``chains.py``) the problem can be minimised without splitting it: a step
 
     x ← prox of tψ(A·) at x − t∇f(x)
 
-is one look at all samples and O(d). Its length t is spectral (Barzilai and Borwein 1988), long and short in turn, and
-halved while the objective does not fall below the largest of the last few (Grippo et al. 1986; Wright et al. 2009). On
-well-conditioned data ten to twenty such steps are all it takes, which is less than forming one XᵀX; on others they are
-slow, which shows soon, and Newton steps on units go on from where they have come to.
+costs one evaluation of all samples and O(d). Its length t is spectral (Barzilai and Borwein 1988), long and short in
+turn, and halved while the objective does not fall below the largest of the last few (Grippo et al. 1986; Wright et al.
+2009). On well-conditioned data ten to twenty such steps suffice, which costs less than forming XᵀX once. On other data
+they are slow; the solver measures its rate and gives way to Newton steps, which go on from its point.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from skadmm.backends import tasks
-from skadmm.backends.local import Evaluation
-from skadmm.kernels.rows import CSRRows
-from skadmm.kernels.threads import one_thread
-from skadmm.problem.certificate import Certificate, Certifier
+from skadmm.backends.base import Evaluation
+from skadmm.problem.problem import Problem
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
-from skadmm.solvers.second_order.chains import PathPenalty
+from skadmm.solvers.second_order import chains
+from skadmm.solvers.second_order.base import SecondOrderSolver, SolverState, ridge_of
 from skadmm.solvers.second_order.line_search import ROUNDING
-from skadmm.solvers.second_order.point_engine import PointEngine, ridge_of
-
-RECENT = 5
-"""A step may rise, but not above the largest of so many objectives …"""
-ENOUGH = 1e-5
-"""… less this share of ‖step‖² / 2t."""
-MOST_HALVINGS = 30
-SPAN = 4
-"""The pace is measured over so many steps, but not over the first ones, which tell little. Where a certificate takes
-looks of its own it is made as rarely."""
-MOST_STEPS, MOST_SPARSE_STEPS = 60, 20
-"""More steps than this to come, at that pace, are not worth taking. Newton steps on units read less of sparse rows."""
-MOST_NONZERO = 1000
-"""First steps leave many features not zero that will be zero in the end. Where there are more than this, what comes
-after them is better off with the point they began from."""
-LEAST_TOL = 1e-14
-"""What is aimed at where no tolerance is given."""
 
 
-class ProxGradient(PointEngine):
-    """Proximal steps. One step is one look at all samples, or some where it has to be shortened."""
+@dataclass(frozen=True)
+class ProxGradientConfig:
+    """Settings of the proximal gradient solver."""
 
-    solver_name = "proximal-gradient"
-    FIXED = ("tol", "rho", "ridge", "_last")
+    memory: int = 5
+    """A step may increase the objective, but not above the largest of so many earlier values …"""
+    sufficient_decrease: float = 1e-5
+    """… less this share of ‖step‖² / 2t."""
+    max_halvings: int = 30
+    """Halvings of one step's length."""
+    rate_span: int = 4
+    """The rate of convergence is measured over so many steps, and not over the first ones, which say little. Where a
+    certificate needs evaluations of its own, it is computed as rarely."""
+    max_steps_left: int = 60
+    """The solver gives way when more steps than this are still to come at the measured rate …"""
+    max_steps_left_sparse: int = 20
+    """… or this many on sparse rows, of which Newton steps on clusters read less."""
+    max_nonzero: int = 1000
+    """The first steps leave many features nonzero that are zero at the solution. Where there are more than this, the
+    next solver starts from the point this one began at."""
+    smallest_tol: float = 1e-14
+    """The tolerance aimed at where none is given."""
 
-    def __init__(self, setup: Setup, point: Point, paths: PathPenalty, evaluation: Evaluation | None = None) -> None:
-        """`look` is one at the point, where somebody has taken it already."""
-        self.problem, self.point, self.paths = setup.problem, point, paths
-        self.tol, self.rho = setup.tol, setup.rho
+
+@dataclass(kw_only=True)
+class ProxGradientState(SolverState):
+    """State of the proximal gradient solver."""
+
+    length: float
+    """t, the length of the next step; 0 when no length decreased the objective."""
+    origin: np.ndarray
+    """x at the start of the run."""
+    recent: np.ndarray
+    """The last objectives, the newest first."""
+    gradient: np.ndarray
+    """Of the loss and of Ω at x."""
+    slopes: np.ndarray
+    """ℓ' of each sample at x."""
+    margins: np.ndarray
+    """aᵢ·x of each sample."""
+    measured: float = np.inf
+    """The optimality measure when the rate was last computed."""
+
+
+class ProxGradient(SecondOrderSolver[ProxGradientState]):
+    """Proximal gradient steps. A step is one evaluation of all samples, or several where it is shortened."""
+
+    name = "proximal-gradient"
+    summary = "Exact proximal steps of spectral lengths, for penalties along chains"
+    Config: ClassVar[type[Any]] = ProxGradientConfig
+    config: ProxGradientConfig
+
+    def __init__(self, setup: Setup, config: ProxGradientConfig | None = None) -> None:
+        super().__init__(setup, config)
         self.ridge = ridge_of(setup.problem)
-        self.certifier = Certifier(setup.problem)
-        self.certificate = None
-        self.finished = False
-        self.slow = False
-        """Is it time for another method?"""
-        self.steps = 0
-        self.length = 0.0
-        self.origin = point.x.copy()
-        self.multiplier = self.rho * point.dual
-        self.recent = np.full(RECENT, -np.inf)
-        """The last objectives, the newest first."""
-        self.objective, self.lower_bound = np.inf, -np.inf
-        self.gradient = np.zeros(setup.problem.n_features)
-        """Of the loss, and of Ω."""
-        self.slopes: Any = np.zeros(setup.problem.n_samples)
-        self.margins: Any = np.zeros(setup.problem.n_samples)
-        self._last: tuple[np.ndarray, Evaluation | None] = (point.x.copy(), evaluation)
-        self.measured = np.inf
-        """What `optimality` said when the pace was last measured."""
+        self.penalty = chains.chains_of(setup.problem)
 
-    # -- what the loop sees ----------------------------------------------------------------------------------
+    @classmethod
+    def applies(cls, problem: Problem) -> str | None:
+        """The penalty must lie along chains."""
+        return chains.reason_against(problem)
 
-    def advance(self, order: np.ndarray, until: float = np.inf) -> None:
-        """As many steps as `order` has entries."""
-        with one_thread():
-            for _ in order:
-                if self.finished or self.slow or self.point.clock[1] >= until:
-                    return
-                if not self.steps:
-                    self._start()
-                self._step()
-                self.steps += 1
-                self._step_made()
-                self._judge()
+    def init(self, point: Point, rho: float) -> ProxGradientState:
+        """Nothing is known but the point."""
+        n, d = self.problem.n_samples, self.problem.n_features
+        return ProxGradientState(
+            point=point, rho=rho, multiplier=rho * point.dual, length=0.0, origin=point.x.copy(),
+            recent=np.full(self.config.memory, -np.inf), gradient=np.zeros(d), slopes=np.zeros(n), margins=np.zeros(n),
+        )  # fmt: skip
 
-    def optimality(self) -> tuple[str, float]:
-        """The relative gap; where there is no certificate, the relative KKT residual."""
-        if self.certifier.kind != "none":
-            return "gap", Certificate(self.objective, self.lower_bound).relative
-        gradient = self.gradient - self.ridge * self.point.x
-        return "kkt", self.problem.kkt(self.point.x, self.point.y, self.multiplier, gradient).relative
+    def step(self, state: ProxGradientState) -> None:
+        """A proximal step, then the decision whether to go on."""
+        if not state.steps:
+            self._start(state)
+        self._move(state)
+        self._judge(state)
 
-    def evaluated_at(self, x: np.ndarray) -> Evaluation | None:
-        """The last look, if it was at x."""
-        at, evaluation = self._last
-        return evaluation if evaluation is not None and np.array_equal(at, x) else None
+    def slow(self, state: ProxGradientState) -> bool:
+        """Is it time for another solver?"""
+        return state.stalled
 
-    def finish(self) -> None:
+    def loss_gradient(self, state: ProxGradientState) -> np.ndarray:
+        """Without the part of Ω."""
+        return state.gradient - self.ridge * state.point.x
+
+    def evaluated_at(self, state: ProxGradientState, x: np.ndarray) -> Evaluation | None:
+        """The last evaluation, if it was at `x`."""
+        return self.problem.backend.evaluations.known(x)
+
+    def finish(self, state: ProxGradientState) -> None:
         """x is exactly fused and sparse at all times; certify it."""
-        if not self.steps:
-            self._start()
-        if not self.finished:
-            self._certify()
-        self.certificate = Certificate(self.objective, self.lower_bound)
+        if not state.steps:
+            self._start(state)
+        if not state.finished:
+            self._certify(state)
 
-    def restore(self, tables: dict[str, np.ndarray]) -> None:
-        """Go on from an earlier point."""
-        super().restore(tables)
-        self.origin[:] = self.point.x
+    def warm_start(self, state: ProxGradientState) -> None:
+        """Start from an earlier point."""
+        super().warm_start(state)
+        state.origin[:] = state.point.x
 
     # -- a step ----------------------------------------------------------------------------------------------
 
-    def _start(self) -> None:
-        """Look at the beginning; the first length from the curvature along the gradient there."""
-        self.objective, self.gradient = self._evaluate_point(self.point.x)
-        self.recent[0] = self.objective
-        problem, steepest = self.problem, self.gradient
-        self.point.clock[1] += problem.n_samples
-        curvatures = problem.loss.curvature_bound * problem.backend.mean(tasks.mean_square, steepest)
-        curvatures += float(steepest @ (self.ridge * steepest))
-        self.length = float(steepest @ steepest) / curvatures if curvatures > 0.0 else 0.0
+    def _start(self, state: ProxGradientState) -> None:
+        """Evaluate the start; the first length comes from the curvature along the gradient there."""
+        state.objective, state.gradient = self._evaluate(state, state.point.x)
+        state.recent[0] = state.objective
+        problem, gradient = self.problem, state.gradient
+        state.point.clock[1] += problem.n_samples
+        curvature = problem.loss.curvature_bound * problem.backend.mean(tasks.mean_square, gradient)
+        curvature += float(gradient @ (self.ridge * gradient))
+        state.length = float(gradient @ gradient) / curvature if curvature > 0.0 else 0.0
 
-    def _evaluate_point(self, x: np.ndarray) -> tuple[float, np.ndarray]:
-        """The objective and the smooth part's gradient."""
-        evaluation = self.evaluated_at(x)
-        if evaluation is None:
-            evaluation = self.problem.backend.evaluate(x)
-            self.point.clock[1] += self.problem.n_samples
-            self._last = (x.copy(), evaluation)
-        self.slopes, self.margins = evaluation.slopes, evaluation.margins
+    def _evaluate(self, state: ProxGradientState, x: np.ndarray) -> tuple[float, np.ndarray]:
+        """The objective and the gradient of the smooth part."""
+        evaluation, touched = self.problem.backend.evaluations.at(x)
+        state.point.clock[1] += touched
+        state.slopes, state.margins = evaluation.slopes, evaluation.margins
         return evaluation.loss + self.problem.penalty(x), evaluation.gradient + self.ridge * x
 
-    def _step(self) -> None:
-        x = self.point.x
-        for _ in range(MOST_HALVINGS):
-            if not 0.0 < self.length < np.inf:
-                self.slow = True
+    def _move(self, state: ProxGradientState) -> None:
+        x, config = state.point.x, self.config
+        for _ in range(config.max_halvings):
+            if not 0.0 < state.length < np.inf:
+                state.stalled = True
                 return
-            candidate, multiplier = self.paths.prox(x - self.length * self.gradient, self.length)
+            candidate, multiplier = self.penalty.prox(x - state.length * state.gradient, state.length)
             step = candidate - x
             square = float(step @ step)
-            objective, gradient = self._evaluate_point(candidate)
-            highest = self.recent.max() + ROUNDING * abs(self.objective)
-            fell = objective <= highest - ENOUGH * square / (2.0 * self.length)
+            objective, gradient = self._evaluate(state, candidate)
+            highest = state.recent.max() + ROUNDING * abs(state.objective)
+            fell = objective <= highest - config.sufficient_decrease * square / (2.0 * state.length)
             if fell and np.isfinite(objective) and np.isfinite(gradient).all():
                 break
-            self.length *= 0.5
+            state.length *= 0.5
         else:
-            self.length = 0.0
-            self.objective, self.gradient = self._evaluate_point(x)
-            self.slow = True
+            state.length = 0.0
+            state.objective, state.gradient = self._evaluate(state, x)
+            state.stalled = True
             return
-        change = gradient - self.gradient
+        change = gradient - state.gradient
         along = float(step @ change)
         if along > 0.0:
-            self.length = square / along if self.steps % 2 else along / float(change @ change)
-        self._place(candidate, multiplier)
-        self.objective, self.gradient = objective, gradient
-        self.recent = np.concatenate([[objective], self.recent[:-1]])
+            state.length = square / along if state.steps % 2 else along / float(change @ change)
+        self._place(state, candidate, multiplier)
+        state.objective, state.gradient = objective, gradient
+        state.recent = np.concatenate([[objective], state.recent[:-1]])
 
-    def _place(self, x: np.ndarray, multiplier: np.ndarray) -> None:
-        self.point.x[:], self.multiplier = x, multiplier
-        self.point.y[:] = self.paths.values(x)
-        self.point.dual[:] = multiplier / self.rho
+    def _place(self, state: ProxGradientState, x: np.ndarray, multiplier: np.ndarray) -> None:
+        point, state.multiplier = state.point, multiplier
+        point.x[:] = x
+        point.y[:] = self.penalty.values(x)
+        point.dual[:] = multiplier / state.rho
 
-    def _judge(self) -> None:
+    def _judge(self, state: ProxGradientState) -> None:
         """Has it arrived, and if not, is it worth going on?"""
-        due = self.steps % SPAN == 1
+        made, config = state.steps + 1, self.config
+        due = made % config.rate_span == 1
         if due or not self.certifier.free.size:
-            self._certify()
-        reached = self.optimality()[1]
-        self.finished = self.tol is not None and reached <= self.tol
-        if not due or self.finished:
+            self._certify(state)
+        reached = self.optimality(state)[1]
+        state.finished = self.tol is not None and reached <= self.tol
+        if not due or state.finished:
             return
         reached = max(reached, np.finfo(float).tiny)
-        pace = np.log(self.measured / reached) / SPAN
-        left = np.log(reached / (LEAST_TOL if self.tol is None else self.tol))
-        most = MOST_SPARSE_STEPS if isinstance(self.problem.rows, CSRRows) else MOST_STEPS
-        self.slow = self.slow or (self.steps > 2 * SPAN and not left <= most * pace)
-        self.measured = reached
-        if self.slow and np.count_nonzero(self.point.x) > MOST_NONZERO + np.count_nonzero(self.origin):
-            self._place(self.origin, np.zeros_like(self.multiplier))
+        rate = np.log(state.measured / reached) / config.rate_span
+        left = np.log(reached / (config.smallest_tol if self.tol is None else self.tol))
+        most = config.max_steps_left_sparse if self.problem.is_sparse else config.max_steps_left
+        state.stalled = state.stalled or (made > 2 * config.rate_span and not left <= most * rate)
+        state.measured = reached
+        many = config.max_nonzero + np.count_nonzero(state.origin)
+        if state.stalled and np.count_nonzero(state.point.x) > many:
+            self._place(state, state.origin, np.zeros_like(state.multiplier))
 
-    def _certify(self) -> None:
+    def _certify(self, state: ProxGradientState) -> None:
         """The best lower bound so far."""
-        gradient = self.gradient - self.ridge * self.point.x
-        self.point.clock[1] += self._raise_bound(self.slopes, self.margins, gradient)
+        self.raise_bound(state, state.slopes, state.margins, self.loss_gradient(state))

@@ -23,7 +23,7 @@ import scipy.sparse.csgraph
 from skadmm import _cancel
 from skadmm.kernels.contraction import columns_of, contracted, sum_cross
 from skadmm.kernels.expansion import add_squares, expand_along, margins, sum_outer, sum_rows
-from skadmm.kernels.rows import CSRRows
+from skadmm.kernels.rows import entries_per_row
 from skadmm.kernels.threads import one_thread
 from skadmm.operators.clusters import clusters
 from skadmm.operators.row_correction import correction
@@ -61,6 +61,10 @@ EASED, RAISED, REFUSED = 0.1, 8.0, 1000.0
 """What τ is multiplied by after a whole step, a step cut short, and a step that led nowhere."""
 
 
+MAX_CLUSTERS = 5000
+"""The most clusters for which a dense Hessian is formed."""
+
+
 def row_strengths(psi: Any, size: int) -> np.ndarray | None:
     """λ_e of each row where ψ is a weighted ℓ1, or two of them stacked; None otherwise."""
     if isinstance(psi, L1):
@@ -80,6 +84,17 @@ def applies(problem: Problem) -> bool:
     counts = np.diff(constraint.A.indptr)
     narrow = counts.size > 0 and counts.min() >= 1 and counts.max() <= 2 and bool(np.all(constraint.A.data != 0))
     return bool(narrow and strengths.min() > 0 and not constraint.c.any())
+
+
+def reason_against(problem: Problem) -> str | None:
+    """Why Newton steps on clusters cannot take a problem; None when they can."""
+    if not problem.backend.local_rows:
+        return f"it {problem.lacks_local_rows()}"
+    if not applies(problem):
+        return "psi must be an ℓ1 norm with weights > 0, on rows of A with one or two entries, with B = −I and c = 0"
+    if starting_clusters(problem) > MAX_CLUSTERS:
+        return f"more than {MAX_CLUSTERS} connected components carry no ℓ1 term of their own"
+    return None
 
 
 def starting_clusters(problem: Problem) -> int:
@@ -329,7 +344,7 @@ class ReducedNewton(PointEngine):
         """H on the units, damped. What the last step knows of it is kept where that is less work: for units that are
         still there, and for samples whose curvature has hardly changed."""
         n = self.problem.n_samples
-        work = max(1.0, rows.data.size / n if isinstance(rows, CSRRows) else rows.shape[1]) ** 2
+        work = max(1.0, entries_per_row(rows)) ** 2
         low, high = IDLE_CURVATURE
         idle = min(max(IDLE_FACTOR * self.improvement, low), high) * float(self.curvatures.max())
         names = _names(basis)

@@ -19,7 +19,8 @@ import numpy as np
 
 from skadmm import _cancel
 from skadmm.operators.line import ROUNDING, Line
-from skadmm.problem.problem import KKT, Problem
+from skadmm.problem.kkt import KKT
+from skadmm.problem.problem import Problem
 from skadmm.problem.structure import fused
 from skadmm.run.result import Result, Status
 from skadmm.solvers.second_order.signal_systems import GeneralSystem, LineSystem, SignalPoint

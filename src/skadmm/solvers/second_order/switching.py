@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from skadmm.backends.local import Evaluation
+from skadmm.backends.base import Evaluation
 from skadmm.problem.certificate import Certificate
 from skadmm.solvers.base import Engine
 from skadmm.solvers.dual_update import Point

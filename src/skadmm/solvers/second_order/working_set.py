@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from skadmm.backends import LocalBackend
 from skadmm.kernels.expansion import expand
-from skadmm.kernels.rows import CSRRows, DenseRows
+from skadmm.kernels.rows import as_matrix, from_matrix
 from skadmm.problem.certificate import Certificate, Certifier
 from skadmm.problem.constraint import Constraint
 from skadmm.problem.problem import Problem
@@ -190,26 +191,19 @@ class WorkingSet(PointEngine):
 
     def _restricted(self, features: np.ndarray, rows: np.ndarray) -> Problem:
         """The problem on some features, the others zero, with the rows of A that reach them."""
-        whole = self.problem
-        small = object.__new__(Problem)
-        for name in ("loss", "classes", "target", "sample_weight"):
-            setattr(small, name, getattr(whole, name))
-        small.feature_names = None
-        part = self.columns[:, features]
-        if scipy.sparse.issparse(part):
-            part = part.tocsr()
-            small.rows = CSRRows(part.data, part.indices, part.indptr, features.size)
-        else:
-            small.rows = DenseRows(np.ascontiguousarray(part))
-        small.omega = Zero()
-        small.constraint = Constraint(whole.constraint.A[rows][:, features], None, None, features.size)
-        small.psi = L1(1.0, self.strengths[rows])
-        return small
+        whole, part = self.problem, self.columns[:, features]
+        part = part.tocsr() if scipy.sparse.issparse(part) else np.ascontiguousarray(part)
+        samples = whole.local
+        return whole.replace(
+            backend=LocalBackend(
+                from_matrix(part), samples.target, samples.weight, whole.loss, classes=samples.classes
+            ),
+            constraint=Constraint(whole.constraint.A[rows][:, features], None, None, features.size),
+            psi=L1(1.0, self.strengths[rows]),
+        )
 
 
 def by_columns(problem: Problem) -> Any:
     """X as a matrix whose columns are quickly at hand."""
-    rows = problem.rows
-    if isinstance(rows, DenseRows):
-        return rows.values
-    return scipy.sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=rows.shape).tocsc()
+    matrix = as_matrix(problem.rows)
+    return matrix.tocsc() if problem.is_sparse else matrix

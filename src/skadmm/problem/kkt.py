@@ -1,0 +1,97 @@
+"""The optimality residual: how far a point and its multiplier are from the KKT conditions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from skadmm.problem.problem import Problem
+
+GRADIENT_FLOOR = 1e-4
+"""Residuals of gradients are measured against at least this share of ‖∇f(0)‖, which rounding can reach."""
+ROUNDING_FLOOR = 1e-4
+"""Feasibility is measured against at least this share of ‖|A||x|‖: where Ax vanishes, what is left is rounding."""
+ZERO_SOLUTION = 1e-6
+"""Where the solution may be zero: against at least this share of what A makes of a gradient step from zero."""
+OBJECTIVE_FLOOR = 1e-3
+"""What infeasibility is worth is measured against at least this share of the loss at zero."""
+
+
+class KKT(NamedTuple):
+    """The three parts of the optimality residual, absolute, and the largest of them relative to its scale."""
+
+    stationarity: float
+    """‖x − prox_Ω(x − ∇f(x) − Aᵀβ)‖, β = ρ·dual."""
+    feasibility: float
+    """‖Ax + By − c‖."""
+    split: float
+    """‖y − prox_ψ(y − Bᵀβ)‖."""
+    relative: float
+
+
+def kkt_residual(
+    problem: Problem,
+    x: np.ndarray,
+    y: np.ndarray,
+    multiplier: np.ndarray,
+    gradient: np.ndarray,
+    loss: float | None = None,
+) -> KKT:
+    """How far (x, y, β) is from optimal, β = ρ·dual the unscaled multiplier and `gradient` that of the loss at x.
+
+    Relative means: stationarity against the larger of ‖∇f(x)‖ and ‖Aᵀβ‖, the split against ‖Bᵀβ‖, both not below
+    1e-4 ‖∇f(0)‖ (or ‖∇f(0)‖ itself where there is no constraint); feasibility against the largest of ‖Ax‖, ‖By‖
+    and ‖c‖, but not below 1e-4 ‖|A||x|‖, nor, where the solution is zero, below a millionth of what A makes of a
+    gradient step from zero. With the mean loss at x the residual is also no less than what feasibility is worth,
+    |β·(Ax + By − c)| and |ψ(y(x)) − ψ(y)|, against the objective, but not below 1e-3 of the loss at zero.
+    """
+    constraint = problem.constraint
+    At_beta, Bt_beta = constraint.At(multiplier), constraint.Bt(multiplier)
+    residual = constraint.residual(x, y)
+    parts = (
+        x - problem.prox_omega(x - gradient - At_beta),
+        residual,
+        y - problem.prox_psi(y - Bt_beta) if y.size else y,
+    )
+    stationarity, feasibility, split = (float(np.linalg.norm(v)) for v in parts)
+    floor = (GRADIENT_FLOOR if problem.n_constraints else 1.0) * problem.gradient_scale
+    relative = max(
+        _against(stationarity, gradient, At_beta, least=floor),
+        _relative_feasibility(problem, x, y, feasibility),
+        _against(split, Bt_beta, least=floor),
+    )
+    if loss is not None and y.size:
+        relative = max(relative, _worth(problem, x, y, float(multiplier @ residual), loss))
+    return KKT(stationarity, feasibility, split, relative)
+
+
+def _against(part: float, *vectors: np.ndarray, least: float = 0.0) -> float:
+    scale = max(least, *(float(np.linalg.norm(v)) for v in vectors))
+    return part / scale if scale > 0 else np.inf if part > 0 else 0.0
+
+
+def _relative_feasibility(problem: Problem, x: np.ndarray, y: np.ndarray, feasibility: float) -> float:
+    constraint = problem.constraint
+    rounding = ROUNDING_FLOOR * float(np.linalg.norm(abs(constraint.A) @ np.abs(x)))
+    sides = constraint.A @ x, constraint.By(y), constraint.c
+    relative = _against(feasibility, *sides, least=rounding)
+    if relative > 0.1:  # x and y of the size of what separates them: the solution may be zero
+        relative = _against(feasibility, *sides, least=ZERO_SOLUTION * _typical_split(problem))
+    return relative
+
+
+def _typical_split(problem: Problem) -> float:
+    """The size of Ax after a gradient step from zero, were A to treat all directions alike."""
+    step = problem.gradient_scale / problem.L_mean if problem.L_mean > 0 else 1.0
+    return step * float(np.sqrt(problem.constraint.sum_of_squares / problem.n_features))
+
+
+def _worth(problem: Problem, x: np.ndarray, y: np.ndarray, priced: float, loss: float) -> float:
+    """What is left of feasibility, in units of the objective."""
+    psi, exact = problem.psi_value(y), problem.y_of_x(x)
+    change = 0.0 if exact is None else problem.psi_value(exact) - psi
+    scale = max(abs(loss + problem.omega_value(x) + psi), OBJECTIVE_FLOOR * problem.loss_at_zero)
+    worth = (abs(priced) + abs(change)) / scale if scale > 0.0 else 0.0
+    return worth if np.isfinite(worth) else 0.0

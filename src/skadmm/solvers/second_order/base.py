@@ -1,0 +1,268 @@
+"""What a second-order solver is: a frozen Config, a State dataclass and a step.
+
+A solver object holds what does not change during a run: the problem, the settings and what follows from them. All that
+changes is in its state, field by field, and a checkpoint is that state. :class:`SolverEngine` runs one solver for the
+driver.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+import numpy as np
+
+from skadmm.backends.base import Evaluation
+from skadmm.io import state as stored
+from skadmm.kernels.threads import one_thread
+from skadmm.problem.certificate import Certificate, Certifier
+from skadmm.problem.problem import Problem
+from skadmm.regularizers import SquaredL2
+from skadmm.solvers.base import Setup
+from skadmm.solvers.dual_update import Point
+from skadmm.solvers.state import point_tables, take_point
+
+
+@dataclass(kw_only=True)
+class SolverState:
+    """What every second-order solver keeps between two steps."""
+
+    point: Point
+    """x, y, the scaled dual, their running sums and the clock; the driver reads the same arrays."""
+    rho: float
+    """The penalty parameter: the multiplier is ρ times the scaled dual."""
+    multiplier: np.ndarray
+    """β, the multiplier of A x + B y = c."""
+    objective: float = np.inf
+    """At the point that the solver stands at."""
+    lower_bound: float = -np.inf
+    """The largest lower bound of the optimum found so far."""
+    steps: int = 0
+    """Steps made."""
+    finished: bool = False
+    """Has it met the tolerance?"""
+    stalled: bool = False
+    """Can it do no more?"""
+
+
+S = TypeVar("S", bound=SolverState)
+
+
+class SecondOrderSolver(ABC, Generic[S]):
+    """One second-order solver on one problem."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    Config: ClassVar[type[Any]]
+    """A frozen dataclass with a documented field for every setting."""
+
+    def __init__(self, setup: Setup, config: Any = None) -> None:
+        self.setup, self.problem, self.tol = setup, setup.problem, setup.tol
+        self.config = self.Config() if config is None else config
+        self.certifier = Certifier(setup.problem)
+
+    @classmethod
+    @abstractmethod
+    def applies(cls, problem: Problem) -> str | None:
+        """Why the solver cannot take a problem; None when it can."""
+
+    @abstractmethod
+    def init(self, point: Point, rho: float) -> S:
+        """The state at the start, from a point with the penalty parameter `rho`; reads no samples."""
+
+    @abstractmethod
+    def step(self, state: S) -> None:
+        """One step; counts the samples it touches in ``state.point.clock[1]``."""
+
+    @abstractmethod
+    def finish(self, state: S) -> None:
+        """Put the answer into ``state.point``, certified where it can be; called once, at the end of a run."""
+
+    def slow(self, state: S) -> bool:
+        """Would another solver be faster, or has this one come to its end short of the tolerance?"""
+        return state.stalled and self.tol is not None and self.optimality(state)[1] > self.tol
+
+    def optimality(self, state: S) -> tuple[str, float]:
+        """("gap", the relative duality gap), or ("kkt", the relative KKT residual) where there is no certificate."""
+        if self.certifier.kind != "none":
+            return "gap", Certificate(state.objective, state.lower_bound).relative
+        point = state.point
+        return "kkt", self.problem.kkt(point.x, point.y, state.multiplier, self.loss_gradient(state)).relative
+
+    def loss_gradient(self, state: S) -> np.ndarray | None:
+        """The gradient of the mean loss at ``state.point.x``, where the solver knows it."""
+        return None
+
+    def certificate(self, state: S) -> Certificate | None:
+        """Bounds of the optimum."""
+        return Certificate(state.objective, state.lower_bound)
+
+    def evaluated_at(self, state: S, x: np.ndarray) -> Evaluation | None:
+        """The solver's own evaluation of all samples at `x`, where it keeps one."""
+        return None
+
+    def give_up(self, state: S) -> None:
+        """Put the last sound point into ``state.point``; called instead of ``finish`` when there is no time for it."""
+
+    def close(self, state: S) -> None:
+        """The run is over: release what others keep for it."""
+
+    def warm_start(self, state: S) -> None:
+        """``state.point`` and ``state.rho`` have just been taken from an earlier run."""
+        state.multiplier = state.rho * state.point.dual
+
+    def stored(self, state: S) -> dict[str, Any]:
+        """The state as plain values, for a checkpoint."""
+        return stored.capture(state)
+
+    def restore(self, state: S, kept: dict[str, Any]) -> None:
+        """Take up the state of a checkpoint."""
+        stored.restore(state, kept)
+
+    def reweighted(self, problem: Problem) -> Self:
+        """The same solver for the same problem with another strength of ψ."""
+        return type(self)(replace(self.setup, problem=problem), self.config)
+
+    def follow(self, state: S, problem: Problem) -> S:
+        """This solver's state at the start of `problem`, which differs from the last one in the strength of ψ alone:
+        from the last solution, with the multiplier scaled into its new bounds.
+
+        Called on the solver that :meth:`reweighted` made, with the state of the one before.
+        """
+        ratio = self.problem.psi.strength / problem.psi.strength if problem.psi.strength > 0.0 else 1.0
+        state.point.dual[:] *= ratio
+        return self.init(state.point, state.rho)
+
+    def raise_bound(
+        self,
+        state: S,
+        slopes: np.ndarray,
+        margins: np.ndarray,
+        gradient: np.ndarray,
+        slack: np.ndarray | None = None,
+    ) -> None:
+        """Improve the lower bound by that of these slopes and their gradient; counts the samples it touches."""
+        if self.certifier.kind == "none":
+            return
+        if self.certifier.free.size:
+            orthogonal = self.certifier.orthogonal_slopes(slopes, margins)
+            if orthogonal is None:
+                return
+            slopes, gradient, touched = orthogonal
+            state.point.clock[1] += touched
+        bounds = self.certifier.certify(state.objective, slopes, gradient, state.multiplier, slack)
+        state.lower_bound = max(state.lower_bound, bounds.dual)
+
+
+class SolverEngine(Generic[S]):
+    """One second-order solver in motion, as the driver sees it."""
+
+    steps_per_pass = 1
+
+    def __init__(self, solver: SecondOrderSolver[S], point: Point, rho: float | None = None) -> None:
+        self.solver = solver
+        self.current = solver.init(point, solver.setup.rho if rho is None else rho)
+
+    @property
+    def solver_name(self) -> str:
+        """The solver's name."""
+        return self.solver.name
+
+    @property
+    def point(self) -> Point:
+        """Where it stands."""
+        return self.current.point
+
+    @property
+    def finished(self) -> bool:
+        """Has it met the tolerance, or can it do no more?"""
+        return self.current.finished or self.current.stalled
+
+    @property
+    def slow(self) -> bool:
+        """Should another solver take over?"""
+        return self.solver.slow(self.current)
+
+    @property
+    def rho(self) -> float:
+        """The penalty parameter now."""
+        return self.current.rho
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """Bounds of the optimum."""
+        return self.solver.certificate(self.current)
+
+    def optimality(self) -> tuple[str, float]:
+        """As the solver measures it."""
+        return self.solver.optimality(self.current)
+
+    def advance(self, order: np.ndarray, until: float = np.inf) -> None:
+        """At most as many steps as `order` has entries, and none once `until` samples have been touched."""
+        with one_thread():
+            for _ in order:
+                if self.finished or self.point.clock[1] >= until:
+                    return
+                self.solver.step(self.current)
+                self.current.steps += 1
+                point = self.point
+                point.clock[0] += 1
+                point.x_sum[:] += point.x
+                point.y_sum[:] += point.y
+
+    def evaluated_at(self, x: np.ndarray) -> Evaluation | None:
+        """As the solver keeps it."""
+        return self.solver.evaluated_at(self.current, x)
+
+    def finish(self) -> None:
+        """The solver's answer."""
+        with one_thread():
+            self.solver.finish(self.current)
+
+    def give_up(self) -> None:
+        """The solver's last sound point."""
+        self.solver.give_up(self.current)
+
+    def close(self) -> None:
+        """Release what others keep."""
+        self.solver.close(self.current)
+
+    def state(self) -> dict[str, Any]:
+        """The solver's state, field by field."""
+        return self.solver.stored(self.current)
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""
+        self.solver.restore(self.current, state)
+
+    def tables(self) -> dict[str, np.ndarray]:
+        """The point and ρ, for a warm start."""
+        return point_tables(self.point, self.rho)
+
+    def restore(self, tables: dict[str, np.ndarray]) -> None:
+        """Start from the point of an earlier run."""
+        self.current.rho = take_point(self.point, tables)
+        self.solver.warm_start(self.current)
+
+    def follow(self, problem: Problem) -> None:
+        """Go on with `problem`, which differs in the strength of ψ alone."""
+        self.solver, before = self.solver.reweighted(problem), self.solver.problem
+        self.current = self.solver.follow(self.current, before)
+
+
+def config_from(solver: type[SecondOrderSolver[Any]], given: dict[str, Any]) -> Any:
+    """The Config of a solver from settings by name; an error that lists the names it takes."""
+    known = {field.name for field in fields(solver.Config)}
+    for name in given:
+        if name not in known:
+            raise ValueError(f"options has {name!r}: {solver.name} takes {', '.join(sorted(known)) or 'none'}")
+    return solver.Config(**given)
+
+
+def ridge_of(problem: Problem) -> Any:
+    """The strength of a squared ℓ2 that Ω is, a vector where it has weights; 0 where it is none."""
+    omega = problem.omega
+    if not isinstance(omega, SquaredL2):
+        return 0.0
+    return omega.strength * omega.weights if omega.weights.size else omega.strength
