@@ -1,0 +1,346 @@
+"""Block descent: proximal Newton steps on a working set, minimised by block coordinate descent on its Gram matrix.
+
+For penalties that separate over disjoint blocks of features (``blocks.py``): ℓ1, elastic net, groups, sparse groups,
+bounds. A step
+
+  chooses    a working set: blocks that are not zero, and as many again of those that violate optimality most;
+  models     the loss to second order in the margins, on the features of the set only: G = XᵀDX/n there;
+  minimises  the model and the penalty by sweeps over blocks (``block_sweeps.py``), which cost next to nothing for
+             blocks that stay at zero;
+  searches   along the step, in the margins, unless the loss is quadratic and the model exact;
+  evaluates  all samples and features: objective, gradient, certificate.
+
+Nothing of the size of d² is formed. For the squared loss G does not change, so it is kept and only grows with the set.
+
+References
+----------
+Friedman, J., Hastie, T. and Tibshirani, R. (2010). Regularization paths for generalized linear models via coordinate
+descent. Journal of Statistical Software 33.
+Massias, M., Gramfort, A. and Salmon, J. (2018). Celer: a fast solver for the lasso with dual extrapolation. ICML.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from skadmm.backends import Evaluation
+from skadmm.io.state import resizable, transient
+from skadmm.kernels.expansion import expand, loss_along
+from skadmm.kernels.rows import as_matrix
+from skadmm.losses import Squared
+from skadmm.problem.problem import Problem
+from skadmm.solvers.base import Setup
+from skadmm.solvers.dual_update import Point
+from skadmm.solvers.second_order.base import SecondOrderSolver, SolverState
+from skadmm.solvers.second_order.block_sweeps import sweeps, violations
+from skadmm.solvers.second_order.blocks import NotInBlocks, block_penalty
+from skadmm.solvers.second_order.line_search import MOST_REFUSALS, shorten
+
+
+@dataclass(frozen=True)
+class BlockDescentConfig:
+    """Settings of the block descent solver."""
+
+    first_set: int = 50
+    """So many features join the working set at least …"""
+    growth: float = 1.0
+    """… or this many times those that are not zero."""
+    max_set: int = 5000
+    """The most features for which a Gram matrix is formed."""
+    inner_tol: float = 1e-3
+    """Sweeps on a model end when no step changes more than this share of the largest violation."""
+    max_sweeps: int = 500
+    """Sweeps over all blocks of the working set on one model."""
+    short_sweeps: int = 20
+    """Sweeps over the nonzero blocks after each of those."""
+    damping: float = 1e-10
+    """The diagonal of the Gram matrix is increased by this share of its largest entry."""
+    min_curvature: float = 1e-6
+    """A sample's curvature in a model is at least this share of the largest."""
+
+
+class WorkingSet:
+    """The columns of the working set, its Gram matrix and the curvature bounds of its blocks."""
+
+    def __init__(self, solver: BlockDescent) -> None:
+        self._solver = solver
+        self.blocks = np.empty(0, np.int64)
+        self.features = np.empty(0, np.int64)
+        self.starts = np.zeros(1, np.int64)
+        self.X: Any = None
+        self.G = np.empty((0, 0))
+        self.bounds = np.empty(0)
+
+    def grow(self, blocks: np.ndarray) -> None:
+        """Add blocks; where the curvature never changes, the Gram matrix grows with them."""
+        if blocks.size == 0:
+            return
+        solver, penalty = self._solver, self._solver.penalty
+        lists = [penalty.features[penalty.starts[b] : penalty.starts[b + 1]] for b in blocks]
+        new = np.concatenate(lists)
+        self.blocks = np.concatenate([self.blocks, blocks])
+        self.features = np.concatenate([self.features, new])
+        self.starts = np.concatenate([self.starts, self.starts[-1] + np.cumsum([part.size for part in lists])])
+        columns = solver.columns[:, new]
+        if solver.problem.is_sparse:
+            self.X = columns if self.X is None else sp.hstack([self.X, columns], format="csc")
+        else:
+            self.X = np.asfortranarray(columns if self.X is None else np.concatenate([self.X, columns], axis=1))
+        if solver.quadratic:
+            self._extend(columns)
+
+    def _extend(self, columns: Any) -> None:
+        """The Gram matrix with the columns that have just joined."""
+        before, cross = self.G, self._gram(self.X, columns, self._solver.fixed_weights)
+        old, size = before.shape[0], self.features.size
+        self.G = np.empty((size, size))
+        self.G[:old, :old] = before
+        self.G[:, old:] = cross
+        self.G[old:, :old] = cross[:old].T
+        self.bounds = np.concatenate([self.bounds, self._curvature_bounds(self.bounds.size)])
+
+    def reweigh(self, curvatures: np.ndarray) -> None:
+        """The Gram matrix for other curvatures of the samples."""
+        self.G = self._gram(self.X, self.X, curvatures)
+        self.bounds = self._curvature_bounds(0)
+
+    def _gram(self, left: Any, right: Any, weights: np.ndarray) -> np.ndarray:
+        """leftᵀ diag(weights) right / n."""
+        n = self._solver.problem.n_samples
+        if weights.size:
+            right = sp.diags_array(weights) @ right if sp.issparse(right) else weights[:, None] * right
+        product = left.T @ right
+        return np.asarray(product.toarray() if sp.issparse(product) else product, dtype=np.float64) / n
+
+    def _curvature_bounds(self, first: int) -> np.ndarray:
+        """The largest eigenvalue of each diagonal block, from block number `first` on."""
+        bounds = np.empty(self.blocks.size - first)
+        sizes = np.diff(self.starts)[first:]
+        starts = self.starts[first:-1]
+        for size in np.unique(sizes):
+            which = np.flatnonzero(sizes == size)
+            index = starts[which][:, None] + np.arange(size)
+            if size == 1:
+                bounds[which] = self.G[index[:, 0], index[:, 0]]
+            else:
+                parts = self.G[index[:, :, None], index[:, None, :]]
+                bounds[which] = np.linalg.eigvalsh(parts)[:, -1] if size <= 200 else np.trace(parts, axis1=1, axis2=2)
+        return bounds
+
+
+@dataclass(kw_only=True)
+class BlockDescentState(SolverState):
+    """State of the block descent solver."""
+
+    margins: np.ndarray
+    """aᵢ·x of each sample."""
+    slopes: np.ndarray
+    """wᵢℓ' of each sample."""
+    curvatures: np.ndarray
+    """wᵢℓ'' of each sample."""
+    gradient: np.ndarray
+    """Of the loss and of the squared terms of the penalty, at x."""
+    violation: np.ndarray
+    """How far each block is from optimal."""
+    loss: float = np.inf
+    """The mean loss at x."""
+    evaluated: bool = False
+    """Do these belong to the current x?"""
+    refusals: int = 0
+    """Steps in a row that did not decrease the objective."""
+    chosen: np.ndarray = resizable(default_factory=lambda: np.empty(0, np.int64))
+    """The blocks of the working set, in the order in which they joined."""
+    working: WorkingSet | None = transient(default=None)
+
+
+class BlockDescent(SecondOrderSolver[BlockDescentState]):
+    """Proximal Newton steps on working sets of blocks. A step evaluates all samples once."""
+
+    name = "block-descent"
+    summary = "Proximal Newton with working sets and block coordinate descent, for penalties over disjoint blocks"
+    Config: ClassVar[type[Any]] = BlockDescentConfig
+    config: BlockDescentConfig
+
+    def __init__(self, setup: Setup, config: BlockDescentConfig | None = None) -> None:
+        super().__init__(setup, config)
+        problem = setup.problem
+        self.penalty, self.multipliers = block_penalty(problem)
+        self.samples, self.every = problem.samples(), np.arange(problem.n_samples)
+        matrix = as_matrix(problem.rows)
+        self.columns = matrix.tocsc() if problem.is_sparse else matrix
+        self.transposed = self.columns.T
+        self.quadratic = isinstance(problem.loss, Squared)
+        self.fixed_weights = problem.sample_weight
+        free = (self.penalty.group == 0.0) & (np.bincount(self.penalty.block, self.penalty.l1) == 0.0)
+        self.unpenalised = np.flatnonzero(free & (self.penalty.norm == 0))
+
+    @classmethod
+    def applies(cls, problem: Problem) -> str | None:
+        """The penalty must separate over disjoint blocks."""
+        if not problem.backend.local_rows:
+            return f"it {problem.lacks_local_rows()}"
+        try:
+            block_penalty(problem)
+        except NotInBlocks as reason:
+            return str(reason)
+        return None
+
+    def init(self, point: Point, rho: float) -> BlockDescentState:
+        """Nothing is known but the point."""
+        n, d = self.problem.n_samples, self.problem.n_features
+        return BlockDescentState(
+            point=point, rho=rho, multiplier=rho * point.dual,
+            margins=np.zeros(n), slopes=np.zeros(n), curvatures=np.zeros(n), gradient=np.zeros(d),
+            violation=np.zeros(self.penalty.n_blocks),
+        )  # fmt: skip
+
+    def step(self, state: BlockDescentState) -> None:
+        """A proximal Newton step on the working set."""
+        if not state.evaluated:
+            self._evaluate(state)
+            self._judge(state)
+            if state.finished:
+                return
+        working = self._choose(state)
+        moved = self._minimise(state, working)
+        self._move(state, working, moved)
+        self._judge(state)
+
+    def finish(self, state: BlockDescentState) -> None:
+        """x is exactly sparse at all times; certify it."""
+        if not state.evaluated:
+            self._evaluate(state)
+            self._certify(state)
+
+    def loss_gradient(self, state: BlockDescentState) -> np.ndarray:
+        """Without the squared terms."""
+        return state.gradient - self.penalty.ridge * state.point.x
+
+    def evaluated_at(self, state: BlockDescentState, x: np.ndarray) -> Evaluation | None:
+        """The last evaluation, if it was at `x`."""
+        if not state.evaluated or not np.array_equal(state.point.x, x):
+            return None
+        return Evaluation(state.loss, self.loss_gradient(state), state.slopes, state.margins)
+
+    def warm_start(self, state: BlockDescentState) -> None:
+        """Start from an earlier point."""
+        super().warm_start(state)
+        state.evaluated = False
+
+    # -- a step ----------------------------------------------------------------------------------------------
+
+    def _evaluate(self, state: BlockDescentState) -> None:
+        """Margins, slopes, gradient and violations at x."""
+        x = state.point.x
+        support = np.flatnonzero(x)
+        state.margins = np.asarray(self.columns[:, support] @ x[support]) if support.size else np.zeros(self.every.size)
+        state.margins = state.margins.astype(np.float64, copy=False)
+        total = expand(self.samples, self.every, state.margins, state.slopes, state.curvatures)
+        state.loss = float(total) / self.every.size
+        self._from_slopes(state)
+
+    def _from_slopes(self, state: BlockDescentState) -> None:
+        n, x, penalty = self.every.size, state.point.x, self.penalty
+        state.gradient = np.asarray(self.transposed @ (state.slopes / n), dtype=np.float64) + penalty.ridge * x
+        state.point.clock[1] += n
+        y = self.problem.y_of_x(x)
+        state.point.y[:] = y
+        state.objective = state.loss + self.problem.penalty(x, y)
+        violations(
+            x, state.gradient, penalty.features, penalty.starts, penalty.l1, penalty.lower, penalty.upper,
+            penalty.norm, penalty.group, state.violation,
+        )  # fmt: skip
+        state.evaluated = True
+
+    def _choose(self, state: BlockDescentState) -> WorkingSet:
+        """Blocks that are not zero, unpenalised ones, and those that violate optimality most."""
+        penalty, config = self.penalty, self.config
+        if state.working is None:
+            state.working = WorkingSet(self)
+            state.working.grow(state.chosen)
+        working = state.working
+        inside = np.zeros(penalty.n_blocks, bool)
+        inside[working.blocks] = True
+        nonzero = np.flatnonzero(state.point.x)
+        wanted = np.zeros(penalty.n_blocks, bool)
+        wanted[penalty.block[nonzero]] = True
+        wanted[self.unpenalised] = True
+        room = max(config.first_set, int(config.growth * nonzero.size))
+        candidates = np.flatnonzero((state.violation > 0.0) & ~inside & ~wanted)
+        if candidates.size:
+            sizes = np.diff(penalty.starts)[candidates]
+            order = candidates[np.argsort(-state.violation[candidates])]
+            wanted[order[np.cumsum(sizes[np.argsort(-state.violation[candidates])]) <= max(room, sizes.max())]] = True
+        joining = np.flatnonzero(wanted & ~inside)
+        working.grow(joining)
+        if not self.quadratic:
+            working.reweigh(np.maximum(state.curvatures, config.min_curvature * float(state.curvatures.max())))
+        state.chosen = working.blocks
+        return working
+
+    def _minimise(self, state: BlockDescentState, working: WorkingSet) -> np.ndarray:
+        """The change of x on the working set that minimises the model with the penalty."""
+        penalty, config, features = self.penalty, self.config, working.features
+        ridge = penalty.ridge[features]
+        G = working.G
+        shift = config.damping * float(np.einsum("ii->i", G).max(initial=0.0)) + ridge
+        G = G.copy()
+        np.einsum("ii->i", G)[:] += shift
+        bounds = working.bounds + np.maximum.reduceat(shift, working.starts[:-1])
+        bounds[bounds == 0.0] = 1.0
+        x = state.point.x[features].copy()
+        q = state.gradient[features].copy()
+        largest = float(np.abs(state.violation[working.blocks]).max(initial=0.0))
+        sweeps(
+            G, bounds, working.starts, penalty.l1[features], penalty.lower[features], penalty.upper[features],
+            penalty.norm[working.blocks], penalty.group[working.blocks], x, q, config.inner_tol * largest,
+            config.max_sweeps, config.short_sweeps,
+        )  # fmt: skip
+        return x - state.point.x[features]
+
+    def _move(self, state: BlockDescentState, working: WorkingSet, change: np.ndarray) -> None:
+        """Along the change as far as the objective falls; evaluate there."""
+        n, x = self.every.size, state.point.x
+        moved = np.flatnonzero(change)
+        if moved.size == 0:
+            state.refusals += 1
+            return
+        move = np.asarray(working.X[:, moved] @ change[moved], dtype=np.float64)
+        target = x.copy()
+        target[working.features] += change
+        length = 1.0
+        if not self.quadratic:
+            length = self._length(state, x, target, move)
+        state.refusals = 0 if length > 0.0 else state.refusals + 1
+        if length == 0.0:
+            return
+        x[:] = target if length == 1.0 else x + length * (target - x)
+        state.margins += length * move
+        total = expand(self.samples, self.every, state.margins, state.slopes, state.curvatures)
+        state.loss = float(total) / n
+        self._from_slopes(state)
+
+    def _length(self, state: BlockDescentState, x: np.ndarray, target: np.ndarray, move: np.ndarray) -> float:
+        n, step = self.every.size, target - x
+        here, there = state.objective - state.loss, self.problem.penalty(target)
+        expected = float(self.loss_gradient(state) @ step) + there - here
+
+        def merit(t: float) -> float:
+            penalty = there if t == 1.0 else self.problem.penalty(x + t * step)
+            return float(loss_along(self.samples, self.every, state.margins, move, t)) / n + penalty
+
+        return shorten(merit, state.objective, expected)
+
+    def _judge(self, state: BlockDescentState) -> None:
+        self._certify(state)
+        state.finished = self.tol is not None and self.optimality(state)[1] <= self.tol
+        state.stalled = not state.finished and state.refusals >= MOST_REFUSALS
+
+    def _certify(self, state: BlockDescentState) -> None:
+        state.multiplier = self.multipliers.of(-state.gradient, state.point.x, self.penalty.l1)
+        state.point.dual[:] = state.multiplier / state.rho
+        self.raise_bound(state, state.slopes, state.margins, self.loss_gradient(state))

@@ -1,0 +1,238 @@
+"""Penalties that separate over disjoint blocks of features: what the block solver needs to know of them.
+
+Every row of A must hold one feature. Then ψ(Ax) and Ω(x) together are a sum over blocks of
+
+    Σ_j l1_j |x_j| + ½ Σ_j ridge_j x_j² + group_b · ‖x_b‖₂ (or ‖x_b‖∞) + bounds lower_j ≤ x_j ≤ upper_j
+
+where a block is a group of features, or one feature by itself.
+"""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skadmm.problem.problem import Problem
+from skadmm.regularizers import L1, Box, ElasticNet, GroupL2, GroupLInf, NonNegative, SquaredL2, Stacked, Zero
+
+NO_NORM, L2_NORM, LINF_NORM = 0, 1, 2
+"""The norm of a block."""
+
+
+class BlockPenalty(NamedTuple):
+    """A penalty over disjoint blocks, as kernels read it."""
+
+    features: np.ndarray
+    """Block by block."""
+    starts: np.ndarray
+    """Block b is ``features[starts[b]:starts[b + 1]]``."""
+    block: np.ndarray
+    """The block of each feature."""
+    l1: np.ndarray
+    """λ_j of each feature."""
+    ridge: np.ndarray
+    """Of each feature."""
+    lower: np.ndarray
+    upper: np.ndarray
+    norm: np.ndarray
+    """NO_NORM, L2_NORM or LINF_NORM, of each block."""
+    group: np.ndarray
+    """The strength of that norm."""
+
+    @property
+    def n_blocks(self) -> int:
+        """The number of blocks."""
+        return self.starts.size - 1
+
+    @property
+    def bounded(self) -> bool:
+        """Has a feature a bound?"""
+        return bool(np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
+
+
+class _Parts:
+    """The terms of a penalty, collected row by row."""
+
+    def __init__(self, d: int, m: int) -> None:
+        self.row_l1, self.row_ridge, self.row_rest = np.zeros(m), np.zeros(m), np.zeros(m, bool)
+        """Of each row of A: its share of l1 and of ridge, and whether it takes the rest of the multiplier."""
+        self.l1, self.ridge = np.zeros(d), np.zeros(d)
+        self.lower, self.upper = np.full(d, -np.inf), np.full(d, np.inf)
+        self.groups: list[tuple[np.ndarray, int, float]] = []
+        """The features of each group, its norm and its strength."""
+
+
+class Rows(NamedTuple):
+    """The feature of each row of A, its entry, and its number; −1 where the term is Ω's and has no row."""
+
+    feature: np.ndarray
+    entry: np.ndarray
+    number: np.ndarray
+
+    def part(self, start: int, stop: int) -> Rows:
+        """Some consecutive rows."""
+        return Rows(*(array[start:stop] for array in self))
+
+
+class NotInBlocks(ValueError):  # noqa: N818
+    """Why a penalty does not separate over disjoint blocks."""
+
+
+@singledispatch
+def _collect(reg: Any, rows: Rows, parts: _Parts) -> None:
+    raise NotInBlocks(f"{type(reg).__name__} is not a sum over blocks of features")
+
+
+@_collect.register
+def _(reg: Zero, rows: Rows, parts: _Parts) -> None:
+    """No term."""
+
+
+@_collect.register
+def _(reg: L1, rows: Rows, parts: _Parts) -> None:
+    weights = reg.weights if reg.weights.size else np.ones(rows.feature.size)
+    _add_l1(rows, reg.strength * weights * np.abs(rows.entry), parts)
+
+
+@_collect.register
+def _(reg: ElasticNet, rows: Rows, parts: _Parts) -> None:
+    weights = reg.weights if reg.weights.size else np.ones(rows.feature.size)
+    _add_l1(rows, reg.strength * reg.l1_ratio * weights * np.abs(rows.entry), parts)
+    _add_ridge(rows, reg.strength * (1.0 - reg.l1_ratio) * rows.entry**2, parts)
+
+
+@_collect.register
+def _(reg: SquaredL2, rows: Rows, parts: _Parts) -> None:
+    weights = reg.weights if reg.weights.size else np.ones(rows.feature.size)
+    _add_ridge(rows, reg.strength * weights * rows.entry**2, parts)
+
+
+def _add_l1(rows: Rows, strength: np.ndarray, parts: _Parts) -> None:
+    np.add.at(parts.l1, rows.feature, strength)
+    parts.row_l1[rows.number] += strength
+
+
+def _add_ridge(rows: Rows, strength: np.ndarray, parts: _Parts) -> None:
+    np.add.at(parts.ridge, rows.feature, strength)
+    parts.row_ridge[rows.number] += strength
+
+
+@_collect.register
+def _(reg: NonNegative, rows: Rows, parts: _Parts) -> None:
+    _bound(rows, np.zeros(rows.feature.size), np.full(rows.feature.size, np.inf), parts)
+
+
+@_collect.register
+def _(reg: Box, rows: Rows, parts: _Parts) -> None:
+    _bound(rows, reg.lower, reg.upper, parts)
+
+
+def _bound(rows: Rows, lower: np.ndarray, upper: np.ndarray, parts: _Parts) -> None:
+    ends = np.sort([lower / rows.entry, upper / rows.entry], axis=0)
+    np.maximum.at(parts.lower, rows.feature, ends[0])
+    np.minimum.at(parts.upper, rows.feature, ends[1])
+    parts.row_rest[rows.number] = True
+
+
+@_collect.register
+def _(reg: GroupL2, rows: Rows, parts: _Parts) -> None:
+    _collect_groups(reg, rows, parts, L2_NORM)
+
+
+@_collect.register
+def _(reg: GroupLInf, rows: Rows, parts: _Parts) -> None:
+    _collect_groups(reg, rows, parts, LINF_NORM)
+
+
+def _collect_groups(reg: Any, rows: Rows, parts: _Parts, norm: int) -> None:
+    members, starts = reg.groups
+    for g in range(starts.size - 1):
+        group = members[starts[g] : starts[g + 1]]
+        entries = np.abs(rows.entry[group])
+        strength = reg.strength * float(reg.weights[g]) * float(entries[0])
+        if group.size == 1:
+            _add_l1(Rows(*(array[group] for array in rows)), np.array([strength]), parts)
+            continue
+        if np.ptp(entries) > 1e-14 * entries[0]:
+            raise NotInBlocks("the rows of A of one group have entries of different sizes")
+        parts.groups.append((rows.feature[group], norm, strength))
+        parts.row_rest[rows.number[group]] = True
+
+
+@_collect.register
+def _(reg: Stacked, rows: Rows, parts: _Parts) -> None:
+    _collect(reg.first, rows.part(0, reg.split), parts)
+    _collect(reg.second, rows.part(reg.split, rows.feature.size), parts)
+
+
+def rows_of(problem: Problem) -> Rows:
+    """The feature and the entry of every row of A; NotInBlocks where a row holds more or less than one feature."""
+    constraint = problem.constraint
+    if constraint.B is not None or constraint.c.any():
+        raise NotInBlocks("B must be −I and c = 0")
+    A = constraint.A
+    if A.shape[0] and (np.any(np.diff(A.indptr) != 1) or np.any(A.data == 0.0)):
+        raise NotInBlocks("every row of A must hold one feature")
+    return Rows(A.indices.astype(np.int64), A.data, np.arange(A.shape[0]))
+
+
+class Multipliers(NamedTuple):
+    """How a subgradient of the penalty over features is shared among the rows of A."""
+
+    feature: np.ndarray
+    entry: np.ndarray
+    l1_share: np.ndarray
+    """Of the ℓ1 part of its feature, for each row."""
+    ridge: np.ndarray
+    takes_rest: np.ndarray
+    """Does what the ℓ1 parts leave go to this row?"""
+
+    def of(self, v: np.ndarray, x: np.ndarray, l1: np.ndarray) -> np.ndarray:
+        """β with Aᵀβ = v + ridge x on the penalised features, its ℓ1 parts within their bounds where v allows it."""
+        clipped = np.clip(v, -l1, l1)
+        j = self.feature
+        part = self.l1_share * clipped[j] + self.ridge * x[j] + np.where(self.takes_rest, (v - clipped)[j], 0.0)
+        return part / self.entry
+
+
+def block_penalty(problem: Problem) -> tuple[BlockPenalty, Multipliers]:
+    """The penalty of a problem over blocks; NotInBlocks with the reason where it does not separate."""
+    d, rows = problem.n_features, rows_of(problem)
+    m = rows.feature.size
+    parts = _Parts(d, m + 1)  # the last one is for Ω's terms, which have no row
+    _collect(problem.psi, rows, parts)
+    _collect(problem.omega, Rows(np.arange(d), np.ones(d), np.full(d, m)), parts)
+    total = np.bincount(rows.feature, parts.row_l1[:m], minlength=d)
+    share = parts.row_l1[:m] / np.where(total > 0.0, total, 1.0)[rows.feature]
+    takes_rest = parts.row_rest[:m].copy()
+    # A feature without a group or a bound: what is left goes to the first of its rows.
+    without = np.bincount(rows.feature, takes_rest, minlength=d)[rows.feature] == 0
+    first = np.zeros(m, bool)
+    first[np.unique(rows.feature, return_index=True)[1]] = True
+    takes_rest |= without & first
+    multipliers = Multipliers(rows.feature, rows.entry, share, parts.row_ridge[:m].copy(), takes_rest)
+    return _assembled(parts, d), multipliers
+
+
+def _assembled(parts: _Parts, d: int) -> BlockPenalty:
+    block = np.full(d, -1)
+    for b, (members, _, _) in enumerate(parts.groups):
+        if np.any(block[members] >= 0):
+            raise NotInBlocks("groups share features")
+        block[members] = b
+    alone = np.flatnonzero(block < 0)
+    count = len(parts.groups)
+    block[alone] = count + np.arange(alone.size)
+    features = np.concatenate([*(members for members, _, _ in parts.groups), alone]).astype(np.int64)
+    sizes = np.array([members.size for members, _, _ in parts.groups] + [1] * alone.size, dtype=np.int64)
+    norm = np.array([norm for _, norm, _ in parts.groups] + [NO_NORM] * alone.size, dtype=np.int64)
+    group = np.array([strength for _, _, strength in parts.groups] + [0.0] * alone.size)
+    in_groups = np.concatenate([np.empty(0, np.int64), *(members for members, _, _ in parts.groups)])
+    if np.isfinite(parts.lower[in_groups]).any() or np.isfinite(parts.upper[in_groups]).any():
+        raise NotInBlocks("a feature of a group has a bound")
+    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    return BlockPenalty(
+        features, starts, block, parts.l1, parts.ridge, parts.lower, parts.upper, norm, group
+    )
