@@ -15,6 +15,7 @@ A squared ℓ2 with weights holds the features whose weight is positive. On the 
 by θ where no row of A reaches the feature, by β on a row that holds it alone where one does.
 """
 
+import copy
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -70,6 +71,12 @@ class Certifier:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self._looks: Any = None
+
+    def reweighted(self, problem: Problem) -> "Certifier":
+        """For a problem that differs in the strength of ψ alone: what is known of A and Ω stays."""
+        other = copy.copy(self)
+        other.problem = problem
+        return other
 
     @cached_property
     def unheld(self) -> np.ndarray:

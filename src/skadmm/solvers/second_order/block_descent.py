@@ -21,8 +21,9 @@ Massias, M., Gramfort, A. and Salmon, J. (2018). Celer: a fast solver for the la
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+import copy
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -33,11 +34,12 @@ from skadmm.kernels.expansion import expand, loss_along
 from skadmm.kernels.rows import as_matrix
 from skadmm.losses import Squared
 from skadmm.problem.problem import Problem
+from skadmm.regularizers import SquaredL2, Zero
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
 from skadmm.solvers.second_order.base import SecondOrderSolver, SolverState
-from skadmm.solvers.second_order.block_sweeps import sweeps, violations
-from skadmm.solvers.second_order.blocks import NotInBlocks, block_penalty
+from skadmm.solvers.second_order.block_sweeps import BlockModel, violations
+from skadmm.solvers.second_order.blocks import BlockPenalty, NotInBlocks, block_penalty
 from skadmm.solvers.second_order.line_search import MOST_REFUSALS, shorten
 
 
@@ -53,10 +55,12 @@ class BlockDescentConfig:
     """The most features for which a Gram matrix is formed."""
     inner_tol: float = 1e-3
     """Sweeps on a model end when no step changes more than this share of the largest violation."""
-    max_sweeps: int = 500
-    """Sweeps over all blocks of the working set on one model."""
-    short_sweeps: int = 20
-    """Sweeps over the nonzero blocks after each of those."""
+    max_rounds: int = 30
+    """Rounds of sweeps and a Newton step on the support, on one model."""
+    sweeps: int = 3
+    """Sweeps over all blocks of the working set in one round …"""
+    short_sweeps: int = 5
+    """… and over the nonzero blocks after each of those."""
     damping: float = 1e-10
     """The diagonal of the Gram matrix is increased by this share of its largest entry."""
     min_curvature: float = 1e-6
@@ -155,6 +159,9 @@ class BlockDescentState(SolverState):
     chosen: np.ndarray = resizable(default_factory=lambda: np.empty(0, np.int64))
     """The blocks of the working set, in the order in which they joined."""
     working: WorkingSet | None = transient(default=None)
+    """The columns of those blocks."""
+    kept_by_strong_rule: np.ndarray | None = transient(default=None)
+    """Blocks that may leave zero at a new strength."""
 
 
 class BlockDescent(SecondOrderSolver[BlockDescentState]):
@@ -210,6 +217,30 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         self._move(state, working, moved)
         self._judge(state)
 
+    def reweighted(self, problem: Problem) -> Self:
+        """The same solver for another strength of ψ; columns, Gram matrices and what is known of A are shared."""
+        before, now = self.problem.psi.strength, problem.psi.strength
+        if before <= 0.0 or not isinstance(problem.omega, (Zero, SquaredL2)):
+            return super().reweighted(problem)
+        other = copy.copy(self)
+        other.setup, other.problem = replace(self.setup, problem=problem), problem
+        other.certifier = self.certifier.reweighted(problem)
+        other.penalty = self.penalty.scaled(now / before)._replace(ridge=self.penalty.ridge)
+        return other
+
+    def follow(self, state: BlockDescentState, problem: Problem) -> BlockDescentState:
+        """Margins, gradient and Gram matrix stay; the blocks that the sequential strong rule keeps join the set."""
+        state.finished = state.stalled = False
+        state.refusals, state.lower_bound = 0, -np.inf
+        if not state.evaluated:
+            return state
+        before, now = problem.psi.strength, self.problem.psi.strength
+        state.objective = state.loss + self.problem.penalty(state.point.x, state.point.y)
+        self._violations(state, self.penalty.scaled(max(2.0 - before / now, 0.0)))
+        state.kept_by_strong_rule = state.violation > 0.0
+        self._violations(state, self.penalty)
+        return state
+
     def finish(self, state: BlockDescentState) -> None:
         """x is exactly sparse at all times; certify it."""
         if not state.evaluated:
@@ -250,11 +281,14 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         y = self.problem.y_of_x(x)
         state.point.y[:] = y
         state.objective = state.loss + self.problem.penalty(x, y)
+        self._violations(state, penalty)
+        state.evaluated = True
+
+    def _violations(self, state: BlockDescentState, penalty: BlockPenalty) -> None:
         violations(
-            x, state.gradient, penalty.features, penalty.starts, penalty.l1, penalty.lower, penalty.upper,
+            state.point.x, state.gradient, penalty.features, penalty.starts, penalty.l1, penalty.lower, penalty.upper,
             penalty.norm, penalty.group, state.violation,
         )  # fmt: skip
-        state.evaluated = True
 
     def _choose(self, state: BlockDescentState) -> WorkingSet:
         """Blocks that are not zero, unpenalised ones, and those that violate optimality most."""
@@ -275,6 +309,9 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
             sizes = np.diff(penalty.starts)[candidates]
             order = candidates[np.argsort(-state.violation[candidates])]
             wanted[order[np.cumsum(sizes[np.argsort(-state.violation[candidates])]) <= max(room, sizes.max())]] = True
+        if state.kept_by_strong_rule is not None:
+            wanted |= state.kept_by_strong_rule
+            state.kept_by_strong_rule = None
         joining = np.flatnonzero(wanted & ~inside)
         working.grow(joining)
         if not self.quadratic:
@@ -295,11 +332,11 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         x = state.point.x[features].copy()
         q = state.gradient[features].copy()
         largest = float(np.abs(state.violation[working.blocks]).max(initial=0.0))
-        sweeps(
+        model = BlockModel(
             G, bounds, working.starts, penalty.l1[features], penalty.lower[features], penalty.upper[features],
-            penalty.norm[working.blocks], penalty.group[working.blocks], x, q, config.inner_tol * largest,
-            config.max_sweeps, config.short_sweeps,
+            penalty.norm[working.blocks], penalty.group[working.blocks],
         )  # fmt: skip
+        model.minimise(x, q, config.inner_tol * largest, config.max_rounds, config.sweeps, config.short_sweeps)
         return x - state.point.x[features]
 
     def _move(self, state: BlockDescentState, working: WorkingSet, change: np.ndarray) -> None:

@@ -6,8 +6,10 @@ q is the gradient of the smooth part, kept up to date, so a block whose step is 
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+import scipy.linalg
 
 from skadmm.kernels.compile import kernel
 from skadmm.regularizers._norms import clip_linf
@@ -118,3 +120,75 @@ def violations(x, gradient, features, starts, l1, lower, upper, norm, group, out
             out[b] = -1.0
         else:
             out[b] = math.sqrt(total)
+
+
+class BlockModel(NamedTuple):
+    """A quadratic model with a penalty over blocks, on the features of a working set."""
+
+    G: np.ndarray
+    bound: np.ndarray
+    """The largest eigenvalue of G on each block."""
+    starts: np.ndarray
+    l1: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    norm: np.ndarray
+    group: np.ndarray
+
+    def minimise(self, x: np.ndarray, q: np.ndarray, goal: float, rounds: int, limit: int, short: int) -> bool:
+        """x ← the minimiser, q ← the gradient of the smooth part there: sweeps, and Newton steps on the support
+        between them where they are many. Returns whether no step changes more than `goal` any more."""
+        for _ in range(rounds):
+            _, arrived = sweeps(*self, x, q, goal, limit, short)
+            if arrived:
+                return True
+            self._newton_step(x, q)
+        return False
+
+    def _newton_step(self, x: np.ndarray, q: np.ndarray) -> None:
+        """A step on the features that are not zero, where the penalty is smooth; what changes its sign becomes zero."""
+        support = np.flatnonzero((x != 0.0) & (x > self.lower) & (x < self.upper))
+        if support.size == 0 or np.any(self.norm[self._block_of(support)] == 2):
+            return
+        here = x[support]
+        hessian, gradient = self.G[np.ix_(support, support)], q[support] + self.l1[support] * np.sign(here)
+        self._add_norms(support, here, hessian, gradient)
+        try:
+            step = -scipy.linalg.solve(hessian, gradient, assume_a="pos", overwrite_a=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            return
+        for length in (1.0, 0.25, 0.0625):
+            there = here + length * step
+            there[(np.sign(there) != np.sign(here)) & (self.l1[support] > 0.0)] = 0.0
+            there = np.clip(there, self.lower[support], self.upper[support])
+            change = there - here
+            slope = self.G[:, support] @ change
+            rise = float(q[support] @ change) + 0.5 * float(change @ slope[support])
+            if rise + self._penalty(support, there) < self._penalty(support, here):
+                x[support] = there
+                q += slope
+                return
+
+    def _block_of(self, features: np.ndarray) -> np.ndarray:
+        return np.searchsorted(self.starts, features, side="right") - 1
+
+    def _norms(self, support: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The block of each feature, and the Euclidean norm of each block."""
+        block = self._block_of(support)
+        return block, np.sqrt(np.bincount(block, values**2, minlength=self.group.size))
+
+    def _penalty(self, support: np.ndarray, values: np.ndarray) -> float:
+        _, norms = self._norms(support, values)
+        return float(self.l1[support] @ np.abs(values)) + float(self.group @ norms)
+
+    def _add_norms(self, support: np.ndarray, here: np.ndarray, hessian: np.ndarray, gradient: np.ndarray) -> None:
+        """The derivatives of the blocks' norms."""
+        block, norms = self._norms(support, here)
+        if not self.group[block].any():
+            return
+        unit, weight = here / norms[block], self.group[block] / norms[block]
+        gradient += self.group[block] * unit
+        np.einsum("ii->i", hessian)[:] += weight
+        for b in np.unique(block[self.group[block] > 0.0]):
+            of = np.flatnonzero(block == b)
+            hessian[np.ix_(of, of)] -= weight[of[0]] * np.outer(unit[of], unit[of])

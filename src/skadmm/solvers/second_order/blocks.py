@@ -41,6 +41,17 @@ class BlockPenalty(NamedTuple):
     group: np.ndarray
     """The strength of that norm."""
 
+    def scaled(self, ratio: float) -> BlockPenalty:
+        """All strengths, but not the bounds, times a number."""
+        return self._replace(l1=ratio * self.l1, ridge=ratio * self.ridge, group=ratio * self.group)
+
+    def plus(self, other: BlockPenalty) -> BlockPenalty:
+        """This penalty and another one over the same blocks, whose terms are by feature."""
+        return self._replace(
+            l1=self.l1 + other.l1, ridge=self.ridge + other.ridge,
+            lower=np.maximum(self.lower, other.lower), upper=np.minimum(self.upper, other.upper),
+        )  # fmt: skip
+
     @property
     def n_blocks(self) -> int:
         """The number of blocks."""
