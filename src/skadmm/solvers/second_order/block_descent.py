@@ -62,13 +62,19 @@ class BlockDescentConfig:
     short_sweeps: int = 5
     """… and over the nonzero blocks after each of those."""
     damping: float = 1e-10
-    """The diagonal of the Gram matrix is increased by this share of its largest entry."""
+    """The diagonal of the Gram matrix is increased by this share of its mean entry."""
+    stale_curvature: float = 0.1
+    """The Gram matrix is formed anew when the curvature of a sample has changed by this share of the largest."""
     min_curvature: float = 1e-6
     """A sample's curvature in a model is at least this share of the largest."""
 
 
 class WorkingSet:
-    """The columns of the working set, its Gram matrix and the curvature bounds of its blocks."""
+    """The columns of the working set, its Gram matrix and the curvature bounds of its blocks.
+
+    Arrays grow by doubling: ``X[:, :size]`` and ``G[:size, :size]`` are in use. The diagonal of G holds the squared terms
+    of the penalty and a little damping too.
+    """
 
     def __init__(self, solver: BlockDescent) -> None:
         self._solver = solver
@@ -78,39 +84,74 @@ class WorkingSet:
         self.X: Any = None
         self.G = np.empty((0, 0))
         self.bounds = np.empty(0)
+        self.weights = solver.fixed_weights if solver.quadratic else np.zeros(solver.problem.n_samples)
+        """The curvatures of the samples that are part of G."""
+
+    @property
+    def size(self) -> int:
+        """The number of features."""
+        return self.features.size
+
+    @property
+    def columns(self) -> Any:
+        """The columns of X, one per feature."""
+        return self.X[:, : self.size]
 
     def grow(self, blocks: np.ndarray) -> None:
-        """Add blocks; where the curvature never changes, the Gram matrix grows with them."""
+        """Add blocks, to the Gram matrix too."""
         if blocks.size == 0:
             return
-        solver, penalty = self._solver, self._solver.penalty
+        solver, penalty, before = self._solver, self._solver.penalty, self.size
         lists = [penalty.features[penalty.starts[b] : penalty.starts[b + 1]] for b in blocks]
         new = np.concatenate(lists)
         self.blocks = np.concatenate([self.blocks, blocks])
         self.features = np.concatenate([self.features, new])
         self.starts = np.concatenate([self.starts, self.starts[-1] + np.cumsum([part.size for part in lists])])
-        columns = solver.columns[:, new]
-        if solver.problem.is_sparse:
-            self.X = columns if self.X is None else sp.hstack([self.X, columns], format="csc")
-        else:
-            self.X = np.asfortranarray(columns if self.X is None else np.concatenate([self.X, columns], axis=1))
-        if solver.quadratic:
-            self._extend(columns)
+        self._add_columns(solver.columns[:, new], before)
+        if self.G.shape[0] < self.size:
+            grown = np.zeros((self._capacity, self._capacity))
+            grown[:before, :before] = self.G[:before, :before]
+            self.G = grown
+        self._extend(before)
 
-    def _extend(self, columns: Any) -> None:
+    @property
+    def _capacity(self) -> int:
+        return max(64, 1 << (self.size - 1).bit_length())
+
+    def _add_columns(self, columns: Any, before: int) -> None:
+        if self._solver.problem.is_sparse:
+            self.X = columns if self.X is None else sp.hstack([self.X, columns], format="csc")
+            return
+        if self.X is None or self.X.shape[1] < self.size:
+            grown = np.empty((columns.shape[0], self._capacity), columns.dtype, order="F")
+            if self.X is not None:
+                grown[:, :before] = self.X[:, :before]
+            self.X = grown
+        self.X[:, before : self.size] = columns
+
+    def _extend(self, before: int) -> None:
         """The Gram matrix with the columns that have just joined."""
-        before, cross = self.G, self._gram(self.X, columns, self._solver.fixed_weights)
-        old, size = before.shape[0], self.features.size
-        self.G = np.empty((size, size))
-        self.G[:old, :old] = before
-        self.G[:, old:] = cross
-        self.G[old:, :old] = cross[:old].T
+        size = self.size
+        cross = self._gram(self.columns, self.X[:, before:size], self.weights)
+        self.G[:size, before:size] = cross
+        self.G[before:size, :before] = cross[:before].T
+        self._shift(before)
         self.bounds = np.concatenate([self.bounds, self._curvature_bounds(self.bounds.size)])
 
     def reweigh(self, curvatures: np.ndarray) -> None:
         """The Gram matrix for other curvatures of the samples."""
-        self.G = self._gram(self.X, self.X, curvatures)
+        self.weights = curvatures
+        if self.size == 0:
+            return
+        self.G[: self.size, : self.size] = self._gram(self.columns, self.columns, curvatures)
+        self._shift(0)
         self.bounds = self._curvature_bounds(0)
+
+    def _shift(self, before: int) -> None:
+        """Squared terms and damping, on the diagonal from feature number `before` on."""
+        solver = self._solver
+        diagonal = np.einsum("ii->i", self.G)[before : self.size]
+        diagonal += solver.penalty.ridge[self.features[before:]] + solver.damping
 
     def _gram(self, left: Any, right: Any, weights: np.ndarray) -> np.ndarray:
         """leftᵀ diag(weights) right / n."""
@@ -133,6 +174,7 @@ class WorkingSet:
             else:
                 parts = self.G[index[:, :, None], index[:, None, :]]
                 bounds[which] = np.linalg.eigvalsh(parts)[:, -1] if size <= 200 else np.trace(parts, axis1=1, axis2=2)
+        bounds[bounds <= 0.0] = 1.0
         return bounds
 
 
@@ -181,6 +223,7 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         self.columns = matrix.tocsc() if problem.is_sparse else matrix
         self.transposed = self.columns.T
         self.quadratic = isinstance(problem.loss, Squared)
+        self.damping = self.config.damping * problem.loss.curvature_bound * problem.backend.mean_norm / problem.n_features
         self.fixed_weights = problem.sample_weight
         free = (self.penalty.group == 0.0) & (np.bincount(self.penalty.block, self.penalty.l1) == 0.0)
         self.unpenalised = np.flatnonzero(free & (self.penalty.norm == 0))
@@ -313,27 +356,23 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
             wanted |= state.kept_by_strong_rule
             state.kept_by_strong_rule = None
         joining = np.flatnonzero(wanted & ~inside)
-        working.grow(joining)
         if not self.quadratic:
-            working.reweigh(np.maximum(state.curvatures, config.min_curvature * float(state.curvatures.max())))
+            largest = float(state.curvatures.max())
+            curvatures = np.maximum(state.curvatures, config.min_curvature * largest)
+            if float(np.abs(curvatures - working.weights).max()) > config.stale_curvature * largest:
+                working.reweigh(curvatures)
+        working.grow(joining)
         state.chosen = working.blocks
         return working
 
     def _minimise(self, state: BlockDescentState, working: WorkingSet) -> np.ndarray:
         """The change of x on the working set that minimises the model with the penalty."""
         penalty, config, features = self.penalty, self.config, working.features
-        ridge = penalty.ridge[features]
-        G = working.G
-        shift = config.damping * float(np.einsum("ii->i", G).max(initial=0.0)) + ridge
-        G = G.copy()
-        np.einsum("ii->i", G)[:] += shift
-        bounds = working.bounds + np.maximum.reduceat(shift, working.starts[:-1])
-        bounds[bounds == 0.0] = 1.0
         x = state.point.x[features].copy()
         q = state.gradient[features].copy()
         largest = float(np.abs(state.violation[working.blocks]).max(initial=0.0))
         model = BlockModel(
-            G, bounds, working.starts, penalty.l1[features], penalty.lower[features], penalty.upper[features],
+            working.G, working.bounds, working.starts, penalty.l1[features], penalty.lower[features], penalty.upper[features],
             penalty.norm[working.blocks], penalty.group[working.blocks],
         )  # fmt: skip
         model.minimise(x, q, config.inner_tol * largest, config.max_rounds, config.sweeps, config.short_sweeps)
@@ -346,7 +385,7 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         if moved.size == 0:
             state.refusals += 1
             return
-        move = np.asarray(working.X[:, moved] @ change[moved], dtype=np.float64)
+        move = np.asarray(working.columns @ change, dtype=np.float64)
         target = x.copy()
         target[working.features] += change
         length = 1.0

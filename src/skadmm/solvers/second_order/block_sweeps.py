@@ -9,7 +9,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import scipy.linalg
+import scipy.linalg.lapack
 
 from skadmm.kernels.compile import kernel
 from skadmm.regularizers._norms import clip_linf
@@ -126,6 +126,7 @@ class BlockModel(NamedTuple):
     """A quadratic model with a penalty over blocks, on the features of a working set."""
 
     G: np.ndarray
+    """Its leading part belongs to the features; the rest is unused."""
     bound: np.ndarray
     """The largest eigenvalue of G on each block."""
     starts: np.ndarray
@@ -153,16 +154,15 @@ class BlockModel(NamedTuple):
         here = x[support]
         hessian, gradient = self.G[np.ix_(support, support)], q[support] + self.l1[support] * np.sign(here)
         self._add_norms(support, here, hessian, gradient)
-        try:
-            step = -scipy.linalg.solve(hessian, gradient, assume_a="pos", overwrite_a=True, check_finite=False)
-        except np.linalg.LinAlgError:
+        _, step, failed = scipy.linalg.lapack.dposv(hessian, -gradient, lower=1, overwrite_a=1)
+        if failed:
             return
         for length in (1.0, 0.25, 0.0625):
             there = here + length * step
             there[(np.sign(there) != np.sign(here)) & (self.l1[support] > 0.0)] = 0.0
             there = np.clip(there, self.lower[support], self.upper[support])
             change = there - here
-            slope = self.G[:, support] @ change
+            slope = change @ self.G[support, : q.size]
             rise = float(q[support] @ change) + 0.5 * float(change @ slope[support])
             if rise + self._penalty(support, there) < self._penalty(support, here):
                 x[support] = there
