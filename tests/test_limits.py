@@ -128,7 +128,7 @@ def test_the_time_limit_holds_inside_a_step(method, larger, monkeypatch):
 def test_nothing_is_read_after_the_end(cause, larger, monkeypatch):
     """Time may run out, or somebody press Ctrl-C, while no rows are read: no last look follows, only the last sound
     point, and its record."""
-    monkeypatch.setattr(NewtonADMM, "_last_look", lambda self: pytest.fail("it looks at all samples"))
+    monkeypatch.setattr(NewtonADMM, "_last_evaluation", lambda self: pytest.fail("it looks at all samples"))
     usual = NewtonADMM._minimise
     calls = []
 

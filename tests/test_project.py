@@ -39,7 +39,7 @@ def follow(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
 
     def write(source: str):
-        path = Path(re.match(r"# (src/skadmm/\w+/\w+\.py)\n", source)[1])
+        path = Path(re.match(r"# (src/skadmm/[\w/]+\.py)\n", source)[1])
         assert (ROOT / path.parent).is_dir()
         assert not (ROOT / path).exists()
         (tmp_path / path.name).write_text(source, encoding="utf-8")

@@ -353,7 +353,7 @@ def test_a_component_no_penalty_holds_is_named():
 @pytest.mark.parametrize("sparse", [False, True])
 def test_many_directions_are_asked_for_at_once(sparse, monkeypatch):
     """Each direction by itself, as the definition has it; rows come in several parts, and one sample does not count."""
-    monkeypatch.setattr(Problem, "rows_at_once", 7)
+    monkeypatch.setattr(Problem, "rows_per_chunk", 7)
     rng = np.random.default_rng(3)
     X = rng.standard_normal((60, 40)) * (rng.random((60, 40)) < 0.1)
     target = np.sign(rng.standard_normal(60))

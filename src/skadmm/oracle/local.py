@@ -69,7 +69,7 @@ class LocalOracle:
 
     here = True
     """Are the scalars in this process?"""
-    FIXED: tuple[str, ...] = ("size", "d", "first", "_at_once", "_per_row", "_stage")
+    FIXED: tuple[str, ...] = ("size", "d", "first", "_rows_per_chunk", "_per_row", "_batch")
     """What the samples say, and no checkpoint; and what is of no use between two steps."""
 
     def __init__(self, samples: Samples, first: int = 0, rows_per_chunk: int = 1 << 20) -> None:

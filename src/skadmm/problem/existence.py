@@ -50,7 +50,7 @@ class Recession(NamedTuple):
     features: np.ndarray
     """The features concerned, by number."""
     names: list[str]
-    map_reduce: bool
+    jointly: bool
     """Do they move together, or each for itself?"""
     samples_touched: int
     labels: bool = True
@@ -60,7 +60,7 @@ class Recession(NamedTuple):
         shown = ", ".join(self.names[:20]) + (", …" if len(self.names) > 20 else "")
         if not self.labels:
             why = f"no penalty reaches {len(self.names)} feature(s) along which no sample's loss ever rises ({shown})"
-        elif self.map_reduce:
+        elif self.jointly:
             why = (
                 f"no penalty sees {len(self.names)} feature(s) move together ({shown}), and that brings every sample "
                 "nearer to its label"
@@ -133,7 +133,7 @@ def find(problem: Problem) -> Recession | None:
             kept.append(agreement.toarray())
     guilty = [directions[k][0] for k in np.flatnonzero((least == 0.0) != (most == 0.0))]
     if not guilty and kept and len(directions) > 1 and _together(np.concatenate(kept)):
-        return _found(problem, [features for features, _ in directions], map_reduce=True)
+        return _found(problem, [features for features, _ in directions], jointly=True)
     return _found(problem, guilty)
 
 
@@ -183,14 +183,14 @@ def _agrees(problem: Problem, features: np.ndarray, entries: np.ndarray) -> bool
     return (least == 0.0) != (most == 0.0)
 
 
-def _found(problem: Problem, guilty: list[np.ndarray], *, map_reduce: bool = False) -> Recession | None:
+def _found(problem: Problem, guilty: list[np.ndarray], *, jointly: bool = False) -> Recession | None:
     if not guilty:
         return None
-    map_reduce = map_reduce or any(features.size > 1 for features in guilty)
+    jointly = jointly or any(features.size > 1 for features in guilty)
     features = np.sort(np.concatenate(guilty))
     names = problem.feature_names or [str(feature) for feature in range(problem.n_features)]
     named = [names[feature] for feature in features]
-    return Recession(features, named, map_reduce, problem.n_samples, bool(problem.loss.labels))
+    return Recession(features, named, jointly, problem.n_samples, bool(problem.loss.labels))
 
 
 def _together(agreements: np.ndarray) -> bool:

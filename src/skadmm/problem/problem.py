@@ -109,7 +109,7 @@ class Problem:
         from skadmm.backends.dask.backend import DaskBackend
 
         backend = X if isinstance(X, DaskBackend) else DaskBackend(X, target, sample_weight, self.loss)
-        self.__dict__["home"] = backend
+        self.__dict__["backend"] = backend
         self.feature_names, self.classes = backend.names, backend.classes
 
     def _take_local(self, X: Any, target: Any, sample_weight: Any) -> None:

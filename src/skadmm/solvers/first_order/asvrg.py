@@ -62,7 +62,7 @@ class Accelerated(NamedTuple):
     theta: Any
     """[θ]."""
     decreasing: bool
-    evaluation: Any
+    extrapolated: Any
     """(1 − θ) x̃ + θ z."""
     omega: Any
     ridge: float
@@ -89,7 +89,7 @@ class AcceleratedUzawa(NamedTuple):
     work: Any
     theta: Any
     decreasing: bool
-    evaluation: Any
+    extrapolated: Any
     omega: Any
     L_A: float
 
@@ -101,15 +101,15 @@ def _update_gradient(rule, samples, point, k):
         theta = 0.5 * (math.sqrt(theta**4 + 4.0 * theta**2) - theta**2)
         rule.theta[0] = theta
     for j in range(point.x.size):
-        rule.evaluate[j] = (1.0 - theta) * rule.snapshot[j] + theta * point.x[j]
+        rule.extrapolated[j] = (1.0 - theta) * rule.snapshot[j] + theta * point.x[j]
     copy_into(rule.full, rule.grad)
-    return touched + add_block_change(samples, k, rule.evaluate, rule.slopes, rule.scale, rule.grad)
+    return touched + add_block_change(samples, k, rule.extrapolated, rule.slopes, rule.scale, rule.grad)
 
 
 def _x_update(rule, point, k):
     """z ← (ρAᵀA + θLI)⁻¹ [θL z − ρAᵀ(By − c + dual) − ∇̃f(x)]."""
     L = rule.theta[0] * rule.L
-    subgradient(rule.omega, rule.evaluate, rule.work)
+    subgradient(rule.omega, rule.extrapolated, rule.work)
     for j in range(point.x.size):
         rule.work[j] = L * point.x[j] - rule.rho * point.coupling[j] - rule.grad[j] - rule.work[j]
     solve(rule.system, L + rule.ridge, rule.work, point.x)
@@ -147,7 +147,7 @@ def _parts(setup: Setup, *, linearised: bool) -> dict[str, Any]:
     return _snapshot.parts(setup, linearised=linearised) | {
         "theta": np.array([theta]),
         "decreasing": options["form"] == "general" and theta < 1,
-        "evaluate": np.zeros(d),
+        "extrapolated": np.zeros(d),
     }
 
 

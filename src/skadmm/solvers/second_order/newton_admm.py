@@ -67,7 +67,7 @@ class NewtonADMM:
 
     solver_name = "newton-admm"
     steps_per_pass = 1
-    FIXED = ("tol", "ridge", "folded", "stages", "_refined")
+    FIXED = ("tol", "ridge", "folded", "batches", "_refined")
 
     def __init__(self, setup: Setup, point: Point) -> None:
         problem = self.problem = setup.problem
