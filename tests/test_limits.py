@@ -194,7 +194,7 @@ def test_what_cannot_fit_is_refused_with_the_numbers(problem, monkeypatch):
 
 def test_limits_on_the_process_are_seen():
     code = (
-        "import resource; from skadmm import memory; free = memory.available(); "
+        "import resource; from skadmm.run import memory; free = memory.available(); "
         "resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30)); now = memory.available(); "
         "assert 0 < now <= min(free * 1.5, 8 << 30), now"
     )

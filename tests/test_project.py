@@ -106,7 +106,7 @@ def test_the_recipe_for_an_algorithm(follow, data):
     source, line = recipe("Add an algorithm")
     assert "sg-iu-admm" not in ALGORITHMS
     module = follow(source)
-    assert line.strip() == f"from skadmm.solvers import {module.__name__}"
+    assert line.strip() == f"from skadmm.solvers.first_order import {module.__name__}"
     problem = Problem(*data, loss="squared", psi=L1(1e-3), A=chain(5))
     frame = compare(problem, ["sg-iu-admm"], repeats=2, rho=0.1, passes=20)
     assert (frame.groupby("repeat")["objective"].last() < 0.05 * problem.objective(np.zeros(5))).all()

@@ -227,13 +227,13 @@ def test_the_record_takes_the_last_look_as_it_is(limit, ridge, monkeypatch):
     """It looks by itself at the beginning, and at a candidate that no look has reached; never again at the answer, at
     which the method looks once more where it has refined it."""
     problem = fused(n=3000, ridge=ridge)
-    oracle, usual = [], type(problem.backend).evaluate
+    points, usual = [], type(problem.backend).evaluate
     monkeypatch.setattr(
-        type(problem.backend), "evaluate", lambda backend, x: oracle.append(x.copy()) or usual(backend, x)
+        type(problem.backend), "evaluate", lambda backend, x: points.append(x.copy()) or usual(backend, x)
     )
     result = solve(problem, "san-admm", record_every=0, **limit)
-    assert sum(np.array_equal(x, result.x) for x in oracle) <= 1
-    assert len(oracle) <= 3
+    assert sum(np.array_equal(x, result.x) for x in points) <= 1
+    assert len(points) <= 3
     monkeypatch.undo()
     assert result.objective == pytest.approx(problem.objective(result.x), rel=1e-13)
     kkt = problem.kkt(result.x, result.y, result.tables["rho"][0] * result.dual)

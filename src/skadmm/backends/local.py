@@ -76,8 +76,8 @@ class LocalBackend:
         slopes, margins = np.empty(self.n), np.empty(self.n)
         gradient = np.zeros(self.d)
         loss = 0.0
-        oracle = self._answers(lambda place, samples: tasks.evaluate(samples, x, self.n, slopes[place], margins[place]))
-        for _, (part, slope) in oracle:
+        sums = self._answers(lambda place, samples: tasks.evaluate(samples, x, self.n, slopes[place], margins[place]))
+        for _, (part, slope) in sums:
             loss += part
             gradient += slope
         return Evaluation(loss, gradient, slopes, margins)

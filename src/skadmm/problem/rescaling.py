@@ -34,7 +34,7 @@ def rescaled(problem: Problem, scale: np.ndarray) -> Problem:
     """`problem` in u, x = scale · u."""
     other = copy.copy(problem)
     for name in (
-        "home",
+        "backend",
         "_sample_smoothness",
         "L",
         "L_mean",

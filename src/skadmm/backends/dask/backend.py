@@ -357,8 +357,8 @@ class DaskBackend:
     def take(self, indices: np.ndarray) -> worker.Part:
         """A few samples by their numbers, brought here."""
         edges = np.cumsum((0, *self.sizes))
-        backend = np.searchsorted(edges, indices, side="right") - 1
-        given = {int(k): (np.asarray(indices)[backend == k] - edges[k],) for k in np.unique(backend)}
+        block = np.searchsorted(edges, indices, side="right") - 1
+        given = {int(k): (np.asarray(indices)[block == k] - edges[k],) for k in np.unique(block)}
         parts = self._each("take", worker.take, given)
         weight = np.concatenate([part.weight for part in parts]) if self.weighted else None
         return worker.Part(stack_rows([part.rows for part in parts]), np.concatenate([p.target for p in parts]), weight)
