@@ -157,7 +157,7 @@ def test_short_questions_show_in_the_dashboard(there, runs, monkeypatch):
 
     solve(there, "sa-iu-admm", **(RUN | {"passes": 1e6}), callback=evaluate)
     assert all(bars[1:])
-    assert {"skadmm-take-steps", "skadmm-evaluate"} & {name for names in bars for name in names}
+    assert {"skadmm-take-steps", "skadmm-evaluation"} & {name for names in bars for name in names}
     shown = [one for one in backend.client.get_task_stream(start=began) if one["key"].startswith("skadmm-")]
     moments = sorted(one["startstops"][0]["start"] for one in shown)
     assert len({int(5 * (moment - began)) for moment in moments}) >= 5  # in most of ten fifths of a second
