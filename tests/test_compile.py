@@ -9,9 +9,9 @@ import pytest
 
 PROGRAM = """
 import numpy as np
-from skadmm import _compile
+from skadmm.kernels import compile
 
-@_compile.kernel
+@compile.kernel
 def double(x):
     return 2.0 * x
 

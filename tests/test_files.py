@@ -179,8 +179,8 @@ def test_conversion_takes_little_memory(tmp_path):
         for _ in range(130):
             file.write((line + "\n") * 1000)
     code = (
-        "import resource, sys; from pathlib import Path; import pandas; from skadmm.backends import sources; "
-        "from skadmm.backends.convert import convert; sources.CHUNK_BYTES = 1 << 20; "
+        "import resource, sys; from pathlib import Path; import pandas; from skadmm.backends import readers; "
+        "from skadmm.backends.convert import convert; readers.CHUNK_BYTES = 1 << 20; "
         "import skadmm.backends.svmlight; before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss; "
         "convert(Path(sys.argv[1]), Path(sys.argv[2])); "
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
