@@ -9,9 +9,9 @@ import pytest
 
 PROGRAM = """
 import numpy as np
-from skadmm import _compile
+from skadmm.kernels import compile
 
-@_compile.kernel
+@compile.kernel
 def double(x):
     return 2.0 * x
 
@@ -55,12 +55,12 @@ ADVANCED = """
 import re
 import numpy as np
 import skadmm
-from skadmm.algorithms import _base
+from skadmm.solvers import base
 
 rows = np.arange(12.0).reshape(4, 3)
 skadmm.solve(skadmm.Problem(rows, [1, -1, 1, -1], psi="l1"), "sa-iu-admm", step=0.1, passes=2)
-(signature,) = _base._advance.signatures
-code = _base._advance.inspect_llvm(signature)
+(signature,) = base._advance.signatures
+code = base._advance.inspect_llvm(signature)
 print(*re.findall(r"define linkonce_odr [^@]*@(\\w*skadmm\\w*)", code), "end")
 """
 

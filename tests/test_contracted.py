@@ -43,7 +43,7 @@ def make(rng, n, d, loss, *, sparse=False):
 @pytest.fixture(autouse=True)
 def no_proximal_steps(monkeypatch):
     """Units from the first step on: what comes before them has its own tests."""
-    monkeypatch.setattr(select._paths, "paths_of", lambda problem: None)
+    monkeypatch.setattr(select.chains, "paths_of", lambda problem: None)
 
 
 @pytest.fixture

@@ -91,7 +91,7 @@ def test_whole_runs_end_at_the_optimum(case, loss, sparse, patient, monkeypatch)
     assert not starts, "coordinate descent should have been enough"
     assert result.status is Status.SOLVED
     assert result.gap <= 1e-7
-    strengths = select._contracted.row_strengths(problem.psi, problem.n_split)
+    strengths = select.reduced_newton.row_strengths(problem.psi, problem.n_split)
     rows = strengths[:, None] * problem.constraint.A.toarray()
     exact = cvxpy_objective(X, b, loss, rows, 0.1 if case == "ridge" else 0.0)
     assert abs(result.objective - exact) <= 1e-6 * abs(exact)
@@ -148,7 +148,7 @@ def test_a_long_descent_can_be_stopped(monkeypatch):
     rng = np.random.default_rng(0)
     X, b = make(rng, 100, 160, "squared")
     problem = Problem(X, b, loss="squared", psi=L1(0.01), A="identity")
-    monkeypatch.setattr(coordinate_descent, "AT_ONCE", 1)
+    monkeypatch.setattr(coordinate_descent, "ENTRIES_PER_CHUNK", 1)
     usual, calls = coordinate_descent.descend, []
 
     def watched(*arguments):
@@ -175,12 +175,12 @@ def test_each_kind_of_problem_gets_its_method():
         engine = select._before_clusters(setup, dual_update.start(problem, np.zeros(d), None, None))
         return type(engine).__name__
 
-    assert first(50, 80, 0.01) == "CoordinateEngine"
-    assert first(50, 80, 0.01, sparse=True) == "CoordinateEngine"
-    assert first(300, 80, 0.001, sparse=True) == "CoordinateEngine"
-    assert first(300, 80, 2.0) == "CoordinateEngine"
-    assert first(300, 80, 0.001) == "ProximalEngine"
-    assert first(300, 80, 2.0, "chain") == "ProximalEngine"
+    assert first(50, 80, 0.01) == "CoordinateDescent"
+    assert first(50, 80, 0.01, sparse=True) == "CoordinateDescent"
+    assert first(300, 80, 0.001, sparse=True) == "CoordinateDescent"
+    assert first(300, 80, 2.0) == "CoordinateDescent"
+    assert first(300, 80, 0.001) == "ProxGradient"
+    assert first(300, 80, 2.0, "chain") == "ProxGradient"
     assert first(50, 80, 2.0, "chain") == "NoneType"
 
 

@@ -73,10 +73,10 @@ def assert_same_bits(first, second):
 def test_the_bits_are_those_of_single_steps(method, there, runs, monkeypatch):
     alone = by_steps(there, method, monkeypatch)
     assert not runs
-    map_reduce = solve(there, method, **RUN)
+    together = solve(there, method, **RUN)
     assert max(runs) >= 3
     assert sum(runs) >= 30  # of 84 steps, on two workers; the others were alone
-    assert_same_bits(map_reduce, alone)
+    assert_same_bits(together, alone)
 
 
 @slow
@@ -94,7 +94,7 @@ def test_answers_that_are_lost(method, there, runs, monkeypatch):
             raise blockwise.WorkerGone
         return answer
 
-    monkeypatch.setattr(backend, "as_one", call_on_one)
+    monkeypatch.setattr(backend, "call_on_one", call_on_one)
     assert_same_bits(solve(there, method, **RUN), alone)
     assert sum(lost) > 2
 
@@ -111,7 +111,7 @@ def test_a_machine_that_a_worker_has_forgotten_is_sent_again(there, runs, monkey
             self.each_stateful(forget, [()] * self.sizes.size)
         return usual(self, blocks, task, run, machine)
 
-    monkeypatch.setattr(backend, "as_one", call_on_one)
+    monkeypatch.setattr(backend, "call_on_one", call_on_one)
     assert_same_bits(solve(there, "sa-admm", **RUN), alone)
     workers = len({there.backend.place(k) for k in range(there.backend.sizes.size)})
     assert workers < sum(sent) <= 2 * workers
@@ -157,7 +157,7 @@ def test_short_questions_show_in_the_dashboard(there, runs, monkeypatch):
 
     solve(there, "sa-iu-admm", **(RUN | {"passes": 1e6}), callback=evaluate)
     assert all(bars[1:])
-    assert {"skadmm-take-steps", "skadmm-evaluate"} & {name for names in bars for name in names}
+    assert {"skadmm-take-steps", "skadmm-evaluation"} & {name for names in bars for name in names}
     shown = [one for one in backend.client.get_task_stream(start=began) if one["key"].startswith("skadmm-")]
     moments = sorted(one["startstops"][0]["start"] for one in shown)
     assert len({int(5 * (moment - began)) for moment in moments}) >= 5  # in most of ten fifths of a second

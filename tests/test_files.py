@@ -47,8 +47,8 @@ def folder_of(path, kind="dense", step=150, **options):
 @pytest.fixture
 def small_reads(monkeypatch):
     """As if 64 rows were all that may be in memory at a time."""
-    monkeypatch.setattr(problem, "AT_ONCE", 64 * D)
-    monkeypatch.setattr(problem.Problem, "rows_at_once", 64)
+    monkeypatch.setattr(problem, "ENTRIES_PER_CHUNK", 64 * D)
+    monkeypatch.setattr(problem.Problem, "rows_per_chunk", 64)
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
@@ -73,7 +73,7 @@ def test_chunks_do_not_show(monkeypatch):
     """All in one sweep, or 64 rows at a time: the same to rounding."""
     whole = solve(Problem(X, TARGET, psi=L1(0.01), A=A), "batch-iu-admm", step=0.1, passes=10)
     second = solve(Problem(X, TARGET, psi=L1(0.01), A=A), "san-admm", tol=1e-9, passes=20)
-    monkeypatch.setattr(problem.Problem, "rows_at_once", 64)
+    monkeypatch.setattr(problem.Problem, "rows_per_chunk", 64)
     parts = solve(Problem(X, TARGET, psi=L1(0.01), A=A), "batch-iu-admm", step=0.1, passes=10)
     np.testing.assert_allclose(parts.x, whole.x, atol=1e-13)
     assert parts.gap == pytest.approx(whole.gap)
@@ -179,8 +179,8 @@ def test_conversion_takes_little_memory(tmp_path):
         for _ in range(130):
             file.write((line + "\n") * 1000)
     code = (
-        "import resource, sys; from pathlib import Path; import pandas; from skadmm.backends import sources; "
-        "from skadmm.backends.convert import convert; sources.CHUNK_BYTES = 1 << 20; "
+        "import resource, sys; from pathlib import Path; import pandas; from skadmm.backends import readers; "
+        "from skadmm.backends.convert import convert; readers.CHUNK_BYTES = 1 << 20; "
         "import skadmm.backends.svmlight; before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss; "
         "convert(Path(sys.argv[1]), Path(sys.argv[2])); "
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
@@ -197,8 +197,8 @@ def test_pages_are_given_back(tmp_path):
     target = np.where(rows[:, 0] > 0, 1.0, -1.0)
     write_blocks(tmp_path / "f", ((rows, target) for _ in range(40)))
     code = (
-        "import resource, sys, threading, time; import numpy as np; from skadmm import Problem, problem, solve; "
-        "from skadmm.regularizers import L1; problem.AT_ONCE = 250_000; "
+        "import resource, sys, threading, time; import numpy as np; from skadmm import Problem, solve; "
+        "from skadmm.problem import problem; from skadmm.regularizers import L1; problem.ENTRIES_PER_CHUNK = 250_000; "
         "few = np.random.default_rng(0).standard_normal((9000, 50)); "
         "small = Problem(few, np.tile([1., -1.], 4500), psi=L1(0.01)); "
         "solve(small, 'san-admm', passes=3); solve(small, 'batch-iu-admm', step=0.1, passes=3); "

@@ -128,7 +128,7 @@ def test_the_time_limit_holds_inside_a_step(method, larger, monkeypatch):
 def test_nothing_is_read_after_the_end(cause, larger, monkeypatch):
     """Time may run out, or somebody press Ctrl-C, while no rows are read: no last look follows, only the last sound
     point, and its record."""
-    monkeypatch.setattr(NewtonADMM, "_last_look", lambda self: pytest.fail("it looks at all samples"))
+    monkeypatch.setattr(NewtonADMM, "_last_evaluation", lambda self: pytest.fail("it looks at all samples"))
     usual = NewtonADMM._minimise
     calls = []
 
@@ -194,7 +194,7 @@ def test_what_cannot_fit_is_refused_with_the_numbers(problem, monkeypatch):
 
 def test_limits_on_the_process_are_seen():
     code = (
-        "import resource; from skadmm import memory; free = memory.available(); "
+        "import resource; from skadmm.run import memory; free = memory.available(); "
         "resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30)); now = memory.available(); "
         "assert 0 < now <= min(free * 1.5, 8 << 30), now"
     )

@@ -59,7 +59,7 @@ def test_memory_lost_at_any_question(kind, ahead, monkeypatch):
     X = rng.standard_normal((N, D)) * [1, 1, 8, 1, 1]
     target = np.where(X[:, 0] - X[:, 1] + rng.standard_normal(N) > 0, 1.0, -1.0)
     problem = Problem(X, target, **MODELS[kind])
-    monkeypatch.setattr(select._contracted, "applies", lambda problem: False)
+    monkeypatch.setattr(select.reduced_newton, "applies", lambda problem: False)
 
     def run(when):
         used = []
@@ -68,7 +68,7 @@ def test_memory_lost_at_any_question(kind, ahead, monkeypatch):
             used.append(Forgetful(problem, when))
             return SpeculativeOracle(used[0], N) if ahead else used[0]
 
-        monkeypatch.setattr(newton_admm, "looks_of", oracle_of)
+        monkeypatch.setattr(newton_admm, "oracle_of", oracle_of)
         return solve(problem, "san-admm", tol=1e-8, passes=40), used[0].asked
 
     undisturbed, requests = run(-1)
@@ -91,13 +91,13 @@ def test_memory_lost_in_the_last_look(ahead, monkeypatch):
     X = rng.standard_normal((N, D)) * [1, 1, 8, 1, 1]
     target = np.where(X[:, 0] - X[:, 1] + rng.standard_normal(N) > 0, 1.0, -1.0)
     problem = Problem(X, target, **MODELS["l1"])
-    monkeypatch.setattr(select._contracted, "applies", lambda problem: False)
+    monkeypatch.setattr(select.reduced_newton, "applies", lambda problem: False)
     used = []
 
     def run(when):
         used.append(Forgetful(problem, when))
         monkeypatch.setattr(
-            newton_admm, "looks_of", lambda problem, _: SpeculativeOracle(used[-1], N) if ahead else used[-1]
+            newton_admm, "oracle_of", lambda problem, _: SpeculativeOracle(used[-1], N) if ahead else used[-1]
         )
         return solve(problem, "san-admm", passes=4.2, record_every=0)
 

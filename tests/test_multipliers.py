@@ -197,7 +197,7 @@ def test_it_takes_over_where_sweeps_are_slow(monkeypatch):
             super().__init__(*arguments)
             taken.append(self)
 
-    monkeypatch.setattr(select, "MultiplierEngine", Watched)
+    monkeypatch.setattr(select, "Multipliers", Watched)
     result = solve(problem, tol=1e-8, rho=1e3)  # a ρ at which sweeps hardly move
     assert taken
     assert result.status is Status.SOLVED

@@ -103,7 +103,7 @@ def walk(oracle, plan, lengths):
             oracle.begin(batch, x, True)
             found = oracle.ends(step)[1]
             found = oracle.losses(length) if length != 1.0 else found
-            answers += [("stage", found), *oracle.join(length, True)]
+            answers += [("batch", found), *oracle.join(length, True)]
         x = x + length * step
         answers += [("known", oracle.z), oracle.slope, oracle.used_curvatures, oracle.moved]
     return answers
@@ -113,7 +113,7 @@ def walk(oracle, plan, lengths):
 @pytest.mark.parametrize("kind", HOMES)
 @pytest.mark.parametrize("shortened", [(), (1, 3, 5), (0, 2, 4)])
 def test_all_at_once_is_one_after_the_other(kind, width, shortened, monkeypatch):
-    monkeypatch.setattr(single_pass, "PIECE", 60)
+    monkeypatch.setattr(single_pass, "ENTRIES_PER_CHUNK", 60)
     problem = problem_of(kind)
     plan = [GrowingBatch(0, 4, width), GrowingBatch(2, 4, width), GrowingBatch(1, 2, width)]
     lengths = [0.25 if k in shortened else 1.0 for k in range(6)]
@@ -206,8 +206,8 @@ def file_looks(folder, rows_per_chunk=300):
 
 @pytest.mark.parametrize("kind", ["rows", "sparse"])
 def test_files_are_as_memory_in_runs(kind, runs, tmp_path, monkeypatch):
-    monkeypatch.setattr(single_pass, "PIECE", 60)
-    monkeypatch.setattr(select._contracted, "applies", lambda problem: False)
+    monkeypatch.setattr(single_pass, "ENTRIES_PER_CHUNK", 60)
+    monkeypatch.setattr(select.reduced_newton, "applies", lambda problem: False)
     seen = []
     for problem in (problem_of(kind), Problem(folder_of(tmp_path / "f", kind), psi=L1(1e-3), A=A)):
         points = []
@@ -222,7 +222,7 @@ def test_files_are_as_memory_in_runs(kind, runs, tmp_path, monkeypatch):
 
 def test_a_step_reads_a_file_once(tmp_path, monkeypatch):
     """Where steps are taken whole, nothing is asked one after the other; nor are rows that moved far read again."""
-    monkeypatch.setattr(select._contracted, "applies", lambda problem: False)
+    monkeypatch.setattr(select.reduced_newton, "applies", lambda problem: False)
     problem = Problem(folder_of(tmp_path / "f"), psi=L1(1e-3), A=A)
     read = []
     usual = SinglePassOracle._summed
@@ -270,7 +270,7 @@ def test_rows_that_moved_far_are_copied_on_the_way(tmp_path):
 def test_many_copies_are_made_a_few_rows_at_a_time(tmp_path, monkeypatch):
     oracle = file_looks(folder_of(tmp_path / "f"), rows_per_chunk=256)
     pulses = []
-    monkeypatch.setattr(single_pass._cancel, "pulse", lambda: pulses.append(1))
+    monkeypatch.setattr(single_pass._cancel, "check_cancelled", lambda: pulses.append(1))
     every = np.arange(N)
     np.testing.assert_array_equal(oracle._copied(every).values, table()[0])
     assert len(pulses) == -(-N // 256)
@@ -279,7 +279,7 @@ def test_many_copies_are_made_a_few_rows_at_a_time(tmp_path, monkeypatch):
 
 def test_checkpoints_of_files_with_hard_rows(tmp_path, monkeypatch):
     """At every step of a run that copies rows: to go on from there is to have gone on."""
-    monkeypatch.setattr(select._contracted, "applies", lambda problem: False)
+    monkeypatch.setattr(select.reduced_newton, "applies", lambda problem: False)
     X, target, weight = table()
     X[::113] *= 30.0
     write_blocks(tmp_path / "f", [(X, target, weight)])

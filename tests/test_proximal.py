@@ -197,7 +197,7 @@ def test_whole_runs_end_at_the_optimum(case, loss, monkeypatch):
     rng = np.random.default_rng(3)
     X, b = make(rng, 900, 160, loss)
     problem = Problem(X, b, loss=loss, **CASES[case])
-    monkeypatch.setattr(reduced_newton, "ContractedEngine", None)  # no need of it
+    monkeypatch.setattr(reduced_newton, "ReducedNewton", None)  # no need of it
     result = solve(problem, "san-admm", tol=1e-7, passes=200)
     assert result.status is Status.SOLVED
     strengths = reduced_newton.row_strengths(problem.psi, problem.n_split)

@@ -111,7 +111,7 @@ def counted(monkeypatch):
         spent.append(result.passes)
         return result
 
-    for module in ("skadmm.estimators._base", "skadmm.path"):
+    for module in ("skadmm.estimators._base", "skadmm.run.path"):
         monkeypatch.setattr(sys.modules[module], "solve", counting)
     return spent
 

@@ -227,13 +227,13 @@ def test_the_record_takes_the_last_look_as_it_is(limit, ridge, monkeypatch):
     """It looks by itself at the beginning, and at a candidate that no look has reached; never again at the answer, at
     which the method looks once more where it has refined it."""
     problem = fused(n=3000, ridge=ridge)
-    oracle, usual = [], type(problem.backend).evaluate
+    points, usual = [], type(problem.backend).evaluate
     monkeypatch.setattr(
-        type(problem.backend), "evaluate", lambda backend, x: oracle.append(x.copy()) or usual(backend, x)
+        type(problem.backend), "evaluate", lambda backend, x: points.append(x.copy()) or usual(backend, x)
     )
     result = solve(problem, "san-admm", record_every=0, **limit)
-    assert sum(np.array_equal(x, result.x) for x in oracle) <= 1
-    assert len(oracle) <= 3
+    assert sum(np.array_equal(x, result.x) for x in points) <= 1
+    assert len(points) <= 3
     monkeypatch.undo()
     assert result.objective == pytest.approx(problem.objective(result.x), rel=1e-13)
     kkt = problem.kkt(result.x, result.y, result.tables["rho"][0] * result.dual)
@@ -353,7 +353,7 @@ def test_a_component_no_penalty_holds_is_named():
 @pytest.mark.parametrize("sparse", [False, True])
 def test_many_directions_are_asked_for_at_once(sparse, monkeypatch):
     """Each direction by itself, as the definition has it; rows come in several parts, and one sample does not count."""
-    monkeypatch.setattr(Problem, "rows_at_once", 7)
+    monkeypatch.setattr(Problem, "rows_per_chunk", 7)
     rng = np.random.default_rng(3)
     X = rng.standard_normal((60, 40)) * (rng.random((60, 40)) < 0.1)
     target = np.sign(rng.standard_normal(60))

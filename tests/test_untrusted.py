@@ -82,7 +82,7 @@ def test_the_package_calls_nothing_that_executes_data():
     bad = {"eval", "exec", "compile", "__import__"}
     package = Path(skadmm.__file__).parent
     for path in package.rglob("*.py"):
-        if path == package / "_compile.py":  # Numba keeps compiled kernels in its own way, in its own folder
+        if path == package / "kernels" / "compile.py":  # Numba keeps compiled kernels in its own way, in its own folder
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, (ast.Import, ast.ImportFrom)):

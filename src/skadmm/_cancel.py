@@ -41,7 +41,7 @@ class RunControl:
             raise OutOfTime
 
 
-_cancel: ContextVar[RunControl | None] = ContextVar("watch", default=None)
+_cancel: ContextVar[RunControl | None] = ContextVar("control", default=None)
 
 
 def check_cancelled() -> None:

@@ -97,7 +97,7 @@ class RemoteOracle:
         self.restart()
         given = (self._run, self._checkpoint.beside, name)
         try:
-            (answer,) = self._all("take_up", worker_files.resume_from, [given] * self._home.sizes.size)
+            (answer,) = self._all("resume_from", worker_files.resume_from, [given] * self._home.sizes.size)
         except WorkerGone:
             answer = Lost()
         if isinstance(answer, Lost):
@@ -127,7 +127,7 @@ class RemoteOracle:
         """The run has ended: the workers may forget it."""
         if self._number >= 0:
             with contextlib.suppress(WorkerGone):  # and its memory with it
-                self._all("end_looks", end_oracle, [(self._run,)] * self._home.sizes.size)
+                self._all("end_oracle", end_oracle, [(self._run,)] * self._home.sizes.size)
         self._number, self._waiting = -1, []
 
     def _ask(self, name: str, *arguments: Any) -> Any:

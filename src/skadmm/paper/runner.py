@@ -189,10 +189,10 @@ def _in_processes(
 def _start_worker() -> None:
     """A worker whose parent was killed ends too, instead of waiting for work for ever."""
 
-    def control(parent: Any) -> None:
+    def watch(parent: Any) -> None:
         parent.join()
         os._exit(1)
 
     parent = multiprocessing.parent_process()
     if parent is not None:
-        threading.Thread(target=control, args=(parent,), daemon=True).start()
+        threading.Thread(target=watch, args=(parent,), daemon=True).start()

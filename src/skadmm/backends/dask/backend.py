@@ -172,6 +172,7 @@ class DaskBackend(StoredSamples):
     def _submit(self, name: str, function: Callable[..., Any], *arguments: Any, **where: Any) -> Any:
         """A task, which goes by its name in Dask's dashboard."""
         shown = name.replace("_", "-")  # the dashboard goes by letters and dashes
+        shown = shown.replace("evaluate", "evaluation")  # and takes eight letters that begin with a to f for a hash
         key = f"skadmm-{shown}-{self.id[:8]}-{next(self._numbers)}"
         return self.client.submit(function, *arguments, key=key, pure=False, **where)
 

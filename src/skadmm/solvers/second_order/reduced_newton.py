@@ -246,10 +246,8 @@ class ReducedNewton(PointEngine):
     def _flow_on_face(self, beta: np.ndarray, residual: np.ndarray) -> None:
         """A long way to go, as along a chain of many tied features: on the rows that are not held by their bounds the
         smallest residual is a least-squares problem, and from there β goes back inside its bounds."""
-        used_curvatures = (np.abs(beta) >= self.strength * (1.0 - AT_BOUND)) & (
-            np.sign(beta) * (self.A @ residual) <= 0.0
-        )
-        face = np.flatnonzero(self.tied & ~used_curvatures)
+        at_bound = (np.abs(beta) >= self.strength * (1.0 - AT_BOUND)) & (np.sign(beta) * (self.A @ residual) <= 0.0)
+        face = np.flatnonzero(self.tied & ~at_bound)
         if face.size == 0:
             return
         change = correction(self.A[face], residual)
@@ -351,8 +349,8 @@ class ReducedNewton(PointEngine):
         before, H_before = self.known
         fresh = np.flatnonzero(~np.isin(names, before))
         stale, bent = np.abs(self.curvatures - self.used_curvatures) > idle, self.curvatures > idle
-        used_curvatures = np.flatnonzero(self.used_curvatures)
-        if 2 * used_curvatures.size * fresh.size / names.size + np.count_nonzero(stale) < np.count_nonzero(bent):
+        used = np.flatnonzero(self.used_curvatures)
+        if 2 * used.size * fresh.size / names.size + np.count_nonzero(stale) < np.count_nonzero(bent):
             H = np.zeros((names.size, names.size))
             kept = np.flatnonzero(np.isin(names, before))
             sorter = np.argsort(before)
@@ -362,9 +360,9 @@ class ReducedNewton(PointEngine):
                 strip = sum_cross(
                     rows,
                     fresh,
-                    used_curvatures,
+                    used,
                     self.used_curvatures / n,
-                    used_curvatures.size * work * fresh.size / names.size,
+                    used.size * work * fresh.size / names.size,
                 )
                 H[fresh], H[:, fresh] = strip, strip.T
             index = np.flatnonzero(stale)
