@@ -1,4 +1,4 @@
-"""How far a reader walks from ``FusedLassoClassifier.fit`` to ``coef_``: files of the package, and switches between them.
+"""How far a reader walks from ``FusedLassoClassifier.fit`` to ``coef_``: files of the package, and switches of file.
 
     python benchmarks/walk.py                the package that is imported
     python benchmarks/walk.py --at v0.1.0    that of a commit
