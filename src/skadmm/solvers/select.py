@@ -5,21 +5,22 @@ from typing import Any
 import numpy as np
 
 from skadmm.problem.problem import Problem
-from skadmm.regularizers import Stacked
 from skadmm.solvers.base import Algorithm, Engine, Setup, inverse, register
 from skadmm.solvers.dual_update import Point
-from skadmm.solvers.registry import Solver, register_solver, start_alone
-from skadmm.solvers.second_order import chains, multipliers, reduced_newton, working_set
-from skadmm.solvers.second_order.base import SolverEngine
+from skadmm.solvers.registry import start_alone
+from skadmm.solvers.second_order import chains, reduced_newton, working_set
 from skadmm.solvers.second_order.coordinate_descent import CoordinateDescent, violations
+from skadmm.solvers.second_order.engine_classes import (
+    LARGEST,
+    NewtonADMM,
+    ReducedNewton,
+    WorkingSet,
+    without_sweeps,
+)
 from skadmm.solvers.second_order.multipliers import Multipliers
-from skadmm.solvers.second_order.newton_admm import NewtonADMM
 from skadmm.solvers.second_order.prox_gradient import ProxGradient
-from skadmm.solvers.second_order.reduced_newton import ReducedNewton
-from skadmm.solvers.second_order.switching import Alone, FirstEngine, Switching
+from skadmm.solvers.second_order.switching import Entry, Switching
 
-LARGEST = 5000
-"""The most features for which a dense d × d matrix is formed and inverted at once."""
 MANY = 800
 """From this many features on, units or a working set are quicker, where they apply."""
 SOME = 150
@@ -48,17 +49,7 @@ def refusal(problem: Problem) -> str | None:
                 f"{problem.n_features} features are more than second-order steps can hold ({LARGEST}), "
                 "and not every one carries an ℓ1 term of its own"
             )
-    return _without_sweeps(problem) and multipliers.refusal(problem)
-
-
-def _without_sweeps(problem: Problem) -> str | None:
-    """Why ADMM's sweeps on a model cannot take a problem, which leaves the method of multipliers."""
-    if problem.y_of_x(np.zeros(problem.n_features)) is None:
-        return "B is not invertible"
-    psi = problem.psi.first if isinstance(problem.psi, Stacked) else problem.psi  # a folded Ω may be a constraint
-    if not psi.subdifferentiable:
-        return f"psi={type(problem.psi).__name__} is a constraint (give it as omega)"
-    return None
+    return without_sweeps(problem) and Multipliers.applies(problem)
 
 
 def few_at_once(problem: Problem, rho_given: bool = False) -> bool:
@@ -94,113 +85,53 @@ def _start(setup: Setup, point: Point) -> Engine:
     reason = refusal(problem) if not folded else None
     if reason is not None:
         raise ValueError(f"method='san-admm': {reason}")
-    if problem.y_of_x(point.x) is None or not (folded or problem.psi.subdifferentiable):
-        return Multipliers(setup, point)
-    if problem.constraint.B is not None and not setup.rho_given and multipliers.refusal(problem) is None:
-        # With a general B the y of every sweep is an iteration of its own.
-        return Switching(Multipliers(setup, point), (NewtonADMM.solver_name, lambda rho: NewtonADMM(setup, point)))
-    solvers = _solvers(setup, point)
-    if setup.tol is not None and problem.n_features <= LAST_RESORT and multipliers.refusal(problem) is None:
-        solvers.append((Multipliers.solver_name, lambda rho: Multipliers(setup, point, rho)))
-    return Switching(*solvers) if len(solvers) > 1 else solvers[0]
+    solvers = [Entry(solver) for solver in _solvers(setup, point)]
+    return Switching(setup, point, solvers) if len(solvers) > 1 else solvers[0].solver.engine(setup, point)
 
 
 def _solvers(setup: Setup, point: Point) -> list[Any]:
-    """The first solver for a problem, and those that take over when it is slow: names and functions of ρ."""
-    if prefers_clusters(setup, point):
-        return _on_clusters(setup, point)
-    if not few_at_once(setup.problem, setup.rho_given):
-        return [NewtonADMM(setup, point)]
-    if reduced_newton.applies(setup.problem):
-        return _on_clusters(setup, point)
-    return [working_set.WorkingSet(setup, point)]
-
-
-def _on_clusters(setup: Setup, point: Point) -> list[Any]:
-    """Steps on units, and before them what forms no Hessian, where it applies."""
-    first = _before_clusters(setup, point)
-    if first is None:
-        return [ReducedNewton(setup, point)]
-    return [first, (ReducedNewton.solver_name, lambda rho: ReducedNewton(setup, point))]
-
-
-def _before_clusters(setup: Setup, point: Point) -> FirstEngine | None:
-    """Coordinate descent where no features are tied and few will leave zero; proximal steps where the penalty lies
-    along paths and there are samples enough for the loss to be curved."""
+    """The solvers for a problem, the first one first; each takes over when the one before is slow."""
     problem = setup.problem
-    paths = chains.paths_of(problem)
-    if paths is None:
-        return None
+    if problem.y_of_x(point.x) is None or not (setup.omega_mode == "fold" or problem.psi.subdifferentiable):
+        return [Multipliers]
+    if problem.constraint.B is not None and not setup.rho_given and Multipliers.applies(problem) is None:
+        # With a general B the y of every sweep is an iteration of its own.
+        return [Multipliers, NewtonADMM]
+    solvers = _by_size(setup, point)
+    if setup.tol is not None and problem.n_features <= LAST_RESORT and Multipliers.applies(problem) is None:
+        solvers.append(Multipliers)
+    return solvers
+
+
+def _by_size(setup: Setup, point: Point) -> list[Any]:
+    """Newton steps on clusters where there are many features or a sparse solution is likely, and before them what forms
+    no Hessian, where it applies; a dense model elsewhere."""
+    if not prefers_clusters(setup, point) and not few_at_once(setup.problem, setup.rho_given):
+        return [NewtonADMM]
+    if not reduced_newton.applies(setup.problem):
+        return [WorkingSet]
+    return [*_before_clusters(setup, point), ReducedNewton]
+
+
+def _before_clusters(setup: Setup, point: Point) -> list[Any]:
+    """Coordinate descent where no features are tied and few will leave zero; proximal steps where the penalty lies
+    along chains and there are samples enough for the loss to be curved."""
+    problem = setup.problem
+    penalty = chains.paths_of(problem)
+    if penalty is None:
+        return []
     tall = problem.n_samples >= problem.n_features
-    if paths.ties:
-        return SolverEngine(ProxGradient(setup), point) if tall else None
+    if penalty.ties:
+        return [ProxGradient] if tall else []
     if not tall or problem.is_sparse:
-        return CoordinateDescent(setup, point, paths)
+        return [CoordinateDescent]
     evaluation, touched = problem.backend.evaluations.at(point.x)
     point.clock[1] += touched
-    leaving = violations(point.x, evaluation.gradient, paths.threshold) > 0.0
-    if np.count_nonzero(leaving) <= FEW_LEAVING * problem.n_features:
-        return CoordinateDescent(setup, point, paths)
-    return SolverEngine(ProxGradient(setup), point)
+    leaving = violations(point.x, evaluation.gradient, penalty.threshold) > 0.0
+    few = np.count_nonzero(leaving) <= FEW_LEAVING * problem.n_features
+    return [CoordinateDescent] if few else [ProxGradient]
 
 
-def _too_many(problem: Problem) -> str | None:
-    if problem.n_features > LARGEST:
-        return f"{problem.n_features} features are more than a dense second-order model can hold ({LARGEST})"
-    return None
-
-
-def _not_separable(problem: Problem) -> str | None:
-    reason = chains.reason_against(problem)
-    paths = None if reason is not None else chains.paths_of(problem)
-    return "A ties features to each other" if paths is not None and paths.ties else reason
-
-
-def _alone(engine: Any) -> Any:
-    """The engine class as a solver that nobody takes over from."""
-    return lambda setup, point: Alone(engine(setup, point, chains.paths_of(setup.problem)))
-
-
-register_solver(
-    Solver(
-        NewtonADMM.solver_name, "Second-order models of the loss, minimised with ψ by sweeps of ADMM",
-        lambda problem: _too_many(problem) or _without_sweeps(problem), NewtonADMM,
-    )
-)  # fmt: skip
-register_solver(
-    Solver(
-        ReducedNewton.solver_name, "Newton steps on the clusters of equal features that a point is made of",
-        reduced_newton.reason_against, ReducedNewton,
-    )
-)  # fmt: skip
-register_solver(
-    Solver(
-        CoordinateDescent.solver_name, "Coordinate descent on second-order models over a growing set of features",
-        _not_separable, _alone(CoordinateDescent),
-    )
-)  # fmt: skip
-register_solver(
-    Solver(
-        ProxGradient.name, ProxGradient.summary, ProxGradient.applies,
-        lambda setup, point: SolverEngine(ProxGradient(setup), point),
-    )
-)  # fmt: skip
-register_solver(
-    Solver(
-        working_set.WorkingSet.solver_name, "Second-order models over a growing set of features",
-        lambda problem: (
-            None if problem.backend.local_rows and working_set.applies(problem)
-            else "psi must be an ℓ1 norm with a row of A for every feature alone, without omega, B and c"
-        ),
-        working_set.WorkingSet,
-    )
-)  # fmt: skip
-register_solver(
-    Solver(
-        Multipliers.solver_name, "The method of multipliers with semismooth Newton steps", multipliers.refusal,
-        Multipliers,
-    )
-)  # fmt: skip
 register(
     Algorithm(
         name="san-admm",

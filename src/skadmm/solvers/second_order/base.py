@@ -8,11 +8,13 @@ driver.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
+from skadmm import _checks
 from skadmm.backends.base import Evaluation
 from skadmm.io import state as stored
 from skadmm.kernels.threads import one_thread
@@ -66,6 +68,16 @@ class SecondOrderSolver(ABC, Generic[S]):
     @abstractmethod
     def applies(cls, problem: Problem) -> str | None:
         """Why the solver cannot take a problem; None when it can."""
+
+    @classmethod
+    def alone(cls, config: Any) -> Any:
+        """The settings with which the solver runs when no other solver can take over from it."""
+        return config
+
+    @classmethod
+    def engine(cls, setup: Setup, point: Point, config: Any = None, rho: float | None = None) -> SolverEngine[S]:
+        """The solver at the start of a run from `point`; `rho` is that of the setup unless given."""
+        return SolverEngine(cls(setup, config), point, rho)
 
     @abstractmethod
     def init(self, point: Point, rho: float) -> S:
@@ -141,8 +153,12 @@ class SecondOrderSolver(ABC, Generic[S]):
         margins: np.ndarray,
         gradient: np.ndarray,
         slack: np.ndarray | None = None,
+        *,
+        objective: float | None = None,
+        multiplier: np.ndarray | None = None,
     ) -> None:
-        """Improve the lower bound by that of these slopes and their gradient; counts the samples it touches."""
+        """Improve the lower bound by that of these slopes and their gradient; counts the samples it touches. Objective
+        and multiplier are those of the state unless given."""
         if self.certifier.kind == "none":
             return
         if self.certifier.free.size:
@@ -151,7 +167,9 @@ class SecondOrderSolver(ABC, Generic[S]):
                 return
             slopes, gradient, touched = orthogonal
             state.point.clock[1] += touched
-        bounds = self.certifier.certify(state.objective, slopes, gradient, state.multiplier, slack)
+        objective = state.objective if objective is None else objective
+        multiplier = state.multiplier if multiplier is None else multiplier
+        bounds = self.certifier.certify(objective, slopes, gradient, multiplier, slack)
         state.lower_bound = max(state.lower_bound, bounds.dual)
 
 
@@ -251,13 +269,24 @@ class SolverEngine(Generic[S]):
         self.current = self.solver.follow(self.current, before)
 
 
-def config_from(solver: type[SecondOrderSolver[Any]], given: dict[str, Any]) -> Any:
+def config_from(solver: type[SecondOrderSolver[Any]], given: Mapping[str, Any]) -> Any:
     """The Config of a solver from settings by name; an error that lists the names it takes."""
-    known = {field.name for field in fields(solver.Config)}
+    known = {field.name: field.default for field in fields(solver.Config)}
     for name in given:
         if name not in known:
             raise ValueError(f"options has {name!r}: {solver.name} takes {', '.join(sorted(known)) or 'none'}")
-    return solver.Config(**given)
+    return solver.Config(**{name: _like(known[name], value, f"options[{name!r}]") for name, value in given.items()})
+
+
+def _like(default: Any, value: Any, name: str) -> Any:
+    """`value` as the type of `default`; counts are positive and other numbers not negative."""
+    if isinstance(default, bool):
+        if not isinstance(value, bool):
+            raise ValueError(f"{name}={value!r}: it takes True or False")
+        return value
+    if isinstance(default, int):
+        return _checks.count(value, name, least=min(default, 1))
+    return _checks.number(value, name, least=0) if isinstance(default, float) else value
 
 
 def ridge_of(problem: Problem) -> Any:

@@ -12,7 +12,7 @@ they are slow; the solver measures its rate and gives way to Newton steps, which
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -49,6 +49,9 @@ class ProxGradientConfig:
     next solver starts from the point this one began at."""
     smallest_tol: float = 1e-14
     """The tolerance aimed at where none is given."""
+    gives_way: bool = True
+    """Stop when Newton steps would be faster. Always False where the solver runs alone: it goes on then as long as it
+    makes progress."""
 
 
 @dataclass(kw_only=True)
@@ -88,6 +91,11 @@ class ProxGradient(SecondOrderSolver[ProxGradientState]):
     def applies(cls, problem: Problem) -> str | None:
         """The penalty must lie along chains."""
         return chains.reason_against(problem)
+
+    @classmethod
+    def alone(cls, config: ProxGradientConfig) -> ProxGradientConfig:
+        """It does not give way."""
+        return replace(config, gives_way=False)
 
     def init(self, point: Point, rho: float) -> ProxGradientState:
         """Nothing is known but the point."""
@@ -183,8 +191,8 @@ class ProxGradient(SecondOrderSolver[ProxGradientState]):
 
     def _judge(self, state: ProxGradientState) -> None:
         """Has it arrived, and if not, is it worth going on?"""
-        made, config = state.steps + 1, self.config
-        due = made % config.rate_span == 1
+        config = self.config
+        due = (state.steps + 1) % config.rate_span == 1
         if due or not self.certifier.free.size:
             self._certify(state)
         reached = self.optimality(state)[1]
@@ -192,14 +200,25 @@ class ProxGradient(SecondOrderSolver[ProxGradientState]):
         if not due or state.finished:
             return
         reached = max(reached, np.finfo(float).tiny)
-        rate = np.log(state.measured / reached) / config.rate_span
-        left = np.log(reached / (config.smallest_tol if self.tol is None else self.tol))
-        most = config.max_steps_left_sparse if self.problem.is_sparse else config.max_steps_left
-        state.stalled = state.stalled or (made > 2 * config.rate_span and not left <= most * rate)
+        ended = self._too_slow(state, reached) if config.gives_way else self._idle(state, reached)
+        state.stalled = state.stalled or ended
         state.measured = reached
         many = config.max_nonzero + np.count_nonzero(state.origin)
-        if state.stalled and np.count_nonzero(state.point.x) > many:
+        if state.stalled and config.gives_way and np.count_nonzero(state.point.x) > many:
             self._place(state, state.origin, np.zeros_like(state.multiplier))
+
+    def _too_slow(self, state: ProxGradientState, reached: float) -> bool:
+        """Are more steps to come, at the rate since the last measurement, than another solver would take?"""
+        made, config = state.steps + 1, self.config
+        rate = np.log(state.measured / reached) / config.rate_span
+        left = np.log(reached / (config.smallest_tol if self.tol is None else self.tol))
+        limit = config.max_steps_left_sparse if self.problem.is_sparse else config.max_steps_left
+        return made > 2 * config.rate_span and not left <= limit * rate
+
+    def _idle(self, state: ProxGradientState, reached: float) -> bool:
+        """Do the last objectives differ by rounding alone, without progress in the optimality measure?"""
+        equal = np.ptp(state.recent) <= ROUNDING * abs(state.objective)
+        return bool(equal) and reached >= 0.5 * state.measured
 
     def _certify(self, state: ProxGradientState) -> None:
         """The best lower bound so far."""
