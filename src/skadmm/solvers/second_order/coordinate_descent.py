@@ -72,8 +72,10 @@ class CoordinateDescentConfig:
     min_curvature: float = 1e-12
     """The smallest curvature of a feature in a model, as a share of the largest among the selected features."""
     gives_way: bool = True
-    """Stop when Newton steps would be faster. Always False where the solver runs alone: it goes on then as long as it
-    makes progress."""
+    """Stop when Newton steps would be faster. Always False where the solver runs alone …"""
+    max_idle: int = 5
+    """… and stops only after this many steps that neither decrease the objective nor, together, halve the largest
+    violation; otherwise it stops after one such step."""
 
 
 @dataclass(kw_only=True)
@@ -98,6 +100,10 @@ class CoordinateDescentState(SolverState):
     """Samples touched by this solver."""
     expensive_solve: bool = False
     """Would an exact solve of the last model cost more than many sweeps?"""
+    last_violation: float = np.inf
+    """The largest violation at the last step with progress."""
+    idle: int = 0
+    """Steps since then."""
 
 
 class Selected(NamedTuple):
@@ -160,6 +166,7 @@ class CoordinateDescent(SecondOrderSolver[CoordinateDescentState]):
         """Minimise over the features that violate optimality most; then evaluate all."""
         if not state.steps:
             self._start(state)
+            state.last_violation = state.violation
         before, violation, config = state.objective, state.violation, self.config
         selected = self._selected(state)
         gradient, left, useful = state.gradient[selected.features], violation, True
@@ -170,8 +177,14 @@ class CoordinateDescent(SecondOrderSolver[CoordinateDescentState]):
                 break
         self._evaluate_point(state)
         spent = state.touched > config.max_passes * self.problem.n_samples and not state.expensive_solve
-        idle = before - state.objective <= ROUNDING * abs(before) and state.violation >= 0.5 * violation
-        state.stalled = idle or (config.gives_way and (spent or not useful))
+        if before - state.objective <= ROUNDING * abs(before) and state.violation >= 0.5 * state.last_violation:
+            state.idle += 1
+        else:
+            state.last_violation, state.idle = state.violation, 0
+        if config.gives_way:
+            state.stalled = state.idle > 0 or spent or not useful
+        else:
+            state.stalled = state.idle >= config.max_idle
         state.finished = self.tol is not None and self.optimality(state)[1] <= self.tol
 
     def slow(self, state: CoordinateDescentState) -> bool:

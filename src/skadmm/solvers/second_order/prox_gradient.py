@@ -50,8 +50,9 @@ class ProxGradientConfig:
     smallest_tol: float = 1e-14
     """The tolerance aimed at where none is given."""
     gives_way: bool = True
-    """Stop when Newton steps would be faster. Always False where the solver runs alone: it goes on then as long as it
-    makes progress."""
+    """Stop when Newton steps would be faster. Always False where the solver runs alone …"""
+    max_idle: int = 25
+    """… and stops only after this many measurements of the rate without progress in the optimality measure."""
 
 
 @dataclass(kw_only=True)
@@ -72,6 +73,10 @@ class ProxGradientState(SolverState):
     """aᵢ·x of each sample."""
     measured: float = np.inf
     """The optimality measure when the rate was last computed."""
+    best_measured: float = np.inf
+    """Its smallest value so far, as of the last progress."""
+    idle: int = 0
+    """Measurements of the rate since the last progress."""
 
 
 class ProxGradient(SecondOrderSolver[ProxGradientState]):
@@ -216,9 +221,12 @@ class ProxGradient(SecondOrderSolver[ProxGradientState]):
         return made > 2 * config.rate_span and not left <= limit * rate
 
     def _idle(self, state: ProxGradientState, reached: float) -> bool:
-        """Do the last objectives differ by rounding alone, without progress in the optimality measure?"""
-        equal = np.ptp(state.recent) <= ROUNDING * abs(state.objective)
-        return bool(equal) and reached >= 0.5 * state.measured
+        """Has the optimality measure not improved for long?"""
+        if reached < 0.99 * state.best_measured:
+            state.best_measured, state.idle = reached, 0
+        else:
+            state.idle += 1
+        return state.idle >= self.config.max_idle
 
     def _certify(self, state: ProxGradientState) -> None:
         """The best lower bound so far."""
