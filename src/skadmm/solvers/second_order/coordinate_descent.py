@@ -16,7 +16,8 @@ on from its point.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -139,7 +140,11 @@ class CoordinateDescent(SecondOrderSolver[CoordinateDescentState]):
         self.penalty = chains.chains_of(problem)
         self.ridge = np.full(problem.n_features, ridge_of(problem))
         self.samples, self.every = problem.samples(), np.arange(problem.n_samples)
-        self.columns = by_columns(problem)
+
+    @cached_property
+    def columns(self) -> Any:
+        """X as a matrix whose columns can be selected fast."""
+        return by_columns(self.problem)
 
     @classmethod
     def applies(cls, problem: Problem) -> str | None:
@@ -166,7 +171,6 @@ class CoordinateDescent(SecondOrderSolver[CoordinateDescentState]):
         """Minimise over the features that violate optimality most; then evaluate all."""
         if not state.steps:
             self._start(state)
-            state.last_violation = state.violation
         before, violation, config = state.objective, state.violation, self.config
         selected = self._selected(state)
         gradient, left, useful = state.gradient[selected.features], violation, True
@@ -206,12 +210,31 @@ class CoordinateDescent(SecondOrderSolver[CoordinateDescentState]):
         if not state.steps:
             self._start(state)
 
+    def reweighted(self, problem: Problem) -> Self:
+        """The same solver for another strength of ψ; the columns stay the same."""
+        solver = super().reweighted(problem)
+        solver.columns = self.columns
+        return solver
+
+    def follow(self, state: CoordinateDescentState, problem: Problem) -> CoordinateDescentState:
+        """Margins, slopes and gradients do not depend on the strength of ψ; keep them where they are those of x."""
+        new = super().follow(state, problem)
+        if np.array_equal(state.evaluated_x, new.point.x):
+            new.margins, new.slopes, new.curvatures = state.margins, state.slopes, state.curvatures
+            new.loss, new.gradient, new.evaluated_x = state.loss, state.gradient, state.evaluated_x
+        return new
+
     # -- a step ----------------------------------------------------------------------------------------------
 
     def _start(self, state: CoordinateDescentState) -> None:
-        margins(self.problem.rows, self.every, state.point.x, state.margins)
-        state.loss = self._expand(state, np.zeros(self.every.size), 0.0)
-        self._evaluate_point(state)
+        """Evaluate the start, where that has not been done at another strength of ψ."""
+        if np.array_equal(state.evaluated_x, state.point.x):
+            self._measure(state)
+        else:
+            margins(self.problem.rows, self.every, state.point.x, state.margins)
+            state.loss = self._expand(state, np.zeros(self.every.size), 0.0)
+            self._evaluate_point(state)
+        state.last_violation = state.violation
 
     def _expand(self, state: CoordinateDescentState, change: np.ndarray, t: float) -> float:
         """The mean loss at the margins plus t times their change; slopes and curvatures there."""
@@ -220,18 +243,26 @@ class CoordinateDescent(SecondOrderSolver[CoordinateDescentState]):
 
     def _evaluate_point(self, state: CoordinateDescentState) -> None:
         """All features at x, where the loss and its slopes are known."""
-        problem, n, point = self.problem, self.problem.n_samples, state.point
-        before, x = int(point.clock[1]), point.x
-        state.objective = state.loss + problem.penalty(x)
+        problem, n, x = self.problem, self.problem.n_samples, state.point.x
         state.gradient = sum_rows(problem.rows, self.every, state.slopes, problem.nnz) / n + self.ridge * x
+        state.evaluated_x = x.copy()
+        self._count(state, n)
+        self._measure(state)
+
+    def _measure(self, state: CoordinateDescentState) -> None:
+        """Objective, violation, y, multiplier and lower bound at x, where the gradient is known."""
+        point, x, before = state.point, state.point.x, int(state.point.clock[1])
+        state.objective = state.loss + self.problem.penalty(x)
         state.violation = float(violations(x, state.gradient, self.penalty.threshold).max())
         point.y[:] = self.penalty.values(x)
         state.multiplier = self.penalty.prox(x - state.gradient, 1.0).multiplier
         point.dual[:] = state.multiplier / state.rho
-        state.evaluated_x = x.copy()
         self.raise_bound(state, state.slopes, state.margins, self.loss_gradient(state))
-        point.clock[1] += n
         state.touched += int(point.clock[1]) - before
+
+    def _count(self, state: CoordinateDescentState, samples: int) -> None:
+        state.point.clock[1] += samples
+        state.touched += samples
 
     def _selected(self, state: CoordinateDescentState) -> Selected:
         x, threshold, config = state.point.x, self.penalty.threshold, self.config
@@ -259,9 +290,7 @@ class CoordinateDescent(SecondOrderSolver[CoordinateDescentState]):
         gradient = np.empty(x.size)
         multiply(selected.columns, state.slopes / n, gradient)
         # Besides the sweeps: the curvatures, the change of the margins, and this gradient.
-        touched = round(n * (sweeps + 3.0) * selected.entries / max(self.problem.nnz, 1))
-        state.point.clock[1] += touched
-        state.touched += touched
+        self._count(state, round(n * (sweeps + 3.0) * selected.entries / max(self.problem.nnz, 1)))
         useful = decreased and (converged or not self.config.gives_way)
         return gradient + self.ridge[features] * state.point.x[features], useful
 
