@@ -131,7 +131,9 @@ class Algorithm:
 class Engine(Protocol):
     """A method in motion: what the loop in ``run.py`` drives."""
 
-    point: Point
+    @property
+    def point(self) -> Point:
+        """x, y, the scaled dual, their running sums and the clock."""
 
     @property
     def solver_name(self) -> str:

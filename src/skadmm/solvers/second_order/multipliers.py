@@ -269,7 +269,9 @@ class Multipliers(SecondOrderSolver[MultipliersState]):
         x, slopes, margins, loss = inner.v[:d], inner.slopes, inner.margins, inner.loss
         if self.folded and not np.array_equal(x, y[-d:]):
             x = y[-d:]
-            loss, gradient, slopes, margins = problem.backend.evaluate(x)
+            evaluation = problem.backend.evaluate(x)
+            loss, gradient, slopes = evaluation.loss, evaluation.gradient, evaluation.slopes
+            margins = np.asarray(evaluation.margins)
             state.point.clock[1] += problem.n_samples
         gradient = self.lagrangian.loss_gradient(inner) if gradient is None else gradient
         exact_y = problem.y_of_x(x)

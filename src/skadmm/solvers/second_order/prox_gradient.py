@@ -157,7 +157,7 @@ class ProxGradient(SecondOrderSolver[ProxGradientState]):
         """The objective and the gradient of the smooth part."""
         evaluation, touched = self.problem.backend.evaluations.at(x)
         state.point.clock[1] += touched
-        state.slopes, state.margins = evaluation.slopes, evaluation.margins
+        state.slopes, state.margins = evaluation.slopes, np.asarray(evaluation.margins)
         return evaluation.loss + self.problem.penalty(x), evaluation.gradient + self.ridge * x
 
     def _move(self, state: ProxGradientState) -> None:
