@@ -22,20 +22,20 @@ from skadmm.solvers.second_order.prox_gradient import ProxGradient
 from skadmm.solvers.second_order.switching import Entry, Switching
 
 MANY = 800
-"""From this many features on, units or a working set are quicker, where they apply."""
+"""From this many features on, clusters or a working set are faster, where they apply."""
 SOME = 150
-"""From this many on, units are quicker where the solution is sparse or fused …"""
+"""From this many on, clusters are faster where the solution is sparse or fused …"""
 SPARSE, GLANCE = 0.01, 1000
-"""… which is to be expected when λ is at least this share of the largest slope, seen on so many samples."""
+"""… which is to be expected when λ is at least this share of the largest slope, on a subset of so many samples."""
 READY = 100_000_000
-"""Up to this many stored entries a copy of the units' columns is no matter."""
+"""Up to this many stored entries the columns of the clusters may be copied."""
 FEW_SAMPLES = 5
-"""So few samples a feature leave nothing for a growing first pass to win, and units are quicker there too."""
+"""With fewer samples per feature than this, growing batches gain nothing, and clusters are faster too."""
 LAST_RESORT = 2000
 """Up to this many features the method of multipliers takes over from a solver that has stalled."""
 
 FEW_LEAVING = 0.5
-"""Few features will leave zero, where this share of them, at most, wants to at once."""
+"""Few features will leave zero where at most this share of them violates optimality at the start."""
 
 
 def refusal(problem: Problem) -> str | None:
@@ -43,8 +43,8 @@ def refusal(problem: Problem) -> str | None:
     if problem.n_features > LARGEST:
         if not problem.backend.local_rows:
             return f"{problem.n_features} features are more than second-order steps on a cluster can hold ({LARGEST})"
-        few_units = reduced_newton.applies(problem) and reduced_newton.starting_clusters(problem) <= LARGEST
-        if not few_units and not working_set.applies(problem):
+        few_clusters = reduced_newton.applies(problem) and reduced_newton.starting_clusters(problem) <= LARGEST
+        if not few_clusters and not working_set.applies(problem):
             return (
                 f"{problem.n_features} features are more than second-order steps can hold ({LARGEST}), "
                 "and not every one carries an ℓ1 term of its own"
@@ -53,7 +53,7 @@ def refusal(problem: Problem) -> str | None:
 
 
 def few_at_once(problem: Problem, rho_given: bool = False) -> bool:
-    """Are units or sets of features solved for, because there are many, or few samples for each?"""
+    """Are clusters or sets of features solved for, because there are many, or few samples for each?"""
     if not problem.backend.local_rows:
         return False
     n, d = problem.n_samples, problem.n_features
@@ -63,7 +63,7 @@ def few_at_once(problem: Problem, rho_given: bool = False) -> bool:
 
 
 def prefers_clusters(setup: Setup, point: Point) -> bool:
-    """Are units quicker, though a dense Hessian would fit? A ρ that was asked for stays with ADMM, which has one."""
+    """Are clusters faster, though a dense Hessian would fit? A ρ that was given is left to ADMM, which has one."""
     problem = setup.problem
     n, d = problem.n_samples, problem.n_features
     if setup.rho_given or not problem.backend.local_rows or problem.nnz > READY or not reduced_newton.applies(problem):
@@ -73,8 +73,8 @@ def prefers_clusters(setup: Setup, point: Point) -> bool:
         return False
     few = problem.subset(np.arange(0, n, max(1, n // GLANCE)))
     point.clock[1] += few.n_samples
-    steepest = float(np.abs(few.gradient(point.x)).max())
-    return bool(np.median(strengths) >= SPARSE * steepest)
+    largest = float(np.abs(few.gradient(point.x)).max())
+    return bool(np.median(strengths) >= SPARSE * largest)
 
 
 def _start(setup: Setup, point: Point) -> Engine:
