@@ -284,6 +284,10 @@ def _like(default: Any, value: Any, name: str) -> Any:
         if not isinstance(value, bool):
             raise ValueError(f"{name}={value!r}: it takes True or False")
         return value
+    if isinstance(default, tuple):
+        if not isinstance(value, (tuple, list)) or not len(value):
+            raise ValueError(f"{name}={value!r}: it takes a tuple of numbers")
+        return tuple(_like(default[0], entry, name) for entry in value)
     if isinstance(default, int):
         return _checks.count(value, name, least=min(default, 1))
     return _checks.number(value, name, least=0) if isinstance(default, float) else value
