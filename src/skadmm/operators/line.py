@@ -71,7 +71,7 @@ class GraphTrend(NamedTuple):
 
 
 def line_at(positions: np.ndarray, order: int) -> Line:
-    """The differences that :func:`skadmm.estimators._trends.spaced_trend` takes, in units of the mean spacing."""
+    """The differences that :func:`skadmm.operators.trend.spaced_trend` takes, in units of the mean spacing."""
     d = positions.size
     unit = (positions[-1] - positions[0]) / max(d - 1, 1)
     return Line(positions / unit, order, np.ones(d - 1 - order))

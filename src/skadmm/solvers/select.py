@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from skadmm.operators.row_correction import factor_work
 from skadmm.problem.problem import Problem
 from skadmm.regularizers import Stacked
 from skadmm.solvers.base import Algorithm, Engine, Setup, inverse, register
@@ -12,6 +13,8 @@ from skadmm.solvers.registry import Solver, register_solver, start_alone
 from skadmm.solvers.second_order import chains, multipliers, reduced_newton, working_set
 from skadmm.solvers.second_order.base import SolverEngine
 from skadmm.solvers.second_order.coordinate_descent import CoordinateDescent, violations
+from skadmm.solvers.second_order.diagonal_quadratic import DiagonalQuadratic
+from skadmm.solvers.second_order.interior_point import InteriorPoint
 from skadmm.solvers.second_order.multipliers import Multipliers
 from skadmm.solvers.second_order.newton_admm import NewtonADMM
 from skadmm.solvers.second_order.prox_gradient import ProxGradient
@@ -33,12 +36,16 @@ FEW_SAMPLES = 5
 LAST_RESORT = 2000
 """Up to this many features the method of multipliers takes over from a solver that has stalled."""
 
+MAX_FACTOR_WORK = 1e11
+"""Multiplications that the factorisation of an interior point step on a graph may take, by a bound of its fill."""
 FEW_LEAVING = 0.5
 """Few features will leave zero, where this share of them, at most, wants to at once."""
 
 
 def refusal(problem: Problem) -> str | None:
     """Why san-admm cannot take a problem; None when it can."""
+    if prefers_interior_point(problem):
+        return None
     if problem.n_features > LARGEST:
         if not problem.backend.local_rows:
             return f"{problem.n_features} features are more than second-order steps on a cluster can hold ({LARGEST})"
@@ -59,6 +66,22 @@ def _without_sweeps(problem: Problem) -> str | None:
     if not psi.subdifferentiable:
         return f"psi={type(problem.psi).__name__} is a constraint (give it as omega)"
     return None
+
+
+def prefers_interior_point(problem: Problem) -> bool:
+    """Is it a signal that no other solver takes more cheaply?
+
+    One proximal step solves a signal whose penalty lies along chains, where the Hessian is a multiple of the identity.
+    On a large graph the factors fill up, and Newton steps on clusters take less.
+    """
+    if InteriorPoint.applies(problem) is not None:
+        return False
+    if problem.constraint.line is not None or not reduced_newton.applies(problem):
+        return True
+    quadratic = DiagonalQuadratic.of(problem)
+    if bool(np.all(quadratic.h == quadratic.h[0])) and chains.reason_against(problem) is None:
+        return False
+    return factor_work(abs(quadratic.A) @ abs(quadratic.A).T) <= MAX_FACTOR_WORK
 
 
 def few_at_once(problem: Problem, rho_given: bool = False) -> bool:
@@ -90,6 +113,8 @@ def _start(setup: Setup, point: Point) -> Engine:
     if setup.solver:
         return start_alone(setup, point)
     problem = setup.problem
+    if prefers_interior_point(problem):
+        return SolverEngine(InteriorPoint(setup), point)
     folded = setup.omega_mode == "fold"
     reason = refusal(problem) if not folded else None
     if reason is not None:
@@ -183,6 +208,12 @@ register_solver(
     Solver(
         ProxGradient.name, ProxGradient.summary, ProxGradient.applies,
         lambda setup, point: SolverEngine(ProxGradient(setup), point),
+    )
+)  # fmt: skip
+register_solver(
+    Solver(
+        InteriorPoint.name, InteriorPoint.summary, InteriorPoint.applies,
+        lambda setup, point: SolverEngine(InteriorPoint(setup), point),
     )
 )  # fmt: skip
 register_solver(

@@ -39,7 +39,7 @@ class GeneralSystem:
         """The factors for one E."""
         return _GeneralFactor(self, e)
 
-    def held(self, q: np.ndarray, zero: np.ndarray, u: np.ndarray) -> SignalPoint | None:
+    def with_zeros(self, q: np.ndarray, zero: np.ndarray, u: np.ndarray) -> SignalPoint | None:
         """The minimiser with A x = 0 on the rows in `zero`, and the multipliers `u` on the others."""
         A, h = self.A, self.h
         rows = A[zero]
@@ -103,7 +103,7 @@ class LineSystem:
         """The factors for one E."""
         return _LineFactor(self, np.ones(self.m), e)
 
-    def held(self, q: np.ndarray, zero: np.ndarray, u: np.ndarray) -> SignalPoint | None:
+    def with_zeros(self, q: np.ndarray, zero: np.ndarray, u: np.ndarray) -> SignalPoint | None:
         """The minimiser with A x = 0 on the rows in `zero`, and the multipliers `u` on the others."""
         try:
             answer = _LineFactor(self, zero.astype(float), (~zero).astype(float)).solve(q, np.where(zero, 0.0, -u))

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from skadmm.backends.base import Evaluation
-from skadmm.problem.certificate import Certificate
+from skadmm.problem.certificate import Assessment, Certificate
 from skadmm.solvers.base import Engine
 from skadmm.solvers.dual_update import Point
 
@@ -79,6 +79,10 @@ class Switching:
     def evaluated_at(self, x: np.ndarray) -> Evaluation | None:
         """As the running one keeps it."""
         return self._now.evaluated_at(x)
+
+    def assessed(self, x: np.ndarray, y: np.ndarray) -> Assessment | None:
+        """As the running one knows it."""
+        return self._now.assessed(x, y)
 
     def finish(self) -> None:
         """The running one's answer."""
