@@ -28,6 +28,9 @@ from skadmm.solvers.select import prefers_interior_point
 if TYPE_CHECKING:
     import pandas as pd
 
+MAX_STEPS = 10_000
+"""Of one solver at one strength; it ends by itself long before."""
+
 
 @dataclass
 class Path:
@@ -164,8 +167,7 @@ class _Following:
         engine, problem = self.engine, with_strength(self.problem, alpha)
         engine.follow(problem)
         point, touched = engine.point, int(engine.point.clock[1])
-        while not engine.finished and int(point.clock[1]) - touched < self.limit:
-            engine.advance(np.zeros(1, np.int64))
+        engine.advance(np.zeros(MAX_STEPS, np.int64), touched + self.limit)
         engine.finish()
         reached = float(engine.optimality()[1])
         status = Status.SOLVED if reached <= self.tol else Status.STALLED if engine.finished else Status.PASS_LIMIT
