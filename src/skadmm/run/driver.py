@@ -488,8 +488,9 @@ class Run:
             if self.stopped_on != "kkt" or self.best_kkt <= (self.limits.tol or 0.0):
                 standing = self._evaluate(self.good["x"], self.good["y"], self.good["dual"])
                 last = self._criterion(standing)
-                # A solver that assesses its points has chosen among them by its gap, which has more digits.
-                if not standing.by_solver and self.best_value < last - LEAST_GAIN * abs(last):
+                # A solver that assesses its points itself has proved this one, to more digits than are compared here.
+                proved = standing.by_solver and standing.gap <= (self.limits.tol or 0.0)
+                if not proved and self.best_value < last - LEAST_GAIN * abs(last):
                     dual = self.best_point["dual"] * (self.best_rho / self.engine.rho)
                     self.good = self.best_point | {"dual": dual}
         self.engine.close()

@@ -36,7 +36,7 @@ FEW_SAMPLES = 5
 LAST_RESORT = 2000
 """Up to this many features the method of multipliers takes over from a solver that has stalled."""
 
-MAX_FACTOR_WORK = 1e11
+MAX_FACTOR_WORK = 1e10
 """Multiplications that the factorisation of an interior point step on a graph may take, by a bound of its fill."""
 FEW_LEAVING = 0.5
 """Few features will leave zero, where this share of them, at most, wants to at once."""

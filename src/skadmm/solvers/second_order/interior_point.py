@@ -223,10 +223,9 @@ class InteriorPoint(SecondOrderSolver[InteriorPointState]):
             bound = self.objective.bound
             wrong = float(np.linalg.norm(quadratic.multiplier(x) - state.best_u))
             size = max(float(np.linalg.norm(state.best_u)), MULTIPLIER_FLOOR * float(np.linalg.norm(bound)))
-            split = y - self.problem.prox_psi(y + state.multiplier)
-            relative = wrong / size
-            pull = float(np.linalg.norm(quadratic.q - quadratic.h * x))
-            kkt = KKT(relative * pull, 0.0, float(np.linalg.norm(split)), relative)
+            split = float(np.linalg.norm(y - self.problem.prox_psi(y + state.multiplier)))
+            stationarity = wrong / size * float(np.linalg.norm(quadratic.q - quadratic.h * x))
+            kkt = KKT(stationarity, 0.0, split, max(wrong, split) / size)
         return Assessment(loss, gradient, kkt, certificate)
 
     def warm_start(self, state: InteriorPointState) -> None:
