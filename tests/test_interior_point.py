@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from skadmm import Problem, Status, TrendFilter, alpha_max, path, solve
 from skadmm.operators import chain, grid, incidence, stack, trend
-from skadmm.operators.line import Line, as_line, line_at
+from skadmm.operators.line import Line, as_line, as_uneven_line, line_at
 from skadmm.problem.constraint import Constraint
 from skadmm.regularizers import L1, GroupL2, NonNegative, SquaredL2
 from skadmm.run import driver
@@ -314,6 +314,17 @@ def test_differences_at_positions_vanish_on_polynomials(order):
 def test_bad_positions_are_refused(positions):
     with pytest.raises(ValueError, match="positions must"):
         trend(N, 1, positions)
+
+
+def test_uneven_differences_of_order_one_are_recognised():
+    line = build("linear, uneven").constraint.line
+    assert line.order == 1
+    known = line_at(POSITIONS, 1)
+    np.testing.assert_allclose(line.t, known.t - known.t[0], rtol=1e-12, atol=1e-12)
+    w = np.random.default_rng(5).standard_normal(N - 2)
+    np.testing.assert_allclose(line.multiplier(trend(N, 1, POSITIONS).T @ w), w, atol=1e-9)
+    assert as_uneven_line(trend(N, 2, POSITIONS)) is None
+    assert as_uneven_line(sp.csr_array(sp.diags_array(ROW_SCALE) @ trend(N, 1, POSITIONS))) is None
 
 
 def test_a_constraint_knows_its_line():

@@ -10,8 +10,7 @@ import scipy.sparse.linalg
 from skadmm import _checks
 from skadmm.kernels.rows import from_sparse
 from skadmm.operators import as_operator
-from skadmm.operators.line import Line
-from skadmm.operators.line import as_line as recognised_line
+from skadmm.operators.line import Line, as_line, as_uneven_line
 
 EXACT_EIGENVALUES = 400  # up to this order a dense eigenvalue routine is quicker than an iteration
 
@@ -26,7 +25,8 @@ class Constraint:
     c : None (0) or a vector of length m
     n_features : d
     line : Line or None
-        Differences along a line that A is known to be; evenly spaced ones are recognised without it.
+        Differences along a line that A is known to be. Evenly spaced ones, and those of order one at any positions, are
+        recognised without it.
     """
 
     def __init__(self, A: Any, B: Any, c: Any, n_features: int, line: Line | None = None) -> None:
@@ -39,7 +39,10 @@ class Constraint:
     @cached_property
     def line(self) -> Line | None:
         """The differences along a line that A is, each row times a number; None where it is something else."""
-        return recognised_line(self.A) if self._line is None else self._line
+        if self._line is not None:
+            return self._line
+        even = as_line(self.A)
+        return as_uneven_line(self.A) if even is None else even
 
     @property
     def n_constraints(self) -> int:
