@@ -153,11 +153,6 @@ class InteriorPoint(SecondOrderSolver[InteriorPointState]):
             return f"omega must be a squared ℓ2 norm or nothing, not {type(problem.omega).__name__}"
         return reason_against(problem)
 
-    @property
-    def largest_multiplier(self) -> float:
-        """Along a line, the smallest strength of ψ = ‖·‖₁ at which the solution is a polynomial."""
-        return float(np.abs(self.quadratic.polynomial.u).max())
-
     def init(self, point: Point, rho: float) -> InteriorPointState:
         """The centre of the multipliers' bounds. A polynomial that is known to be the solution is put in place."""
         quadratic, bound = self.quadratic, self.objective.bound
