@@ -23,6 +23,7 @@ PROBLEMS = {
     "logistic": Problem(X, Y > 0, "logistic", psi=L1(0.01), A=stack(chain(D), "identity")),
     "trend": Problem(X, Y, "squared", psi=L1(0.1), A=trend(D, 1)),
     "groups": Problem(X, Y, "squared", psi=GroupL2(0.1, np.arange(D) // 4)),
+    "signal": Problem(np.eye(D), Y[:D], "squared", psi=L1(0.1), A=trend(D, 1)),
     "constrained": Problem(X, Y, "squared", psi=L1(0.1), A=chain(D), omega=NonNegative()),
 }
 PAIRS = [(problem, solver) for problem in PROBLEMS for solver in SOLVERS]

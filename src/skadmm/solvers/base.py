@@ -20,7 +20,7 @@ import numpy as np
 from skadmm._names import Registry
 from skadmm.backends import Evaluation
 from skadmm.kernels.compile import generic, kernel
-from skadmm.problem.certificate import Certificate
+from skadmm.problem.certificate import Assessment, Certificate
 from skadmm.problem.problem import Problem
 from skadmm.solvers import dual_update
 from skadmm.solvers.dual_update import Point, couple, y_dual_update
@@ -164,6 +164,11 @@ class Engine(Protocol):
         wants to know how x stands need not look again."""
         ...
 
+    def assessed(self, x: np.ndarray, y: np.ndarray) -> Assessment | None:
+        """The method's own assessment of (x, y), where that is its point and it has digits that the general evaluation
+        has not."""
+        ...
+
     def finish(self) -> None:
         """Put the answer into ``point``; called once, at the end."""
         ...
@@ -289,6 +294,10 @@ class FirstOrderEngine:
 
     def evaluated_at(self, x: np.ndarray) -> Evaluation | None:
         """Nothing is kept."""
+        return None
+
+    def assessed(self, x: np.ndarray, y: np.ndarray) -> Assessment | None:
+        """The general evaluation is as good."""
         return None
 
     def finish(self) -> None:

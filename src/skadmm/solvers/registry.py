@@ -13,6 +13,7 @@ from skadmm.solvers.dual_update import Point
 from skadmm.solvers.second_order.base import SecondOrderSolver, config_from
 from skadmm.solvers.second_order.coordinate_descent import CoordinateDescent
 from skadmm.solvers.second_order.engine_classes import NewtonADMM, ReducedNewton, WorkingSet
+from skadmm.solvers.second_order.interior_point import InteriorPoint
 from skadmm.solvers.second_order.multipliers import Multipliers
 from skadmm.solvers.second_order.prox_gradient import ProxGradient
 
@@ -26,6 +27,7 @@ def register_solver(solver: T) -> T:
     return solver
 
 
+register_solver(InteriorPoint)
 register_solver(NewtonADMM)
 register_solver(ReducedNewton)
 register_solver(CoordinateDescent)

@@ -4,12 +4,14 @@ from typing import Any
 
 import numpy as np
 
+from skadmm.operators.row_correction import factor_work
 from skadmm.problem.problem import Problem
 from skadmm.solvers.base import Algorithm, Engine, Setup, inverse, register
 from skadmm.solvers.dual_update import Point
 from skadmm.solvers.registry import start_alone
 from skadmm.solvers.second_order import chains, reduced_newton, working_set
 from skadmm.solvers.second_order.coordinate_descent import CoordinateDescent, violations
+from skadmm.solvers.second_order.diagonal_quadratic import DiagonalQuadratic
 from skadmm.solvers.second_order.engine_classes import (
     LARGEST,
     NewtonADMM,
@@ -17,6 +19,7 @@ from skadmm.solvers.second_order.engine_classes import (
     WorkingSet,
     without_sweeps,
 )
+from skadmm.solvers.second_order.interior_point import InteriorPoint
 from skadmm.solvers.second_order.multipliers import Multipliers
 from skadmm.solvers.second_order.prox_gradient import ProxGradient
 from skadmm.solvers.second_order.switching import Entry, Switching
@@ -34,12 +37,16 @@ FEW_SAMPLES = 5
 LAST_RESORT = 2000
 """Up to this many features the method of multipliers takes over from a solver that has stalled."""
 
+MAX_FACTOR_WORK = 1e10
+"""Multiplications that the factorisation of an interior point step on a graph may take, by a bound of its fill."""
 FEW_LEAVING = 0.5
 """Few features will leave zero where at most this share of them violates optimality at the start."""
 
 
 def refusal(problem: Problem) -> str | None:
     """Why san-admm cannot take a problem; None when it can."""
+    if prefers_interior_point(problem):
+        return None
     if problem.n_features > LARGEST:
         if not problem.backend.local_rows:
             return f"{problem.n_features} features are more than second-order steps on a cluster can hold ({LARGEST})"
@@ -50,6 +57,22 @@ def refusal(problem: Problem) -> str | None:
                 "and not every one carries an ℓ1 term of its own"
             )
     return without_sweeps(problem) and Multipliers.applies(problem)
+
+
+def prefers_interior_point(problem: Problem) -> bool:
+    """Is it a signal that no other solver takes more cheaply?
+
+    One proximal step solves a signal whose penalty lies along chains, where the Hessian is a multiple of the identity.
+    On a large graph the factors fill up, and Newton steps on clusters take less.
+    """
+    if InteriorPoint.applies(problem) is not None:
+        return False
+    if problem.constraint.line is not None or not reduced_newton.applies(problem):
+        return True
+    quadratic = DiagonalQuadratic.of(problem)
+    if bool(np.all(quadratic.h == quadratic.h[0])) and chains.reason_against(problem) is None:
+        return False
+    return factor_work(abs(quadratic.A) @ abs(quadratic.A).T) <= MAX_FACTOR_WORK
 
 
 def few_at_once(problem: Problem, rho_given: bool = False) -> bool:
@@ -81,6 +104,8 @@ def _start(setup: Setup, point: Point) -> Engine:
     if setup.solver:
         return start_alone(setup, point)
     problem = setup.problem
+    if prefers_interior_point(problem):
+        return InteriorPoint.engine(setup, point)
     folded = setup.omega_mode == "fold"
     reason = refusal(problem) if not folded else None
     if reason is not None:

@@ -18,7 +18,7 @@ from skadmm import _checks
 from skadmm.backends.base import Evaluation
 from skadmm.io import state as stored
 from skadmm.kernels.threads import one_thread
-from skadmm.problem.certificate import Certificate, Certifier
+from skadmm.problem.certificate import Assessment, Certificate, Certifier
 from skadmm.problem.problem import Problem
 from skadmm.regularizers import SquaredL2
 from skadmm.solvers.base import Setup
@@ -112,6 +112,11 @@ class SecondOrderSolver(ABC, Generic[S]):
 
     def evaluated_at(self, state: S, x: np.ndarray) -> Evaluation | None:
         """The solver's own evaluation of all samples at `x`, where it keeps one."""
+        return None
+
+    def assessed(self, state: S, x: np.ndarray, y: np.ndarray) -> Assessment | None:
+        """The solver's own assessment of (x, y), where that is its point and it has digits that the general evaluation
+        has not."""
         return None
 
     def give_up(self, state: S) -> None:
@@ -232,6 +237,10 @@ class SolverEngine(Generic[S]):
     def evaluated_at(self, x: np.ndarray) -> Evaluation | None:
         """As the solver keeps it."""
         return self.solver.evaluated_at(self.current, x)
+
+    def assessed(self, x: np.ndarray, y: np.ndarray) -> Assessment | None:
+        """As the solver knows it."""
+        return self.solver.assessed(self.current, x, y)
 
     def finish(self) -> None:
         """The solver's answer."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skadmm.backends.base import Evaluation
-from skadmm.problem.certificate import Certificate
+from skadmm.problem.certificate import Assessment, Certificate
 from skadmm.problem.problem import Problem
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
@@ -95,6 +95,10 @@ class Switching:
     def evaluated_at(self, x: np.ndarray) -> Evaluation | None:
         """As the running solver keeps it."""
         return self.running.evaluated_at(x)
+
+    def assessed(self, x: np.ndarray, y: np.ndarray) -> Assessment | None:
+        """As the running solver knows it."""
+        return self.running.assessed(x, y)
 
     def finish(self) -> None:
         """The answer of the running solver."""
