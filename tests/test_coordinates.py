@@ -20,7 +20,7 @@ from test_proximal import cvxpy_objective, watched_units
 def engine_of(problem, tol=1e-10):
     setup = Setup(problem, 1.0, 1.0, 1, tol=tol, omega_mode="system", rho_given=False)
     point = dual_update.start(problem, np.zeros(problem.n_features), None, None)
-    return coordinate_descent.CoordinateDescent(setup, point, chains.paths_of(problem))
+    return coordinate_descent.CoordinateDescent(setup, point, chains.penalty_along_chains(problem))
 
 
 @pytest.fixture

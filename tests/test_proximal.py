@@ -1,4 +1,6 @@
-"""Exact proximal steps along paths, the engine that takes them, and how it gives way to Newton's."""
+"""Exact proximal steps along chains, the solver that takes them, and how it gives way to Newton's."""
+
+from functools import partial
 
 import cvxpy as cp
 import numpy as np
@@ -13,7 +15,10 @@ from skadmm.operators import chain, incidence, stack
 from skadmm.regularizers import L1, SquaredL2, Stacked
 from skadmm.solvers import dual_update, select
 from skadmm.solvers.base import Setup
-from skadmm.solvers.second_order import chains, prox_gradient, reduced_newton
+from skadmm.solvers.second_order import chains, l1_rows
+from skadmm.solvers.second_order.base import SolverEngine
+from skadmm.solvers.second_order.prox_gradient import ProxGradient, ProxGradientConfig
+from skadmm.solvers.second_order.reduced_newton import ReducedNewton
 from test_checkpoint import assert_same, killed_after
 from test_contracted import make
 
@@ -56,14 +61,14 @@ def test_the_step_is_the_minimiser_and_its_multipliers_prove_it(seed, d, single,
         A, strengths = np.vstack([A, -0.5 * np.eye(d), 2 * np.eye(d)]), np.append(strengths, np.full(2 * d, 0.3))
     shuffled = rng.permutation(A.shape[0])
     A, strengths = A[shuffled], strengths[shuffled]
-    paths = chains.paths_of(penalised(A, L1(1.0, weights=strengths)))
+    penalty = chains.penalty_along_chains(penalised(A, L1(1.0, weights=strengths)))
     v = rng.standard_normal(d) * rng.choice([0.1, 1.0, 10.0])
     v[rng.random(d) < 0.2] = 0.0
-    x, beta = paths.prox(v, t)
+    x, beta = penalty.prox(v, t)
     scale = np.abs(v).max(initial=1.0)
     assert np.allclose(v - x, t * (A.T @ beta), atol=1e-12 * scale)
     assert np.all(np.abs(beta) <= strengths * (1 + 1e-9) + 1e-12 * scale / t)
-    y = paths.values(x)
+    y = penalty.values(x)
     assert np.allclose(y, A @ x, rtol=1e-12, atol=1e-12 * scale)
     assert np.allclose(beta[y != 0], (strengths * np.sign(y))[y != 0], atol=1e-9 * max(1.0, scale / t))
 
@@ -75,14 +80,14 @@ def test_the_step_is_that_of_the_dual_least_squares(seed):
     strengths = rng.uniform(0.1, 1.0, A.shape[0])
     strengths[-9:] = 0.2
     v = 2 * rng.standard_normal(9)
-    x, _ = chains.paths_of(penalised(A, L1(1.0, weights=strengths))).prox(v, 0.7)
+    x, _ = chains.penalty_along_chains(penalised(A, L1(1.0, weights=strengths))).prox(v, 0.7)
     assert np.allclose(x, reference.penalty_prox(A, strengths)(v, 0.7), atol=1e-8)
 
 
 def test_what_is_fused_or_zero_is_exactly_so():
     rng = np.random.default_rng(0)
-    paths = chains.paths_of(penalised(stack(chain(200), "identity"), L1(1.0)))
-    x, _ = paths.prox(np.repeat([0.0, 5.0, -3.0, 5.0], 50) + 0.3 * rng.standard_normal(200), 1.0)
+    penalty = chains.penalty_along_chains(penalised(stack(chain(200), "identity"), L1(1.0)))
+    x, _ = penalty.prox(np.repeat([0.0, 5.0, -3.0, 5.0], 50) + 0.3 * rng.standard_normal(200), 1.0)
     steps, sizes = np.abs(np.diff(x)), np.abs(x)
     assert 3 <= np.count_nonzero(steps) < 50
     assert 100 < np.count_nonzero(sizes) < 200
@@ -102,7 +107,7 @@ def test_what_is_fused_or_zero_is_exactly_so():
     ],
 )
 def test_other_penalties_are_left_to_others(A):
-    assert chains.paths_of(penalised(sp.csr_array(A), L1(0.1))) is None
+    assert chains.penalty_along_chains(penalised(sp.csr_array(A), L1(0.1))) is None
 
 
 # -- the engine ------------------------------------------------------------------------------------------------
@@ -110,9 +115,7 @@ def test_other_penalties_are_left_to_others(A):
 
 def engine_of(problem, tol=1e-10):
     setup = Setup(problem, 1.0, 1.0, 1, tol=tol, omega_mode="system", rho_given=False)
-    return prox_gradient.ProxGradient(
-        setup, dual_update.start(problem, np.zeros(problem.n_features), None, None), chains.paths_of(problem)
-    )
+    return SolverEngine(ProxGradient(setup), dual_update.start(problem, np.zeros(problem.n_features), None, None))
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic", "huber"])
@@ -132,7 +135,7 @@ def test_it_takes_the_steps_of_its_twin(loss, kind, sparse, ridge):
     twin = reference.proximal_steps(model, np.full(A.shape[0], 0.03), 0.25 if loss == "logistic" else 1.0, np.zeros(8))
     for _ in range(12):
         engine.advance(np.zeros(1, np.int64))
-        engine.slow = engine.finished = False
+        engine.current.stalled = engine.current.finished = False
         assert np.allclose(engine.point.x, next(twin), rtol=1e-5, atol=1e-7)
 
 
@@ -153,7 +156,7 @@ def test_every_look_is_counted(monkeypatch):
     problem = Problem(X, b, loss="squared", psi=L1(0.01), A="identity")
     oracle = watched_looks(problem, monkeypatch)
     engine = engine_of(problem)
-    engine.length = 1.0
+    engine.current.length = 1.0
     engine.advance(np.zeros(4, np.int64))
     assert engine.point.clock[1] == 50 * (len(oracle) + 1)
     assert len(oracle) >= 5
@@ -166,7 +169,7 @@ def test_where_it_has_looked_nobody_looks_again(monkeypatch):
     problem = Problem(X, b, loss="squared", psi=L1(0.05), A="identity")
     oracle = watched_looks(problem, monkeypatch)
     result = solve(problem, "san-admm", tol=1e-4, record_every=0)
-    glance = 1.0  # a thousand samples at most, to choose units by
+    glance = 1.0  # a thousand samples at most, to choose the solver by
     assert result.passes == glance + len(oracle) + 1  # and half a look for the first length
     assert np.array_equal(oracle[-1], result.x)
     assert result.objective == pytest.approx(problem.objective(result.x), rel=1e-14)
@@ -197,14 +200,15 @@ def test_whole_runs_end_at_the_optimum(case, loss, monkeypatch):
     rng = np.random.default_rng(3)
     X, b = make(rng, 900, 160, loss)
     problem = Problem(X, b, loss=loss, **CASES[case])
-    monkeypatch.setattr(reduced_newton, "ReducedNewton", None)  # no need of it
+    starts = watched_clusters(monkeypatch)
     result = solve(problem, "san-admm", tol=1e-7, passes=200)
     assert result.status is Status.SOLVED
-    strengths = reduced_newton.row_strengths(problem.psi, problem.n_split)
+    strengths = l1_rows.row_strengths(problem.psi, problem.n_split)
     rows = strengths[:, None] * problem.constraint.A.toarray()
     exact = cvxpy_objective(X, b, loss, rows, 0.1 if case == "ridge" else 0.0)
     assert abs(result.objective - exact) <= 1e-6 * abs(exact)
     assert result.feasibility == 0.0
+    assert not starts
 
 
 def test_an_intercept_is_certified_too():
@@ -239,20 +243,18 @@ def ill_conditioned():
     return Problem(X * np.geomspace(1e-3, 30.0, 160), b, loss="squared", psi=L1(0.05), A=chain(160))
 
 
-def watched_units(monkeypatch):
-    """The points from which units begin."""
+def watched_clusters(monkeypatch):
+    """The points from which Newton steps on clusters begin."""
     starts = []
-    usual = reduced_newton.ReducedNewton.__init__
+    usual = ReducedNewton.init
     monkeypatch.setattr(
-        reduced_newton.ReducedNewton,
-        "__init__",
-        lambda self, setup, point: starts.append(point.x.copy()) or usual(self, setup, point),
+        ReducedNewton, "init", lambda self, point, rho: starts.append(point.x.copy()) or usual(self, point, rho)
     )
     return starts
 
 
-def test_where_steps_are_slow_units_go_on(monkeypatch):
-    starts = watched_units(monkeypatch)
+def test_where_steps_are_slow_newton_steps_go_on(monkeypatch):
+    starts = watched_clusters(monkeypatch)
     result = solve(ill_conditioned(), "san-admm", tol=1e-9, passes=100)
     assert len(starts) == 1
     assert result.status is Status.SOLVED
@@ -268,9 +270,9 @@ def test_a_run_that_gives_way_resumes_to_the_same_bits(tmp_path, monkeypatch):
 
 
 def test_many_features_off_zero_are_not_handed_on(monkeypatch):
-    """Units begin where the proximal steps began, when these have left too many features to be units."""
-    monkeypatch.setattr(prox_gradient, "MOST_NONZERO", 3)
-    starts = watched_units(monkeypatch)
+    """Newton steps begin where the proximal steps began, when these have left too many features nonzero."""
+    monkeypatch.setattr(ProxGradient, "Config", partial(ProxGradientConfig, max_nonzero=3))
+    starts = watched_clusters(monkeypatch)
     problem = ill_conditioned()
     result = solve(problem, "san-admm", tol=1e-9, passes=100)
     assert len(starts) == 1
@@ -279,17 +281,17 @@ def test_many_features_off_zero_are_not_handed_on(monkeypatch):
 
 
 def test_a_warm_start_is_where_they_began():
-    """… and where units go on from, not from zero, should the steps be slow."""
+    """… and where Newton steps go on from, not from zero, should the proximal steps be slow."""
     problem = ill_conditioned()
     engine = engine_of(problem)
     before = solve(problem, "san-admm", tol=1e-3, passes=100)
     engine.restore(before.tables)
-    assert engine.origin.any()
-    assert np.array_equal(engine.origin, before.x)
+    assert engine.current.origin.any()
+    assert np.array_equal(engine.current.origin, before.x)
 
 
-def test_with_fewer_samples_than_features_units_begin(monkeypatch):
-    starts = watched_units(monkeypatch)
+def test_with_fewer_samples_than_features_newton_steps_begin(monkeypatch):
+    starts = watched_clusters(monkeypatch)
     rng = np.random.default_rng(1)
     X, b = make(rng, 100, 160, "squared")
     assert solve(Problem(X, b, loss="squared", psi=L1(0.05), A=chain(160)), tol=1e-6).status is Status.SOLVED
@@ -301,13 +303,13 @@ def test_an_objective_that_cannot_fall_gives_way(monkeypatch):
     rng = np.random.default_rng(1)
     X, b = make(rng, 900, 160, "squared")
     problem = Problem(X, b, loss="squared", psi=L1(0.05), A="identity")
-    monkeypatch.setattr(prox_gradient, "ENOUGH", 1e30)
-    starts = watched_units(monkeypatch)
+    monkeypatch.setattr(ProxGradient, "Config", partial(ProxGradientConfig, sufficient_decrease=1e30))
+    starts = watched_clusters(monkeypatch)
     result = solve(problem, "san-admm", tol=1e-8, passes=200)
     assert len(starts) == 1
     assert result.status is Status.SOLVED
-    assert result.passes >= prox_gradient.MOST_HALVINGS
+    assert result.passes >= ProxGradientConfig().max_halvings
 
 
 def test_newton_still_chooses_by_size():
-    assert select.SOME <= 160, "the problems above are meant to be large enough for units"
+    assert select.SOME <= 160, "the problems above are meant to be large enough for clusters"

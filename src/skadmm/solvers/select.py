@@ -9,7 +9,7 @@ from skadmm.regularizers import Stacked
 from skadmm.solvers.base import Algorithm, Engine, Setup, inverse, register
 from skadmm.solvers.dual_update import Point
 from skadmm.solvers.registry import Solver, register_solver, start_alone
-from skadmm.solvers.second_order import chains, multipliers, reduced_newton, working_set
+from skadmm.solvers.second_order import chains, l1_rows, multipliers, working_set
 from skadmm.solvers.second_order.base import SolverEngine
 from skadmm.solvers.second_order.coordinate_descent import CoordinateDescent, violations
 from skadmm.solvers.second_order.multipliers import Multipliers
@@ -42,7 +42,7 @@ def refusal(problem: Problem) -> str | None:
     if problem.n_features > LARGEST:
         if not problem.backend.local_rows:
             return f"{problem.n_features} features are more than second-order steps on a cluster can hold ({LARGEST})"
-        few_units = reduced_newton.applies(problem) and reduced_newton.starting_clusters(problem) <= LARGEST
+        few_units = l1_rows.has_short_rows(problem) and l1_rows.starting_clusters(problem) <= LARGEST
         if not few_units and not working_set.applies(problem):
             return (
                 f"{problem.n_features} features are more than second-order steps can hold ({LARGEST}), "
@@ -66,7 +66,7 @@ def few_at_once(problem: Problem, rho_given: bool = False) -> bool:
     if not problem.backend.local_rows:
         return False
     n, d = problem.n_samples, problem.n_features
-    if (d >= MANY or (n < FEW_SAMPLES * d and not rho_given)) and reduced_newton.applies(problem):
+    if (d >= MANY or (n < FEW_SAMPLES * d and not rho_given)) and l1_rows.has_short_rows(problem):
         return True
     return d >= MANY and working_set.applies(problem)
 
@@ -75,9 +75,9 @@ def prefers_clusters(setup: Setup, point: Point) -> bool:
     """Are units quicker, though a dense Hessian would fit? A ρ that was asked for stays with ADMM, which has one."""
     problem = setup.problem
     n, d = problem.n_samples, problem.n_features
-    if setup.rho_given or not problem.backend.local_rows or problem.nnz > READY or not reduced_newton.applies(problem):
+    if setup.rho_given or not problem.backend.local_rows or problem.nnz > READY or not l1_rows.has_short_rows(problem):
         return False
-    strengths = reduced_newton.row_strengths(problem.psi, problem.n_split)
+    strengths = l1_rows.row_strengths(problem.psi, problem.n_split)
     if d < SOME or strengths is None:
         return False
     few = problem.subset(np.arange(0, n, max(1, n // GLANCE)))
@@ -111,7 +111,7 @@ def _solvers(setup: Setup, point: Point) -> list[Any]:
         return _on_clusters(setup, point)
     if not few_at_once(setup.problem, setup.rho_given):
         return [NewtonADMM(setup, point)]
-    if reduced_newton.applies(setup.problem):
+    if l1_rows.has_short_rows(setup.problem):
         return _on_clusters(setup, point)
     return [working_set.WorkingSet(setup, point)]
 
@@ -120,15 +120,15 @@ def _on_clusters(setup: Setup, point: Point) -> list[Any]:
     """Steps on units, and before them what forms no Hessian, where it applies."""
     first = _before_clusters(setup, point)
     if first is None:
-        return [ReducedNewton(setup, point)]
-    return [first, (ReducedNewton.solver_name, lambda rho: ReducedNewton(setup, point))]
+        return [SolverEngine(ReducedNewton(setup), point)]
+    return [first, (ReducedNewton.name, lambda rho: SolverEngine(ReducedNewton(setup), point))]
 
 
 def _before_clusters(setup: Setup, point: Point) -> FirstEngine | None:
     """Coordinate descent where no features are tied and few will leave zero; proximal steps where the penalty lies
     along paths and there are samples enough for the loss to be curved."""
     problem = setup.problem
-    paths = chains.paths_of(problem)
+    paths = chains.penalty_along_chains(problem)
     if paths is None:
         return None
     tall = problem.n_samples >= problem.n_features
@@ -152,13 +152,13 @@ def _too_many(problem: Problem) -> str | None:
 
 def _not_separable(problem: Problem) -> str | None:
     reason = chains.reason_against(problem)
-    paths = None if reason is not None else chains.paths_of(problem)
+    paths = None if reason is not None else chains.penalty_along_chains(problem)
     return "A ties features to each other" if paths is not None and paths.ties else reason
 
 
 def _alone(engine: Any) -> Any:
     """The engine class as a solver that nobody takes over from."""
-    return lambda setup, point: Alone(engine(setup, point, chains.paths_of(setup.problem)))
+    return lambda setup, point: Alone(engine(setup, point, chains.penalty_along_chains(setup.problem)))
 
 
 register_solver(
@@ -169,8 +169,8 @@ register_solver(
 )  # fmt: skip
 register_solver(
     Solver(
-        ReducedNewton.solver_name, "Newton steps on the clusters of equal features that a point is made of",
-        reduced_newton.reason_against, ReducedNewton,
+        ReducedNewton.name, ReducedNewton.summary, ReducedNewton.applies,
+        lambda setup, point: SolverEngine(ReducedNewton(setup), point),
     )
 )  # fmt: skip
 register_solver(

@@ -33,7 +33,7 @@ from skadmm.kernels.threads import one_thread
 from skadmm.problem.certificate import Certificate, Certifier
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
-from skadmm.solvers.second_order.chains import PathPenalty
+from skadmm.solvers.second_order.chains import ChainPenalty
 from skadmm.solvers.second_order.coordinate_sweeps import descend
 from skadmm.solvers.second_order.line_search import ROUNDING, shorten
 from skadmm.solvers.second_order.point_engine import PointEngine, ridge_of
@@ -83,7 +83,7 @@ class CoordinateDescent(PointEngine):
     solver_name = "coordinate-descent"
     FIXED = ("tol", "rho", "ridge")
 
-    def __init__(self, setup: Setup, point: Point, paths: PathPenalty) -> None:
+    def __init__(self, setup: Setup, point: Point, paths: ChainPenalty) -> None:
         problem = self.problem = setup.problem
         self.point, self.paths = point, paths
         self.tol, self.rho = setup.tol, setup.rho

@@ -20,9 +20,9 @@ from skadmm.problem.problem import Problem
 from skadmm.regularizers import L1, Zero
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
+from skadmm.solvers.second_order.l1_rows import row_strengths
 from skadmm.solvers.second_order.newton_admm import NewtonADMM
 from skadmm.solvers.second_order.point_engine import PointEngine
-from skadmm.solvers.second_order.reduced_newton import row_strengths
 
 FIRST_SET = 400
 """At most this many features join in a round; once more than that are not zero, as many as those."""
