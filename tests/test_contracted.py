@@ -16,10 +16,12 @@ from skadmm.regularizers import L1, SquaredL2
 from skadmm.solvers import dual_update, select
 from skadmm.solvers.base import Setup
 from skadmm.solvers.second_order import chains
+from skadmm.solvers.second_order.base import SolverEngine
 from skadmm.solvers.second_order.l1_rows import has_short_rows
 from skadmm.solvers.second_order.min_norm_subgradient import sweep_multipliers
 from skadmm.solvers.second_order.newton_admm import NewtonADMM
 from skadmm.solvers.second_order.reduced_model import ReducedModel
+from skadmm.solvers.second_order.reduced_newton import ReducedNewton, ReducedNewtonConfig
 
 
 def random_graph(rng, d, edges):
@@ -236,6 +238,55 @@ def test_a_warm_start_goes_on_from_where_it_was(always_clusters):
     assert again.status is Status.SOLVED
     assert again.passes - first.passes < cold.passes
     assert again.objective == pytest.approx(cold.objective, rel=1e-8)
+
+
+def engine_of(problem, config=None, tol=1e-9):
+    setup = Setup(problem, 0.1, 1.0, 1, "none", tol=tol)
+    return SolverEngine(
+        ReducedNewton(setup, config), dual_update.start(problem, np.zeros(problem.n_features), None, None)
+    )
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_it_follows_a_path_of_strengths(sparse):
+    """Each solution from the one before: the columns are shared, the objective is that of a solve from zero."""
+    rng = np.random.default_rng(8)
+    X, target = make(rng, 150, 40, "logistic", sparse=sparse)
+    A = stack(chain(40), "identity")
+    engine = engine_of(Problem(X, target, psi=L1(0.05), A=A))
+    columns = engine.solver.columns
+    for strength in (0.05, 0.03, 0.02, 0.005):
+        problem = Problem(X, target, psi=L1(strength), A=A)
+        if strength < 0.05:
+            engine.follow(problem)
+        engine.advance(np.zeros(100, np.int64))
+        engine.finish()
+        assert engine.optimality()[1] <= 1e-9
+        assert engine.solver.columns is columns
+        cold = solve(problem, "reduced-newton", tol=1e-9, passes=100)
+        assert engine.current.objective == pytest.approx(cold.objective, rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        ReducedNewtonConfig(first_opened=1, opened_share=0.0),
+        ReducedNewtonConfig(settled_improvement=np.inf, sweeps_per_solve=1),
+        ReducedNewtonConfig(model_rounds=1, model_sweeps=1),
+        ReducedNewtonConfig(idle_factor=0.0, min_idle=0.0),
+    ],
+)
+def test_the_settings_change_the_way_and_not_the_answer(config):
+    rng = np.random.default_rng(9)
+    X, target = make(rng, 120, 24, "logistic")
+    problem = Problem(X, target, psi=L1(0.02), A=stack(grid((4, 6)), "identity"))
+    usual, other = engine_of(problem), engine_of(problem, config)
+    for engine in (usual, other):
+        engine.advance(np.zeros(400, np.int64))
+        engine.finish()
+        assert engine.optimality()[1] <= 1e-9
+    assert other.current.objective == pytest.approx(usual.current.objective, rel=1e-8)
+    assert not np.array_equal(other.point.x_sum, usual.point.x_sum)
 
 
 def test_it_applies_to_weighted_l1_of_narrow_rows_only():

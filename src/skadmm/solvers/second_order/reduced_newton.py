@@ -187,6 +187,12 @@ class ReducedNewton(SecondOrderSolver[ReducedNewtonState]):
         other.columns = self.columns
         return other
 
+    def follow(self, state: ReducedNewtonState, problem: Problem) -> ReducedNewtonState:
+        """From the last solution, with its Hessian."""
+        after = super().follow(state, problem)
+        after.hessian = state.hessian
+        return after
+
     # -- a step ----------------------------------------------------------------------------------------------
 
     def _start(self, state: ReducedNewtonState) -> None:
