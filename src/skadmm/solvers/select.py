@@ -9,7 +9,7 @@ from skadmm.regularizers import Stacked
 from skadmm.solvers.base import Algorithm, Engine, Setup, inverse, register
 from skadmm.solvers.dual_update import Point
 from skadmm.solvers.registry import Solver, register_solver, start_alone
-from skadmm.solvers.second_order import chains, l1_rows, multipliers, working_set
+from skadmm.solvers.second_order import chains, l1_rows, multipliers
 from skadmm.solvers.second_order.base import SolverEngine
 from skadmm.solvers.second_order.coordinate_descent import CoordinateDescent, violations
 from skadmm.solvers.second_order.multipliers import Multipliers
@@ -17,6 +17,7 @@ from skadmm.solvers.second_order.newton_admm import NewtonADMM
 from skadmm.solvers.second_order.prox_gradient import ProxGradient
 from skadmm.solvers.second_order.reduced_newton import ReducedNewton
 from skadmm.solvers.second_order.switching import Alone, FirstEngine, Switching
+from skadmm.solvers.second_order.working_set import WorkingSet
 
 LARGEST = 5000
 """The most features for which a dense d × d matrix is formed and inverted at once."""
@@ -43,7 +44,7 @@ def refusal(problem: Problem) -> str | None:
         if not problem.backend.local_rows:
             return f"{problem.n_features} features are more than second-order steps on a cluster can hold ({LARGEST})"
         few_units = l1_rows.has_short_rows(problem) and l1_rows.starting_clusters(problem) <= LARGEST
-        if not few_units and not working_set.applies(problem):
+        if not few_units and WorkingSet.applies(problem) is not None:
             return (
                 f"{problem.n_features} features are more than second-order steps can hold ({LARGEST}), "
                 "and not every one carries an ℓ1 term of its own"
@@ -68,7 +69,7 @@ def few_at_once(problem: Problem, rho_given: bool = False) -> bool:
     n, d = problem.n_samples, problem.n_features
     if (d >= MANY or (n < FEW_SAMPLES * d and not rho_given)) and l1_rows.has_short_rows(problem):
         return True
-    return d >= MANY and working_set.applies(problem)
+    return d >= MANY and WorkingSet.applies(problem) is None
 
 
 def prefers_clusters(setup: Setup, point: Point) -> bool:
@@ -113,7 +114,7 @@ def _solvers(setup: Setup, point: Point) -> list[Any]:
         return [NewtonADMM(setup, point)]
     if l1_rows.has_short_rows(setup.problem):
         return _on_clusters(setup, point)
-    return [working_set.WorkingSet(setup, point)]
+    return [SolverEngine(WorkingSet(setup), point)]
 
 
 def _on_clusters(setup: Setup, point: Point) -> list[Any]:
@@ -187,12 +188,8 @@ register_solver(
 )  # fmt: skip
 register_solver(
     Solver(
-        working_set.WorkingSet.solver_name, "Second-order models over a growing set of features",
-        lambda problem: (
-            None if problem.backend.local_rows and working_set.applies(problem)
-            else "psi must be an ℓ1 norm with a row of A for every feature alone, without omega, B and c"
-        ),
-        working_set.WorkingSet,
+        WorkingSet.name, WorkingSet.summary, WorkingSet.applies,
+        lambda setup, point: SolverEngine(WorkingSet(setup), point),
     )
 )  # fmt: skip
 register_solver(
