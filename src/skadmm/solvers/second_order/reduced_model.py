@@ -15,7 +15,7 @@ import scipy.sparse
 
 from skadmm.kernels.compile import kernel
 from skadmm.operators.clusters import clusters
-from skadmm.solvers.second_order.l1_rows import ROUNDING
+from skadmm.solvers.second_order import l1_rows
 
 
 @kernel
@@ -97,7 +97,7 @@ class ReducedModel:
             slope = self._slope(self.u)
             made = _descend(
                 self.H, slope, self.u, self.by_cluster.indptr, self.by_cluster.indices, self.by_cluster.data,
-                self._row_values(self.u), self.strength, self.zero, self.max_kinks, sweeps, ROUNDING,
+                self._row_values(self.u), self.strength, self.zero, self.max_kinks, sweeps, l1_rows.ROUNDING,
             )  # fmt: skip
             if number and made == 1:
                 break
@@ -111,7 +111,7 @@ class ReducedModel:
     def _row_values(self, u: np.ndarray) -> np.ndarray:
         """a_e·u, exactly zero where it is nothing but rounding."""
         v = self.pairs @ u
-        v[np.abs(v) <= ROUNDING * (self.magnitude @ np.abs(u))] = 0.0
+        v[np.abs(v) <= l1_rows.ROUNDING * (self.magnitude @ np.abs(u))] = 0.0
         return v
 
     def _pattern(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -152,7 +152,7 @@ class ReducedModel:
         self.u += length * direction
         if not clear:
             # Where a cluster stops at zero it stops there exactly.
-            self.u[np.abs(self.u) <= ROUNDING * np.abs(direction)] = 0.0
+            self.u[np.abs(self.u) <= l1_rows.ROUNDING * np.abs(direction)] = 0.0
         return clear
 
     def _best_length(self, slope: np.ndarray, direction: np.ndarray, v: np.ndarray) -> tuple[float, bool]:
