@@ -91,7 +91,7 @@ def test_whole_runs_end_at_the_optimum(case, loss, sparse, patient, monkeypatch)
     assert not starts, "coordinate descent should have been enough"
     assert result.status is Status.SOLVED
     assert result.gap <= 1e-7
-    strengths = select.reduced_newton.row_strengths(problem.psi, problem.n_split)
+    strengths = select.l1_rows.row_strengths(problem.psi, problem.n_split)
     rows = strengths[:, None] * problem.constraint.A.toarray()
     exact = cvxpy_objective(X, b, loss, rows, 0.1 if case == "ridge" else 0.0)
     assert abs(result.objective - exact) <= 1e-6 * abs(exact)
