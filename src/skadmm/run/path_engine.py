@@ -16,7 +16,7 @@ from skadmm.run import memory
 from skadmm.run.result import Status
 from skadmm.solvers import ALGORITHMS, dual_update
 from skadmm.solvers.base import Setup
-from skadmm.solvers.second_order import reduced_newton
+from skadmm.solvers.second_order import l1_rows
 from skadmm.solvers.second_order.newton_admm import (
     FULL_SWEEPS,
     LEAST_DAMPING,
@@ -60,7 +60,7 @@ def can_follow(problem: Problem) -> bool:
         or refusal(problem) is not None
     ):
         return False
-    return problem.n_features < SOME or not (few_at_once(problem) or reduced_newton.applies(problem))
+    return problem.n_features < SOME or not (few_at_once(problem) or l1_rows.has_short_rows(problem))
 
 
 class PathEngine:
