@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 
 from skadmm.problem.problem import Problem
-from skadmm.regularizers import Stacked
 from skadmm.solvers.base import Algorithm, Engine, Setup, inverse, register
 from skadmm.solvers.dual_update import Point
 from skadmm.solvers.registry import Solver, register_solver, start_alone
@@ -13,12 +12,12 @@ from skadmm.solvers.second_order import chains, multipliers, reduced_newton, wor
 from skadmm.solvers.second_order.base import SolverEngine
 from skadmm.solvers.second_order.coordinate_descent import CoordinateDescent, violations
 from skadmm.solvers.second_order.multipliers import Multipliers
-from skadmm.solvers.second_order.newton_admm import NewtonADMM
+from skadmm.solvers.second_order.newton_admm import NewtonADMM, reason_against_sweeps
 from skadmm.solvers.second_order.prox_gradient import ProxGradient
 from skadmm.solvers.second_order.reduced_newton import ReducedNewton
 from skadmm.solvers.second_order.switching import Alone, FirstEngine, Switching
 
-LARGEST = 5000
+LARGEST = NewtonADMM.max_features
 """The most features for which a dense d × d matrix is formed and inverted at once."""
 MANY = 800
 """From this many features on, units or a working set are quicker, where they apply."""
@@ -48,17 +47,7 @@ def refusal(problem: Problem) -> str | None:
                 f"{problem.n_features} features are more than second-order steps can hold ({LARGEST}), "
                 "and not every one carries an ℓ1 term of its own"
             )
-    return _without_sweeps(problem) and multipliers.refusal(problem)
-
-
-def _without_sweeps(problem: Problem) -> str | None:
-    """Why ADMM's sweeps on a model cannot take a problem, which leaves the method of multipliers."""
-    if problem.y_of_x(np.zeros(problem.n_features)) is None:
-        return "B is not invertible"
-    psi = problem.psi.first if isinstance(problem.psi, Stacked) else problem.psi  # a folded Ω may be a constraint
-    if not psi.subdifferentiable:
-        return f"psi={type(problem.psi).__name__} is a constraint (give it as omega)"
-    return None
+    return reason_against_sweeps(problem) and multipliers.refusal(problem)
 
 
 def few_at_once(problem: Problem, rho_given: bool = False) -> bool:
@@ -98,7 +87,9 @@ def _start(setup: Setup, point: Point) -> Engine:
         return Multipliers(setup, point)
     if problem.constraint.B is not None and not setup.rho_given and multipliers.refusal(problem) is None:
         # With a general B the y of every sweep is an iteration of its own.
-        return Switching(Multipliers(setup, point), (NewtonADMM.solver_name, lambda rho: NewtonADMM(setup, point)))
+        return Switching(
+            Multipliers(setup, point), (NewtonADMM.name, lambda rho: SolverEngine(NewtonADMM(setup), point))
+        )
     solvers = _solvers(setup, point)
     if setup.tol is not None and problem.n_features <= LAST_RESORT and multipliers.refusal(problem) is None:
         solvers.append((Multipliers.solver_name, lambda rho: Multipliers(setup, point, rho)))
@@ -110,7 +101,7 @@ def _solvers(setup: Setup, point: Point) -> list[Any]:
     if prefers_clusters(setup, point):
         return _on_clusters(setup, point)
     if not few_at_once(setup.problem, setup.rho_given):
-        return [NewtonADMM(setup, point)]
+        return [SolverEngine(NewtonADMM(setup), point)]
     if reduced_newton.applies(setup.problem):
         return _on_clusters(setup, point)
     return [working_set.WorkingSet(setup, point)]
@@ -144,12 +135,6 @@ def _before_clusters(setup: Setup, point: Point) -> FirstEngine | None:
     return SolverEngine(ProxGradient(setup), point)
 
 
-def _too_many(problem: Problem) -> str | None:
-    if problem.n_features > LARGEST:
-        return f"{problem.n_features} features are more than a dense second-order model can hold ({LARGEST})"
-    return None
-
-
 def _not_separable(problem: Problem) -> str | None:
     reason = chains.reason_against(problem)
     paths = None if reason is not None else chains.paths_of(problem)
@@ -163,8 +148,8 @@ def _alone(engine: Any) -> Any:
 
 register_solver(
     Solver(
-        NewtonADMM.solver_name, "Second-order models of the loss, minimised with ψ by sweeps of ADMM",
-        lambda problem: _too_many(problem) or _without_sweeps(problem), NewtonADMM,
+        NewtonADMM.name, NewtonADMM.summary, NewtonADMM.applies,
+        lambda setup, point: SolverEngine(NewtonADMM(setup), point),
     )
 )  # fmt: skip
 register_solver(

@@ -20,7 +20,8 @@ from skadmm.problem.problem import Problem
 from skadmm.regularizers import L1, Zero
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
-from skadmm.solvers.second_order.newton_admm import NewtonADMM
+from skadmm.solvers.second_order.base import SolverEngine
+from skadmm.solvers.second_order.newton_admm import NewtonADMM, NewtonADMMConfig
 from skadmm.solvers.second_order.point_engine import PointEngine
 from skadmm.solvers.second_order.reduced_newton import row_strengths
 
@@ -166,17 +167,19 @@ class WorkingSet(PointEngine):
             np.zeros(2, np.int64),
         )  # fmt: skip
         setup = Setup(small, self.rho, self.setup.step, 1, "none", rho_given=self.rounds > 0, warm=True)
-        engine = NewtonADMM(setup, start)
-        engine.solver.adaptive = not self.setup.rho_given
-        engine.full_sweeps, engine.revisits_large_shifts = ROUND_SWEEPS, False
+        config = NewtonADMMConfig(
+            full_sweeps=ROUND_SWEEPS, revisit_large_shifts=False, adapt_rho=not self.setup.rho_given
+        )
+        engine = SolverEngine(NewtonADMM(setup, config), start)
         settled = SETTLED[self.rounds] if self.rounds < len(SETTLED) else LAST_SETTLED
         before = np.inf
         one = np.zeros(1, np.int64)
         for _ in range(ROUND_STEPS):
             engine.advance(one)
-            if before - engine.objective <= settled * abs(engine.objective):
+            objective = engine.current.objective
+            if before - objective <= settled * abs(objective):
                 break
-            before = engine.objective
+            before = objective
         engine.finish()
         self.point.clock[1] += int(start.clock[1])
         self.rho = engine.rho
@@ -185,7 +188,7 @@ class WorkingSet(PointEngine):
         self.point.x[features] = start.x
         self.point.y[:] = self.problem.constraint.A @ self.point.x
         self.point.y[rows] = start.y
-        self.multiplier[rows] = engine.solver.multiplier()
+        self.multiplier[rows] = engine.current.multiplier
         self.point.dual[:] = self.multiplier / self.rho
         self.evaluated = False
 
