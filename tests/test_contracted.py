@@ -16,6 +16,7 @@ from skadmm.regularizers import L1, SquaredL2
 from skadmm.solvers import dual_update, select
 from skadmm.solvers.base import Setup
 from skadmm.solvers.second_order import reduced_newton
+from skadmm.solvers.second_order.base import SolverEngine
 from skadmm.solvers.second_order.min_norm_subgradient import balance
 from skadmm.solvers.second_order.newton_admm import NewtonADMM
 from skadmm.solvers.second_order.reduced_model import ReducedModel
@@ -157,11 +158,11 @@ def test_agrees_with_admm(always_units, loss, kind, ridge):
     result = solve(problem, "san-admm", tol=1e-9, passes=200)
     assert result.status is Status.SOLVED
     setup = Setup(problem, 0.1, 1.0, 1, "system" if ridge else "none", tol=1e-9)
-    other = NewtonADMM(setup, dual_update.start(problem, np.zeros(12), None, None))
+    other = SolverEngine(NewtonADMM(setup), dual_update.start(problem, np.zeros(12), None, None))
     other.advance(np.zeros(60, np.int64))
     other.finish()
-    assert result.objective <= other.objective * (1 + 1e-8)
-    assert np.allclose(result.x, other.anchor, atol=1e-4 * np.abs(other.anchor).max())
+    assert result.objective <= other.current.objective * (1 + 1e-8)
+    assert np.allclose(result.x, other.point.x, atol=1e-4 * np.abs(other.point.x).max())
 
 
 @pytest.mark.parametrize("seed", range(6))
