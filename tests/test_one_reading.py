@@ -266,7 +266,7 @@ def test_rows_that_moved_far_are_copied_on_the_way(tmp_path):
     oracle.evaluation_taken()
     plain.along(step, 1.0)
     plain.settle(1.0)
-    assert np.array_equal(oracle.reader.kept.index, far)
+    assert np.array_equal(oracle.reader.kept.numbers, far)
     assert oracle.large_shifts.begin(LARGE_SHIFT) == plain.large_shifts.begin(LARGE_SHIFT) == far.size
     copied = oracle.large_shifts.copies.samples.rows
     assert copied is oracle.reader.kept.rows
@@ -280,7 +280,7 @@ def test_rows_that_moved_far_are_copied_on_the_way(tmp_path):
     count = oracle.large_shifts.begin(oracle.large_shifts.threshold())
     assert 0 < count <= LARGE_SHIFT_SHARE * N
     copies = oracle.large_shifts.copies
-    np.testing.assert_array_equal(copies.samples.rows.values, table()[0][copies.index])
+    np.testing.assert_array_equal(copies.samples.rows.values, table()[0][copies.numbers])
 
 
 def test_many_copies_are_made_a_few_rows_at_a_time(tmp_path):

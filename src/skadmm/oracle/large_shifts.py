@@ -29,7 +29,7 @@ def large_shift_samples(shift: np.ndarray) -> np.ndarray:
 class ShiftedSamples(NamedTuple):
     """Copies of the large-shift samples."""
 
-    index: np.ndarray
+    numbers: np.ndarray
     """Their numbers among all."""
     every: np.ndarray
     """0, 1, …: their numbers among themselves."""
@@ -89,7 +89,7 @@ class LocalLargeShifts:
         index = np.flatnonzero(scalars.shift > threshold)
         weight = whole.weight[index] if whole.weight.size else whole.weight
         self._temporary.shifted = ShiftedSamples(
-            index=index,
+            numbers=index,
             every=np.arange(index.size),
             samples=whole._replace(rows=self._reader.copied(index), target=whole.target[index], weight=weight),
             move=np.empty(index.size),
@@ -114,7 +114,7 @@ class LocalLargeShifts:
             lambda part: margins(rows, part, step, move), every, reader.entries(every), reader.chunk_size(every)
         ):
             pass
-        used = self._scalars.used_curvatures[copies.index]
+        used = self._scalars.used_curvatures[copies.numbers]
         return ShiftAlong(
             slope=float(copies.slope @ move),
             curvature=float(used @ move**2),

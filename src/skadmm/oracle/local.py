@@ -43,7 +43,7 @@ class SampleScalars:
     @classmethod
     def zeros(cls, size: int) -> SampleScalars:
         """Of `size` samples, before the first evaluation."""
-        return cls(*(np.zeros(size) for _ in range(5)))
+        return cls(np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size))
 
     def clear(self) -> None:
         """As before the first evaluation."""
@@ -208,7 +208,8 @@ class LocalOracle:
 
     def renew(self, stale: float, afresh: bool) -> CurvatureChange:
         """The change of Σ h a aᵀ over samples whose curvature changed by more than `stale`."""
-        scalars, squares = self.scalars, 0.0
+        scalars = self.scalars
+        squares: Any = 0.0
         if afresh:
             scalars.used_curvatures[:] = 0.0
             squares = self.reader.sum_squares()

@@ -268,7 +268,7 @@ class SinglePassOracle(LocalOracle):
 class KeptCopies(NamedTuple):
     """Copies of some rows, and their numbers."""
 
-    index: np.ndarray
+    numbers: np.ndarray
     rows: Any
 
 
@@ -280,7 +280,7 @@ class FileReader(RowReader):
 
     def copied(self, index: np.ndarray) -> Any:
         """Copies of some rows: those kept, or read again, a chunk at a time."""
-        if self.kept is not None and np.array_equal(self.kept.index, index):
+        if self.kept is not None and np.array_equal(self.kept.numbers, index):
             return self.kept.rows
         size, parts = self.chunk_size(index), []
         for start in range(0, index.size, size):
