@@ -1,5 +1,6 @@
 """SAN-ADMM: what it reduces to, what it promises, and that it never runs away."""
 
+import copy
 import itertools
 import lzma
 import os
@@ -183,6 +184,60 @@ def test_the_objective_never_rises_from_evaluation_to_evaluation():
         engine.advance(np.zeros(1, int))
         values.append(problem.objective(engine.current.anchor))
     assert all(later <= earlier * (1 + 1e-13) for earlier, later in itertools.pairwise(values))
+
+
+# -- one strength after another ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("certify", [True, False], ids=["gap", "model"])
+@pytest.mark.parametrize("ridge", [None, 0.05])
+def test_the_next_strength_goes_on_from_the_model(certify, ridge):
+    """The first candidate for a new strength touches no sample, and far fewer evaluations follow than from nothing."""
+    problem = fused(n=2000, strength=0.05, ridge=ridge)
+    setup = Setup(problem, 0.01, 1.0, 1, "none" if ridge is None else "system", rho_given=False, tol=1e-8)
+    config = NewtonADMMConfig(polish_answer=False, stop_on_model=not certify)
+    engine = SolverEngine(NewtonADMM(setup, config), dual_update.start(problem, np.zeros(8), None, None))
+    for strength in (0.05, 0.045, 0.04):
+        following = strength < 0.05
+        if following:
+            problem, oracle, touched = problem.replace(psi=L1(strength)), engine.current.oracle, engine.point.clock[1]
+            engine.follow(problem)
+            assert engine.current.oracle is oracle
+            assert engine.point.clock[1] == touched
+            assert not engine.finished
+        touched = int(engine.point.clock[1])
+        engine.advance(np.zeros(30, int))
+        engine.finish()
+        assert engine.finished
+        assert engine.optimality()[0] == ("gap" if certify else "decrease")
+        assert engine.optimality()[1] <= 1e-8
+        if following:
+            assert engine.point.clock[1] - touched < 3.5 * 2000
+        alone = solve(problem, "newton-admm", tol=1e-10, passes=100)
+        assert problem.objective(engine.point.x) <= alone.objective * (1 + 1e-7)
+
+
+def test_a_state_that_has_seen_nothing_follows_from_its_point():
+    problem = fused(strength=0.05)
+    engine = engine_of(problem, rho_given=False)
+    engine.follow(problem.replace(psi=L1(0.02)))
+    engine.advance(np.zeros(20, int))
+    engine.finish()
+    alone = solve(fused(strength=0.02), "newton-admm", tol=1e-9, passes=100)
+    assert engine.current.objective == pytest.approx(alone.objective, rel=1e-6)
+
+
+def test_a_state_is_stored_field_by_field():
+    """Into another engine and on: the same bits."""
+    problem = fused(n=1000, scale=30.0)
+    first, second = (engine_of(problem, rho_given=False, warm=False) for _ in range(2))
+    first.advance(np.zeros(7, int))
+    second.resume(copy.deepcopy(first.state()))
+    for engine in (first, second):
+        engine.advance(np.zeros(5, int))
+    np.testing.assert_array_equal(first.point.x, second.point.x)
+    assert first.current.objective == second.current.objective
+    assert set(first.state()["oracle"]) == {"z", "slope", "curvatures", "used_curvatures", "shift", "placed_before"}
 
 
 # -- what it promises ------------------------------------------------------------------------------------------
