@@ -108,7 +108,7 @@ class ModelSolver:
         constraint = problem.constraint
         self._squares_of_A = constraint.sum_of_squares or 1.0
         self._gram = (constraint.A.T @ constraint.A).toarray() if constraint.n_constraints else None
-        self._split = dual_update.build(problem, rho, config.relaxation)
+        self.split = dual_update.build(problem, rho, config.relaxation)
         self._buffers = (
             np.empty(problem.n_split),
             np.empty(problem.n_constraints),
@@ -122,7 +122,7 @@ class ModelSolver:
     def reweighted(self, problem: Problem) -> ModelSolver:
         """The same sweeps for a problem that differs in the strength of ψ alone."""
         other = copy.copy(self)
-        other._split = self._split._replace(psi=problem.psi)
+        other.split = self.split._replace(psi=problem.psi)
         return other
 
     def minimise(
@@ -137,7 +137,7 @@ class ModelSolver:
         tolerance: float,
     ) -> Residuals:
         """`point` ← an approximate minimiser, started from its y and dual. `damping` is the diagonal of τD."""
-        split = self._split
+        split = self.split
         if self._gram is None:
             limit = 1
         else:
