@@ -98,11 +98,9 @@ def compare(before: Path, names: list[str], rounds: int, repeats: int, seed: int
 
 def main() -> None:
     """Run what was asked for."""
-    from san import SETS
-
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--before", help="the commit to compare with")
-    parser.add_argument("--data", default=",".join(SETS), help="data sets, separated by commas")
+    parser.add_argument("--data", help="data sets, separated by commas; all that san.py knows by default")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each commit")
     parser.add_argument("--repeats", type=int, default=3, help="solves in a turn")
     parser.add_argument("--seed", type=int, default=0, help="which half of the rows")
@@ -113,8 +111,11 @@ def main() -> None:
         return
     if not options.before:
         parser.error("--before takes a commit")
+    from san import SETS  # not before: a process that measures has the package of another commit
+
+    names = options.data.split(",") if options.data else list(SETS)
     with checkout(options.before) as tree:
-        compare(tree, options.data.split(","), options.rounds, options.repeats, options.seed)
+        compare(tree, names, options.rounds, options.repeats, options.seed)
 
 
 if __name__ == "__main__":

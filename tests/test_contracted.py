@@ -51,7 +51,7 @@ def no_proximal_steps(monkeypatch):
 
 @pytest.fixture
 def always_clusters(monkeypatch):
-    monkeypatch.setattr(select, "MANY", 1)
+    monkeypatch.setattr(select, "CONFIG", select.SelectionConfig(many_features=1))
 
 
 # -- the parts ---------------------------------------------------------------------------------------------------------
@@ -160,11 +160,11 @@ def test_agrees_with_admm(always_clusters, loss, kind, ridge):
     result = solve(problem, "san-admm", tol=1e-9, passes=200)
     assert result.status is Status.SOLVED
     setup = Setup(problem, 0.1, 1.0, 1, "system" if ridge else "none", tol=1e-9)
-    other = NewtonADMM(setup, dual_update.start(problem, np.zeros(12), None, None))
+    other = SolverEngine(NewtonADMM(setup), dual_update.start(problem, np.zeros(12), None, None))
     other.advance(np.zeros(60, np.int64))
     other.finish()
-    assert result.objective <= other.objective * (1 + 1e-8)
-    assert np.allclose(result.x, other.anchor, atol=1e-4 * np.abs(other.anchor).max())
+    assert result.objective <= other.current.objective * (1 + 1e-8)
+    assert np.allclose(result.x, other.point.x, atol=1e-4 * np.abs(other.point.x).max())
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -219,7 +219,7 @@ def test_clusters_are_equal_to_the_last_bit(always_clusters):
 def test_many_features_without_an_l1_of_their_own():
     """A bare incidence matrix: more features than a dense Hessian could hold, one cluster at the start."""
     rng = np.random.default_rng(0)
-    d = select.LARGEST + 1000
+    d = select.MAX_FEATURES + 1000
     truth = np.repeat([0.0, 1.0, -0.5], d // 3)
     X = sp.random_array((300, d), density=0.01, rng=rng, format="csr")
     target = X @ truth + 0.1 * rng.standard_normal(300)

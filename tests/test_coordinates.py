@@ -13,13 +13,13 @@ from skadmm.operators import chain
 from skadmm.regularizers import L1, SquaredL2
 from skadmm.solvers import dual_update, select
 from skadmm.solvers.base import Setup
-from skadmm.solvers.second_order import coordinate_descent, reduced_newton
+from skadmm.solvers.second_order import coordinate_descent, l1_rows
 from skadmm.solvers.second_order.coordinate_descent import CoordinateDescent, CoordinateDescentConfig
 from skadmm.solvers.second_order.multipliers import Multipliers, MultipliersConfig
 from skadmm.solvers.second_order.switching import Entry, Switching
 from test_checkpoint import assert_same, killed_after
 from test_contracted import make
-from test_proximal import cvxpy_objective, watched_units
+from test_proximal import cvxpy_objective, watched_clusters
 
 
 def engine_of(problem, tol=1e-10, **settings):
@@ -92,13 +92,13 @@ def test_whole_runs_end_at_the_optimum(case, loss, sparse, monkeypatch):
     X, b = make(rng, 120, 200, loss)
     X[:, 7] = 0.0
     X[:, -1] = 1.0
-    starts = watched_units(monkeypatch)
+    starts = watched_clusters(monkeypatch)
     problem = Problem(sp.csr_array(X) if sparse else X, b, loss=loss, **CASES[case])
     result = solve(problem, "san-admm", tol=1e-7, passes=4000)
     assert not starts, "coordinate descent should have been enough"
     assert result.status is Status.SOLVED
     assert result.gap <= 1e-7
-    strengths = reduced_newton.row_strengths(problem.psi, problem.n_split)
+    strengths = l1_rows.row_strengths(problem.psi, problem.n_split)
     rows = strengths[:, None] * problem.constraint.A.toarray()
     exact = cvxpy_objective(X, b, loss, rows, 0.1 if case == "ridge" else 0.0)
     assert abs(result.objective - exact) <= 1e-6 * abs(exact)
@@ -203,7 +203,7 @@ def much_alike():
 
 
 def test_where_sweeps_are_many_units_go_on(monkeypatch):
-    starts = watched_units(monkeypatch)
+    starts = watched_clusters(monkeypatch)
     result = solve(much_alike(), "san-admm", tol=1e-8, passes=300)
     assert len(starts) == 1
     assert starts[0].any(), "units go on from where coordinate descent has come to"
@@ -215,7 +215,7 @@ def test_a_run_that_gives_way_resumes_to_the_same_bits(tmp_path, monkeypatch):
     rng = np.random.default_rng(3)
     X, b = make(rng, 120, 200, "logistic")
     problem = Problem(X, b, psi=L1(0.01), A="identity")
-    starts = watched_units(monkeypatch)
+    starts = watched_clusters(monkeypatch)
     run = {"problem": problem, "method": "san-admm", "tol": 1e-9, "passes": 400}
     whole = solve(**run)
     assert len(starts) == 1
@@ -231,7 +231,7 @@ def test_many_features_may_take_many_sweeps(monkeypatch):
     X, b = make(rng, 200, 300, "squared", sparse=True)
     problem = Problem(X, b, loss="squared", psi=L1(0.05), A="identity")
     configured(monkeypatch, max_sweeps=2)
-    starts = watched_units(monkeypatch)
+    starts = watched_clusters(monkeypatch)
     solve(problem, "san-admm", tol=1e-6, passes=2000)
     assert starts
     starts.clear()
@@ -254,7 +254,7 @@ def test_an_objective_that_cannot_fall_gives_way(monkeypatch):
     X, b = make(rng, 100, 160, "squared")
     problem = Problem(X, b, loss="squared", psi=L1(0.05), A="identity")
     monkeypatch.setattr(coordinate_descent, "shorten", lambda merit, start, expected: 0.0)
-    starts = watched_units(monkeypatch)
+    starts = watched_clusters(monkeypatch)
     result = solve(problem, "san-admm", tol=1e-8, passes=200)
     assert len(starts) == 1
     assert not starts[0].any()

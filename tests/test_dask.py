@@ -1,6 +1,7 @@
 """Rows on a cluster: the same iterates as in memory, nothing of size n on the driver, and workers may die."""
 
 import contextlib
+import functools
 import os
 import shutil
 import signal
@@ -17,8 +18,8 @@ import archives
 from skadmm import CheckpointError, FusedLassoClassifier, FusedLassoRegressor, Problem, Status, solve
 from skadmm.backends.dask import worker
 from skadmm.operators import chain, stack
-from skadmm.oracle import batches
 from skadmm.regularizers import L1, SquaredL2
+from skadmm.solvers.second_order.newton_admm import NewtonADMM, NewtonADMMConfig
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
@@ -109,8 +110,8 @@ def test_first_order_iterates_are_those_in_memory(method, client):
 @pytest.mark.parametrize("run", [1, pytest.param(7, marks=slow)])
 def test_second_order_iterates_are_those_in_memory(model, run, client, monkeypatch):
     here, there = both(**model)
-    monkeypatch.setattr(batches, "LARGE", 1)
-    monkeypatch.setattr(batches, "RUN", run * here.n_features)
+    runs = functools.partial(NewtonADMMConfig, large_table=1, run_entries=run * here.n_features)
+    monkeypatch.setattr(NewtonADMM, "Config", runs)
     first, second = (iterates(problem, "san-admm", passes=20, tol=1e-8) for problem in (here, there))
     assert first[0].status is Status.SOLVED
     assert_same_iterates(first, second)
@@ -124,7 +125,7 @@ def test_workers_forget_a_run_that_has_ended(limit, client):
     names = there.backend.map_reduce(
         "names", worker.run_and_concat, [(lambda samples, memory: sorted(memory), ())] * there.backend.sizes.size
     )
-    assert not [name for block in names for name in block if name.startswith("looks-")]
+    assert not [name for block in names for name in block if name.startswith("oracle-")]
 
 
 @slow
@@ -289,7 +290,7 @@ def test_a_checkpoint_without_what_workers_kept(harm, passes, client, tmp_path):
     run = {"method": "san-admm", "tol": 1e-8, "checkpoint": tmp_path / "c", "checkpoint_every": 0}
     whole = solve(there, "san-admm", tol=1e-8, passes=50)
     solve(there, passes=passes, **run)
-    files = sorted((tmp_path / "c.blocks").rglob("*.looks"))
+    files = sorted((tmp_path / "c.blocks").rglob("*.oracle"))
     assert len(files) >= N // BLOCK
     if harm == "gone":
         shutil.rmtree(tmp_path / "c.blocks")

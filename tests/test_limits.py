@@ -117,7 +117,8 @@ def test_an_interrupted_second_order_run_can_go_on(larger):
 def test_the_time_limit_holds_inside_a_step(method, larger, monkeypatch):
     """Every part of a step takes a while here; the run ends after the part during which the time ran out."""
     solve(larger, method, step=0.1, passes=1)  # compiled
-    monkeypatch.setattr(_cancel, "BETWEEN_BLOCKS", [lambda: time.sleep(0.02)])
+    usual = _cancel.RunControl.check
+    monkeypatch.setattr(_cancel.RunControl, "check", lambda self: [time.sleep(0.02), usual(self)][1])
     result = solve(larger, method, step=0.1, passes=1000, time_limit=0.15, record_every=0)
     assert result.status is Status.TIME_LIMIT
     assert 0.15 <= result.seconds < 0.4
@@ -128,13 +129,13 @@ def test_the_time_limit_holds_inside_a_step(method, larger, monkeypatch):
 def test_nothing_is_read_after_the_end(cause, larger, monkeypatch):
     """Time may run out, or somebody press Ctrl-C, while no rows are read: no last look follows, only the last sound
     point, and its record."""
-    monkeypatch.setattr(NewtonADMM, "_last_evaluation", lambda self: pytest.fail("it looks at all samples"))
+    monkeypatch.setattr(NewtonADMM, "_last_evaluation", lambda self, state: pytest.fail("all samples are evaluated"))
     usual = NewtonADMM._minimise
     calls = []
 
-    def slow(self, *arguments, **options):
-        calls.append(self.anchor)
-        usual(self, *arguments, **options)
+    def slow(self, state, *arguments, **options):
+        calls.append(state.anchor)
+        usual(self, state, *arguments, **options)
         if len(calls) == 5:
             if cause == "time":
                 time.sleep(0.5)

@@ -8,7 +8,7 @@ from skadmm import FusedLassoClassifierCV, FusedLassoRegressorCV, Problem, alpha
 from skadmm.estimators._design import assembled
 from skadmm.operators import chain, incidence, overlapping_groups, stack, trend
 from skadmm.regularizers import L1, GroupL2
-from skadmm.run.path import with_strength
+from skadmm.run.follow import with_new_strength as with_strength
 from skadmm.run.solve import solve
 
 

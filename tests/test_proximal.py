@@ -15,8 +15,9 @@ from skadmm.operators import chain, incidence, stack
 from skadmm.regularizers import L1, SquaredL2, Stacked
 from skadmm.solvers import dual_update, select
 from skadmm.solvers.base import Setup
-from skadmm.solvers.second_order import chains, reduced_newton
+from skadmm.solvers.second_order import chains, l1_rows
 from skadmm.solvers.second_order.prox_gradient import ProxGradient, ProxGradientConfig
+from skadmm.solvers.second_order.reduced_newton import ReducedNewton
 from test_checkpoint import assert_same, killed_after
 from test_contracted import make
 
@@ -24,7 +25,7 @@ from test_contracted import make
 @pytest.fixture(autouse=True)
 def no_coordinate_descent(monkeypatch):
     """Proximal steps wherever they apply: what comes instead of them has its own tests."""
-    monkeypatch.setattr(select, "FEW_LEAVING", -1.0)
+    monkeypatch.setattr(select, "CONFIG", select.SelectionConfig(few_leaving=-1.0))
 
 
 def penalised(A, strength):
@@ -59,7 +60,7 @@ def test_the_step_is_the_minimiser_and_its_multipliers_prove_it(seed, d, single,
         A, strengths = np.vstack([A, -0.5 * np.eye(d), 2 * np.eye(d)]), np.append(strengths, np.full(2 * d, 0.3))
     shuffled = rng.permutation(A.shape[0])
     A, strengths = A[shuffled], strengths[shuffled]
-    paths = chains.paths_of(penalised(A, L1(1.0, weights=strengths)))
+    paths = chains.penalty_along_chains(penalised(A, L1(1.0, weights=strengths)))
     v = rng.standard_normal(d) * rng.choice([0.1, 1.0, 10.0])
     v[rng.random(d) < 0.2] = 0.0
     x, beta = paths.prox(v, t)
@@ -78,13 +79,13 @@ def test_the_step_is_that_of_the_dual_least_squares(seed):
     strengths = rng.uniform(0.1, 1.0, A.shape[0])
     strengths[-9:] = 0.2
     v = 2 * rng.standard_normal(9)
-    x, _ = chains.paths_of(penalised(A, L1(1.0, weights=strengths))).prox(v, 0.7)
+    x, _ = chains.penalty_along_chains(penalised(A, L1(1.0, weights=strengths))).prox(v, 0.7)
     assert np.allclose(x, reference.penalty_prox(A, strengths)(v, 0.7), atol=1e-8)
 
 
 def test_what_is_fused_or_zero_is_exactly_so():
     rng = np.random.default_rng(0)
-    paths = chains.paths_of(penalised(stack(chain(200), "identity"), L1(1.0)))
+    paths = chains.penalty_along_chains(penalised(stack(chain(200), "identity"), L1(1.0)))
     x, _ = paths.prox(np.repeat([0.0, 5.0, -3.0, 5.0], 50) + 0.3 * rng.standard_normal(200), 1.0)
     steps, sizes = np.abs(np.diff(x)), np.abs(x)
     assert 3 <= np.count_nonzero(steps) < 50
@@ -105,7 +106,7 @@ def test_what_is_fused_or_zero_is_exactly_so():
     ],
 )
 def test_other_penalties_are_left_to_others(A):
-    assert chains.paths_of(penalised(sp.csr_array(A), L1(0.1))) is None
+    assert chains.penalty_along_chains(penalised(sp.csr_array(A), L1(0.1))) is None
 
 
 # -- the engine ------------------------------------------------------------------------------------------------
@@ -203,11 +204,11 @@ def test_whole_runs_end_at_the_optimum(case, loss, monkeypatch):
     rng = np.random.default_rng(3)
     X, b = make(rng, 900, 160, loss)
     problem = Problem(X, b, loss=loss, **CASES[case])
-    starts = watched_units(monkeypatch)
+    starts = watched_clusters(monkeypatch)
     result = solve(problem, "san-admm", tol=1e-7, passes=200)
     assert not starts, "proximal steps should have been enough"
     assert result.status is Status.SOLVED
-    strengths = reduced_newton.row_strengths(problem.psi, problem.n_split)
+    strengths = l1_rows.row_strengths(problem.psi, problem.n_split)
     rows = strengths[:, None] * problem.constraint.A.toarray()
     exact = cvxpy_objective(X, b, loss, rows, 0.1 if case == "ridge" else 0.0)
     assert abs(result.objective - exact) <= 1e-6 * abs(exact)
@@ -246,20 +247,18 @@ def ill_conditioned():
     return Problem(X * np.geomspace(1e-3, 30.0, 160), b, loss="squared", psi=L1(0.05), A=chain(160))
 
 
-def watched_units(monkeypatch):
-    """The points from which units begin."""
+def watched_clusters(monkeypatch):
+    """The points from which Newton steps on clusters begin."""
     starts = []
-    usual = reduced_newton.ReducedNewton.__init__
+    usual = ReducedNewton.init
     monkeypatch.setattr(
-        reduced_newton.ReducedNewton,
-        "__init__",
-        lambda self, setup, point: starts.append(point.x.copy()) or usual(self, setup, point),
+        ReducedNewton, "init", lambda self, point, rho: starts.append(point.x.copy()) or usual(self, point, rho)
     )
     return starts
 
 
 def test_where_steps_are_slow_units_go_on(monkeypatch):
-    starts = watched_units(monkeypatch)
+    starts = watched_clusters(monkeypatch)
     result = solve(ill_conditioned(), "san-admm", tol=1e-9, passes=100)
     assert len(starts) == 1
     assert result.status is Status.SOLVED
@@ -277,7 +276,7 @@ def test_a_run_that_gives_way_resumes_to_the_same_bits(tmp_path, monkeypatch):
 def test_many_features_off_zero_are_not_handed_on(monkeypatch):
     """Units begin where the proximal steps began, when these have left too many features to be units."""
     configured(monkeypatch, max_nonzero=3)
-    starts = watched_units(monkeypatch)
+    starts = watched_clusters(monkeypatch)
     problem = ill_conditioned()
     result = solve(problem, "san-admm", tol=1e-9, passes=100)
     assert len(starts) == 1
@@ -296,7 +295,7 @@ def test_a_warm_start_is_where_they_began():
 
 
 def test_with_fewer_samples_than_features_units_begin(monkeypatch):
-    starts = watched_units(monkeypatch)
+    starts = watched_clusters(monkeypatch)
     rng = np.random.default_rng(1)
     X, b = make(rng, 100, 160, "squared")
     assert solve(Problem(X, b, loss="squared", psi=L1(0.05), A=chain(160)), tol=1e-6).status is Status.SOLVED
@@ -309,7 +308,7 @@ def test_an_objective_that_cannot_fall_gives_way(monkeypatch):
     X, b = make(rng, 900, 160, "squared")
     problem = Problem(X, b, loss="squared", psi=L1(0.05), A="identity")
     configured(monkeypatch, sufficient_decrease=1e30)
-    starts = watched_units(monkeypatch)
+    starts = watched_clusters(monkeypatch)
     result = solve(problem, "san-admm", tol=1e-8, passes=200)
     assert len(starts) == 1
     assert result.status is Status.SOLVED
@@ -332,4 +331,4 @@ def test_alone_it_goes_on_where_it_would_give_way():
 
 
 def test_newton_still_chooses_by_size():
-    assert select.SOME <= 160, "the problems above are meant to be large enough for units"
+    assert select.CONFIG.some_features <= 160, "the problems above are meant to be large enough for units"

@@ -24,7 +24,7 @@ from skadmm.problem.structure import degrees_of_freedom, rank
 from skadmm.regularizers import L1, L2, Box, ElasticNet, GroupL2, GroupLInf, LInf, NonNegative, SquaredL2, Stacked
 from skadmm.regularizers._base import checked_strength, define, define_separable, dual_norm, shrunk
 from skadmm.run import memory
-from skadmm.run.path import with_strength
+from skadmm.run.follow import with_new_strength as with_strength
 from skadmm.run.result import Status
 
 # -- trend filters -------------------------------------------------------------------------------------------

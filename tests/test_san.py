@@ -1,5 +1,6 @@
 """SAN-ADMM: what it reduces to, what it promises, and that it never runs away."""
 
+import copy
 import itertools
 import lzma
 import os
@@ -13,14 +14,16 @@ from sklearn.datasets import load_svmlight_file
 from skadmm import Problem, Status, solve
 from skadmm.losses.logistic import SATURATED
 from skadmm.operators import chain, incidence, precision_graph, stack
-from skadmm.oracle import batches
-from skadmm.oracle.local import LARGE_SHIFT_SHARE, LocalOracle, large_shift_samples
+from skadmm.oracle import LARGE_SHIFT_SHARE, batches
+from skadmm.oracle.large_shifts import large_shift_samples
+from skadmm.oracle.local import LocalOracle
 from skadmm.problem import existence
 from skadmm.regularizers import L1, Box, ElasticNet, GroupL2, NonNegative, SquaredL2
 from skadmm.solvers import ALGORITHMS, dual_update
 from skadmm.solvers.base import Setup
+from skadmm.solvers.second_order.base import SolverEngine
 from skadmm.solvers.second_order.line_search import shorten
-from skadmm.solvers.second_order.newton_admm import NewtonADMM
+from skadmm.solvers.second_order.newton_admm import NewtonADMM, NewtonADMMConfig
 
 LOSSES = ["logistic", "squared", "huber", "squared-hinge"]
 
@@ -39,10 +42,11 @@ def fused(loss="logistic", strength=0.02, ridge=None, **kwargs):
     return Problem(X, target, loss=loss, omega=omega, psi=L1(strength), A=stack(chain(d), "identity"))
 
 
-def engine_of(problem, **options):
+def engine_of(problem, config=None, **options):
     options = {"rho_given": True, "warm": True} | options
     setup = Setup(problem, 0.1, 1.0, 1, "none", **options)
-    return NewtonADMM(setup, dual_update.start(problem, np.zeros(problem.n_features), None, None))
+    start = dual_update.start(problem, np.zeros(problem.n_features), None, None)
+    return SolverEngine(NewtonADMM(setup, config), start)
 
 
 # -- what it reduces to ----------------------------------------------------------------------------------------
@@ -52,17 +56,17 @@ def engine_of(problem, **options):
 def test_without_psi_a_step_is_newtons(loss):
     X, target = data(loss)
     problem = Problem(X, target, loss=loss)
-    engine = engine_of(problem)
-    engine.revisits_large_shifts = False
+    engine = engine_of(problem, NewtonADMMConfig(revisit_large_shifts=False))
     x = np.zeros(8)
     for _ in range(3):
         engine.advance(np.zeros(1, int))
-        x_before = engine.anchor
+        state = engine.current
+        x_before, kept = state.anchor, state.oracle.scalars
         z = X @ x_before
-        np.testing.assert_allclose(engine.oracle.z, z, atol=1e-12)
+        np.testing.assert_allclose(kept.z, z, atol=1e-12)
         gradient = problem.gradient(x_before)
-        hessian = X.T @ (engine.oracle.used_curvatures[:, None] * X) / len(X)
-        damping = np.diag(engine.tau * problem.loss.curvature_bound * np.mean(X**2, axis=0))
+        hessian = X.T @ (kept.used_curvatures[:, None] * X) / len(X)
+        damping = np.diag(state.tau * problem.loss.curvature_bound * np.mean(X**2, axis=0))
         x = x_before - np.linalg.solve(hessian + damping, gradient)
         np.testing.assert_allclose(engine.point.x, x, atol=1e-9)
 
@@ -73,8 +77,7 @@ def test_with_an_isotropic_surrogate_it_is_sa_admm():
     sa = ALGORITHMS["sa-admm"].start(
         Setup(problem, rho, 1 / L, 5, "none"), dual_update.start(problem, np.zeros(d), None, None)
     )
-    engine = engine_of(problem)
-    engine.solver._split = engine.solver._split._replace(relaxation=1.0)
+    engine = engine_of(problem, NewtonADMMConfig(relaxation=1.0))
     points, gradients = np.zeros((n, d)), None
     X, b = problem.rows.values, problem.target
 
@@ -88,7 +91,7 @@ def test_with_an_isotropic_surrogate_it_is_sa_admm():
         x = engine.point.x.copy()
         points[rows], gradients[rows] = x, slopes(x)[rows]
         H, q = L * np.eye(d), L * points.mean(0) - gradients.mean(0)
-        engine.solver.minimise(H, q, x, np.zeros(d), 1, 0.0)
+        engine.solver.model.minimise(engine.current.model, engine.point, H, q, x, np.zeros(d), 1, 0.0)
         sa.advance(np.array([k]))
         np.testing.assert_allclose(engine.point.x, sa.point.x, atol=1e-10)
         np.testing.assert_allclose(engine.point.y, sa.point.y, atol=1e-10)
@@ -97,19 +100,18 @@ def test_with_an_isotropic_surrogate_it_is_sa_admm():
 
 @pytest.mark.parametrize("run", [1, 3])
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
-def test_the_growing_pass_equals_its_twin(kind, run, monkeypatch):
-    """The first pass, stage by stage, against plain NumPy: margins, line search, averages, sweeps."""
-    monkeypatch.setattr(batches, "LARGE", 1)
-    monkeypatch.setattr(batches, "RUN", 6 * run)
+def test_the_growing_pass_equals_its_twin(kind, run):
+    """The first pass, batch by batch, against plain NumPy: margins, line search, averages, sweeps."""
+    config = NewtonADMMConfig(large_table=1, run_entries=6 * run)
     X, target = data("logistic", n=100, d=6)
     A = stack(chain(6), "identity")
     problem = Problem(scipy.sparse.csr_array(X) if kind == "sparse" else X, target, psi=L1(0.02), A=A)
-    engine = engine_of(problem, warm=False)
+    engine = engine_of(problem, config, warm=False)
     rho, dense_A, n = 0.1, A.toarray(), 100
     x, candidate = np.zeros(6), np.zeros(6)
     y, dual = np.zeros(11), np.zeros(11)
     H, q, squares, seen = np.zeros((6, 6)), np.zeros(6), np.zeros(6), 0
-    plan = [batch.rows(n) for batch in batches.plan(n, 6, problem.nnz)]
+    plan = [batch.rows(n) for batch in batches.plan(n, 6, problem.nnz, config)]
     schedule = [plan[0]] * 3 + plan[1:]
     for evaluation, rows in enumerate(schedule):
 
@@ -143,10 +145,10 @@ def test_the_growing_pass_equals_its_twin(kind, run, monkeypatch):
             if moves[0] <= 1e-4 * np.linalg.norm(y) and moves[1] <= 1e-4 * np.linalg.norm(dual):
                 break
         engine.advance(np.zeros(1, int))
-        np.testing.assert_allclose(engine.anchor, x, atol=1e-10)
+        np.testing.assert_allclose(engine.current.anchor, x, atol=1e-10)
         np.testing.assert_allclose(engine.point.x, candidate, atol=1e-10)
         np.testing.assert_allclose(engine.point.dual, dual, atol=1e-10)
-    assert engine.seen == n
+    assert engine.current.seen == n
     assert engine.point.clock[1] == n + 2 * plan[0].size
 
 
@@ -155,14 +157,14 @@ def test_the_growing_pass_equals_its_twin(kind, run, monkeypatch):
 
 @pytest.mark.parametrize("n", [1, 2, 5, 64, 100, 1000, 12345])
 @pytest.mark.parametrize("d", [1, 30])
-def test_stages_cover_every_row_once_and_double(n, d):
+def test_batches_cover_every_row_once_and_double(n, d):
     plan = [batch.rows(n) for batch in batches.plan(n, d, n * d)]
     assert np.array_equal(np.sort(np.concatenate(plan)), np.arange(n))
     sizes = np.cumsum([rows.size for rows in plan])
     assert all(later <= 2 * earlier + 1 for earlier, later in itertools.pairwise(sizes))
 
 
-def test_hard_rows_are_the_ones_that_moved_most():
+def test_large_shift_samples_are_the_ones_that_moved_most():
     moved = np.linspace(0, 1, 1000)
     assert np.array_equal(large_shift_samples(moved), np.arange(1000 - int(LARGE_SHIFT_SHARE * 1000), 1000))
     assert large_shift_samples(np.full(1000, 0.4)).size == 0
@@ -173,15 +175,69 @@ def test_shorten_takes_the_first_length_that_helps():
     assert shorten(lambda t: t, 0.0) == 0.0
 
 
-def test_the_objective_never_rises_from_look_to_look():
+def test_the_objective_never_rises_from_evaluation_to_evaluation():
     X, target = data("logistic", n=400, d=8, scale=30.0)
     problem = Problem(X, target, psi=L1(1e-4), A=stack(chain(8), "identity"))
     engine = engine_of(problem, rho_given=False)
     values = []
     for _ in range(15):
         engine.advance(np.zeros(1, int))
-        values.append(problem.objective(engine.anchor))
+        values.append(problem.objective(engine.current.anchor))
     assert all(later <= earlier * (1 + 1e-13) for earlier, later in itertools.pairwise(values))
+
+
+# -- one strength after another ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("certify", [True, False], ids=["gap", "model"])
+@pytest.mark.parametrize("ridge", [None, 0.05])
+def test_the_next_strength_goes_on_from_the_model(certify, ridge):
+    """The first candidate for a new strength touches no sample, and far fewer evaluations follow than from nothing."""
+    problem = fused(n=2000, strength=0.05, ridge=ridge)
+    setup = Setup(problem, 0.01, 1.0, 1, "none" if ridge is None else "system", rho_given=False, tol=1e-8)
+    config = NewtonADMMConfig(polish_answer=False, stop_on_model=not certify)
+    engine = SolverEngine(NewtonADMM(setup, config), dual_update.start(problem, np.zeros(8), None, None))
+    for strength in (0.05, 0.045, 0.04):
+        following = strength < 0.05
+        if following:
+            problem, oracle, touched = problem.replace(psi=L1(strength)), engine.current.oracle, engine.point.clock[1]
+            engine.follow(problem)
+            assert engine.current.oracle is oracle
+            assert engine.point.clock[1] == touched
+            assert not engine.finished
+        touched = int(engine.point.clock[1])
+        engine.advance(np.zeros(30, int))
+        engine.finish()
+        assert engine.finished
+        assert engine.optimality()[0] == ("gap" if certify else "decrease")
+        assert engine.optimality()[1] <= 1e-8
+        if following:
+            assert engine.point.clock[1] - touched < 3.5 * 2000
+        alone = solve(problem, "newton-admm", tol=1e-10, passes=100)
+        assert problem.objective(engine.point.x) <= alone.objective * (1 + 1e-7)
+
+
+def test_a_state_that_has_seen_nothing_follows_from_its_point():
+    problem = fused(strength=0.05)
+    engine = engine_of(problem, rho_given=False)
+    engine.follow(problem.replace(psi=L1(0.02)))
+    engine.advance(np.zeros(20, int))
+    engine.finish()
+    alone = solve(fused(strength=0.02), "newton-admm", tol=1e-9, passes=100)
+    assert engine.current.objective == pytest.approx(alone.objective, rel=1e-6)
+
+
+def test_a_state_is_stored_field_by_field():
+    """Into another engine and on: the same bits."""
+    problem = fused(n=1000, scale=30.0)
+    first, second = (engine_of(problem, rho_given=False, warm=False) for _ in range(2))
+    first.advance(np.zeros(7, int))
+    second.resume(copy.deepcopy(first.state()))
+    for engine in (first, second):
+        engine.advance(np.zeros(5, int))
+    np.testing.assert_array_equal(first.point.x, second.point.x)
+    assert first.current.objective == second.current.objective
+    assert set(first.state()["oracle"]) == {"z", "slope", "curvatures", "used_curvatures", "shift", "placed_before"}
 
 
 # -- what it promises ------------------------------------------------------------------------------------------
@@ -223,9 +279,9 @@ def test_the_answer_is_exactly_fused_and_sparse():
 
 @pytest.mark.parametrize("ridge", [None, 0.05])
 @pytest.mark.parametrize("limit", [{"tol": 1e-8}, {"passes": 2.0}, {"passes": 3.0}])
-def test_the_record_takes_the_last_look_as_it_is(limit, ridge, monkeypatch):
-    """It looks by itself at the beginning, and at a candidate that no look has reached; never again at the answer, at
-    which the method looks once more where it has refined it."""
+def test_the_record_takes_the_last_evaluation_as_it_is(limit, ridge, monkeypatch):
+    """It evaluates the start by itself, and a candidate that the method has not reached; never again the answer, which
+    the method evaluates once more where it has refined it."""
     problem = fused(n=3000, ridge=ridge)
     points, usual = [], type(problem.backend).evaluate
     monkeypatch.setattr(
@@ -270,12 +326,12 @@ def test_saturated_samples_have_the_majorisers_curvature():
     z, scale = X[:, 0], problem.sample_weight
     far = target * z < -SATURATED
     assert 5 < far.sum() < 36
-    curvatures = oracle.curvatures / scale
+    curvatures = oracle.scalars.curvatures / scale
     np.testing.assert_allclose(curvatures[~far], 1.0 / (2.0 + 2.0 * np.cosh(z[~far])), rtol=1e-12)
     # ℓ(z) + ℓ'(z)(s − z) + ½h(s − z)² touches the loss at z and lies above it everywhere.
     s = np.linspace(-40.0, 40.0, 801)
     for i in np.flatnonzero(far):
-        loss, slope = np.logaddexp(0.0, -target[i] * z[i]), oracle.slope[i] / scale[i]
+        loss, slope = np.logaddexp(0.0, -target[i] * z[i]), oracle.scalars.slope[i] / scale[i]
         parabola = loss + slope * (s - z[i]) + 0.5 * curvatures[i] * (s - z[i]) ** 2
         assert np.all(parabola >= np.logaddexp(0.0, -target[i] * s) - 1e-9)
 

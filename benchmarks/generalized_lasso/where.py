@@ -31,11 +31,11 @@ CASES = {
     "20ng-ltc-l1": lambda: real("20ng-ltc", standardise=False, strength=1e-4, penalty="l1"),
 }
 PARTS = {
-    "first pass, its looks": (newton_admm.NewtonADMM, "_growing_step"),
-    "looks at all samples": (newton_admm.NewtonADMM, "_full_evaluation"),
+    "first pass, its batches": (newton_admm.NewtonADMM, "_growing_step"),
+    "evaluations of all samples": (newton_admm.NewtonADMM, "_full_evaluation"),
     "H brought up to date": (newton_admm.NewtonADMM, "_renew"),
     "models minimised": (newton_admm.NewtonADMM, "_minimise"),
-    "hard rows": (newton_admm.NewtonADMM, "_revisit_large_shifts"),
+    "large shifts": (newton_admm.NewtonADMM, "_revisit_large_shifts"),
     "polish": (newton_admm.NewtonADMM, "_polish"),
     "certificates": (newton_admm.NewtonADMM, "_certify"),
     "the end": (newton_admm.NewtonADMM, "finish"),

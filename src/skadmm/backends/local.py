@@ -75,6 +75,9 @@ class LocalBackend(StoredSamples):
     def prefetch(self, order: np.ndarray, batch_size: int) -> None:
         """Rows in memory are at hand."""
 
+    def fetch(self, start: int, stop: int) -> None:
+        """Rows from `start` to `stop` will be read next; those in memory are at hand."""
+
     def between_chunks(self) -> None:
         """End a run that was cancelled."""
         _cancel.check_cancelled()
@@ -150,6 +153,10 @@ class FileBackend(LocalBackend):
     def prefetch(self, order: np.ndarray, batch_size: int) -> None:
         """Let the system read blocks ahead, where they are large."""
         self.folder.expect(order, batch_size)
+
+    def fetch(self, start: int, stop: int) -> None:
+        """Let the system read these rows ahead."""
+        self.folder.fetch(start, stop)
 
     def between_chunks(self) -> None:
         """End a run that was cancelled; give back the pages read so far."""

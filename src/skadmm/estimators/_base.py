@@ -21,7 +21,7 @@ from skadmm.operators.line import Line
 from skadmm.problem.constraint import Constraint
 from skadmm.problem.problem import Problem
 from skadmm.problem.structure import degrees_of_freedom, fused
-from skadmm.run.path import reached
+from skadmm.run.follow import reached
 from skadmm.run.result import Result, Status
 from skadmm.run.solve import solve
 from skadmm.solvers import ALGORITHMS, SOLVERS

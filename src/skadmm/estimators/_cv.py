@@ -18,7 +18,8 @@ from skadmm.estimators._large import refuse_large
 from skadmm.estimators._progress import Counter
 from skadmm.losses import deviance
 from skadmm.problem.problem import on_samples
-from skadmm.run.path import Path, alpha_grid, alpha_max, checked_alphas, path, reached
+from skadmm.run.follow import reached
+from skadmm.run.path import Path, alpha_grid, alpha_max, checked_alphas, path
 
 SELECTIONS = ("min", "1se", "aic", "bic")
 

@@ -20,7 +20,7 @@ from skadmm.operators.canonical import canonical
 from skadmm.operators.line import GraphTrend, line_at
 from skadmm.operators.trend import spaced_trend
 from skadmm.problem.structure import ties
-from skadmm.run.path_engine import Solution
+from skadmm.run.follow import Solution
 from skadmm.run.result import Result
 
 

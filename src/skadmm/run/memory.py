@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from skadmm.kernels.expansion import PARTS, gathered_rows
-from skadmm.oracle.local import LARGE_SHIFT_SHARE
+from skadmm.oracle import LARGE_SHIFT_SHARE
 from skadmm.solvers.base import Algorithm, Setup
 from skadmm.solvers.first_order.x_solve import DENSE_LIMIT
 from skadmm.solvers.select import few_at_once, prefers_interior_point

@@ -12,10 +12,12 @@ from skadmm.solvers.base import Engine, Setup
 from skadmm.solvers.dual_update import Point
 from skadmm.solvers.second_order.base import SecondOrderSolver, config_from
 from skadmm.solvers.second_order.coordinate_descent import CoordinateDescent
-from skadmm.solvers.second_order.engine_classes import NewtonADMM, ReducedNewton, WorkingSet
 from skadmm.solvers.second_order.interior_point import InteriorPoint
 from skadmm.solvers.second_order.multipliers import Multipliers
+from skadmm.solvers.second_order.newton_admm import NewtonADMM
 from skadmm.solvers.second_order.prox_gradient import ProxGradient
+from skadmm.solvers.second_order.reduced_newton import ReducedNewton
+from skadmm.solvers.second_order.working_set import WorkingSet
 
 SOLVERS: Registry[type[SecondOrderSolver[Any]]] = Registry("method")
 T = TypeVar("T", bound=type[SecondOrderSolver[Any]])

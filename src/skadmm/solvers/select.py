@@ -6,7 +6,7 @@ tolerance, stalls or turns slow, the next goes on from its point.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -19,18 +19,20 @@ from skadmm.solvers.base import Algorithm, Engine, Setup, inverse, register
 from skadmm.solvers.dual_update import Point
 from skadmm.solvers.registry import start_alone
 from skadmm.solvers.second_order import chains, l1_rows
-from skadmm.solvers.second_order.base import SecondOrderSolver
+from skadmm.solvers.second_order.base import SecondOrderSolver, SolverEngine
 from skadmm.solvers.second_order.coordinate_descent import CoordinateDescent, violations
 from skadmm.solvers.second_order.diagonal_quadratic import DiagonalQuadratic
 from skadmm.solvers.second_order.interior_point import InteriorPoint
 from skadmm.solvers.second_order.multipliers import Multipliers
-from skadmm.solvers.second_order.newton_admm import MAX_FEATURES, NewtonADMM
+from skadmm.solvers.second_order.newton_admm import NewtonADMM
 from skadmm.solvers.second_order.prox_gradient import ProxGradient
 from skadmm.solvers.second_order.reduced_newton import ReducedNewton
 from skadmm.solvers.second_order.switching import Entry, Switching
 from skadmm.solvers.second_order.working_set import WorkingSet
 
+MAX_FEATURES = NewtonADMM.max_features
 Solvers = tuple[type[SecondOrderSolver[Any]], ...]
+Running = SolverEngine[Any] | Switching
 
 
 @dataclass(frozen=True)
@@ -63,13 +65,15 @@ CONFIG = SelectionConfig()
 class Situation:
     """What the rows of the table ask about a problem, each answer found once."""
 
-    def __init__(self, setup: Setup, point: Point, config: SelectionConfig) -> None:
+    def __init__(self, setup: Setup, point: Point, config: SelectionConfig, following: bool = False) -> None:
         self.setup, self.point, self.config, self.problem = setup, point, config, setup.problem
+        self.following = following
+        """Is it one of many strengths, from each of which the next one starts?"""
 
     @cached_property
     def is_signal(self) -> bool:
         """A diagonal quadratic that no other solver takes more cheaply."""
-        return prefers_interior_point(self.problem, self.config)
+        return prefers_interior_point(self.problem)
 
     @property
     def only_multipliers(self) -> bool:
@@ -86,8 +90,10 @@ class Situation:
 
     @cached_property
     def dense_model(self) -> bool:
-        """Is a dense model over all features the fastest?"""
-        return not (prefers_clusters(self) or few_at_once(self.problem, self.setup.rho_given, self.config))
+        """Is a dense model over all features the fastest? With few features it is where it serves a whole path."""
+        if self.following and self.problem.n_features < self.config.some_features:
+            return True
+        return not (prefers_clusters(self) or few_at_once(self.problem, self.setup.rho_given))
 
     @cached_property
     def has_short_rows(self) -> bool:
@@ -148,9 +154,9 @@ TABLE = (
 )
 
 
-def solvers_for(setup: Setup, point: Point) -> tuple[Solvers, str]:
-    """The solvers of a problem in the order in which they run, and why."""
-    situation = Situation(setup, point, CONFIG)
+def solvers_for(setup: Setup, point: Point, *, following: bool = False) -> tuple[Solvers, str]:
+    """The solvers of a problem in the order in which they run, and why; `following` on a path."""
+    situation = Situation(setup, point, CONFIG, following)
     row = next(row for row in TABLE if row.when(situation))
     problem, solvers = setup.problem, row.solvers
     rescued = setup.tol is not None and problem.n_features <= CONFIG.last_resort and Multipliers not in solvers
@@ -161,7 +167,7 @@ def solvers_for(setup: Setup, point: Point) -> tuple[Solvers, str]:
 
 def refusal(problem: Problem) -> str | None:
     """Why second-order steps cannot take a problem; None when they can."""
-    if prefers_interior_point(problem, CONFIG):
+    if prefers_interior_point(problem):
         return None
     d = problem.n_features
     if d > MAX_FEATURES:
@@ -177,7 +183,7 @@ def refusal(problem: Problem) -> str | None:
     return NewtonADMM.applies(problem) and Multipliers.applies(problem)
 
 
-def prefers_interior_point(problem: Problem, config: SelectionConfig = CONFIG) -> bool:
+def prefers_interior_point(problem: Problem) -> bool:
     """Is it a signal that no other solver takes more cheaply?
 
     One proximal step solves a signal whose penalty lies along chains, where the Hessian is a multiple of the identity.
@@ -190,16 +196,16 @@ def prefers_interior_point(problem: Problem, config: SelectionConfig = CONFIG) -
     quadratic = DiagonalQuadratic.of(problem)
     if bool(np.all(quadratic.h == quadratic.h[0])) and chains.reason_against(problem) is None:
         return False
-    return factor_work(abs(quadratic.A) @ abs(quadratic.A).T) <= config.max_factor_work
+    return factor_work(abs(quadratic.A) @ abs(quadratic.A).T) <= CONFIG.max_factor_work
 
 
-def few_at_once(problem: Problem, rho_given: bool = False, config: SelectionConfig = CONFIG) -> bool:
+def few_at_once(problem: Problem, rho_given: bool = False) -> bool:
     """Are clusters or sets of features solved for, because there are many, or few samples for each?"""
     if not problem.backend.local_rows:
         return False
     n, d = problem.n_samples, problem.n_features
-    many = d >= config.many_features
-    if (many or (n < config.samples_per_feature * d and not rho_given)) and l1_rows.has_short_rows(problem):
+    many = d >= CONFIG.many_features
+    if (many or (n < CONFIG.samples_per_feature * d and not rho_given)) and l1_rows.has_short_rows(problem):
         return True
     return many and WorkingSet.applies(problem) is None
 
@@ -226,11 +232,12 @@ def _start(setup: Setup, point: Point) -> Engine:
     return start(setup, point, solvers_for(setup, point)[0])
 
 
-def start(setup: Setup, point: Point, solvers: Solvers) -> Engine:
-    """An engine that runs the solvers one after the other."""
+def start(setup: Setup, point: Point, solvers: Solvers, configs: Mapping[str, Any] | None = None) -> Running:
+    """An engine that runs the solvers one after the other; `configs` has Configs of their own, by name."""
+    configs = configs or {}
     if len(solvers) == 1:
-        return solvers[0].engine(setup, point)
-    return Switching(setup, point, [Entry(solver) for solver in solvers])
+        return solvers[0].engine(setup, point, configs.get(solvers[0].name))
+    return Switching(setup, point, [Entry(solver, configs.get(solver.name)) for solver in solvers])
 
 
 register(

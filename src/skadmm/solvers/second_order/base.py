@@ -106,6 +106,10 @@ class SecondOrderSolver(ABC, Generic[S]):
         """The gradient of the mean loss at ``state.point.x``, where the solver knows it."""
         return None
 
+    def last_loss(self, state: S) -> float:
+        """The mean loss at the point that the solver stands at."""
+        return state.objective - self.problem.penalty(state.point.x)
+
     def certificate(self, state: S) -> Certificate | None:
         """Bounds of the optimum."""
         return Certificate(state.objective, state.lower_bound)
@@ -233,6 +237,10 @@ class SolverEngine(Generic[S]):
                 point.clock[0] += 1
                 point.x_sum[:] += point.x
                 point.y_sum[:] += point.y
+
+    def last_loss(self) -> float:
+        """The mean loss where the solver stands."""
+        return self.solver.last_loss(self.current)
 
     def evaluated_at(self, x: np.ndarray) -> Evaluation | None:
         """As the solver keeps it."""

@@ -88,9 +88,17 @@ class Switching:
             self.running.advance(order[int(self.point.clock[0]) - first :], until)
 
     def follow(self, problem: Problem) -> None:
-        """Go on with `problem`, which differs in the strength of ψ alone: with the solver that is running."""
+        """Go on with `problem`, which differs in the strength of ψ alone: with the first solver again."""
         self.setup = replace(self.setup, problem=problem)
-        self.running.follow(problem)
+        if self.number == 0:
+            self.running.follow(problem)
+        else:
+            self.running.close()
+            self._switch_to(0)
+
+    def last_loss(self) -> float:
+        """The mean loss where the running solver stands."""
+        return self.running.last_loss()
 
     def evaluated_at(self, x: np.ndarray) -> Evaluation | None:
         """As the running solver keeps it."""

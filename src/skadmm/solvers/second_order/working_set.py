@@ -26,9 +26,9 @@ from skadmm.problem.problem import Problem
 from skadmm.regularizers import L1, Zero
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
-from skadmm.solvers.second_order.base import SecondOrderSolver, SolverState
+from skadmm.solvers.second_order.base import SecondOrderSolver, SolverEngine, SolverState
 from skadmm.solvers.second_order.l1_rows import checked_strengths, row_strengths
-from skadmm.solvers.second_order.newton_admm import NewtonADMM
+from skadmm.solvers.second_order.newton_admm import NewtonADMM, NewtonADMMConfig
 
 
 @dataclass(frozen=True)
@@ -223,19 +223,21 @@ class WorkingSet(SecondOrderSolver[WorkingSetState]):
         """A few steps of Newton ADMM, fewer while the sets are still rough."""
         config, rounds = self.config, state.rounds
         setup = Setup(small, state.rho, self.setup.step, 1, "none", rho_given=rounds > 0, warm=True)
-        engine = NewtonADMM(setup, start)
-        engine.solver.adaptive = not self.setup.rho_given
-        engine.full_sweeps, engine.revisits_large_shifts = config.sweeps, False
+        inner = NewtonADMMConfig(
+            full_sweeps=config.sweeps, revisit_large_shifts=False, adapt_rho=not self.setup.rho_given
+        )
+        engine = SolverEngine(NewtonADMM(setup, inner), start)
         settled = config.settled[rounds] if rounds < len(config.settled) else config.last_settled
         before = np.inf
         one = np.zeros(1, np.int64)
         for _ in range(config.steps_per_round):
             engine.advance(one)
-            if before - engine.objective <= settled * abs(engine.objective):
+            objective = engine.current.objective
+            if before - objective <= settled * abs(objective):
                 break
-            before = engine.objective
+            before = objective
         engine.finish()
-        return _Round(start, engine.solver.multiplier(), engine.rho)
+        return _Round(start, engine.current.multiplier, engine.rho)
 
     def _restricted(self, features: np.ndarray, rows: np.ndarray) -> Problem:
         """The problem on some features, the others zero, with the rows of A that reach them."""
