@@ -167,6 +167,11 @@ class Evaluations:
         self._backend = backend
         self._kept: list[_Kept] = []
 
+    def start_run(self) -> None:
+        """A new run counts every sample that it uses, also where an earlier run has read them."""
+        for kept in self._kept:
+            kept.counted = False
+
     def known(self, x: np.ndarray) -> Evaluation | None:
         """The evaluation at `x`, if it is remembered."""
         return next((kept.evaluation for kept in self._kept if np.array_equal(kept.x, x)), None)
@@ -186,8 +191,9 @@ class Evaluations:
         for kept in self._kept:
             if np.array_equal(kept.x, x):
                 return kept
+        del self._kept[self.KEPT - 1 :]  # before the arrays of the new one are made
         made = _Kept(x.copy(), self._backend.evaluate(x))
-        self._kept = [made, *self._kept][: self.KEPT]
+        self._kept.insert(0, made)
         return made
 
 

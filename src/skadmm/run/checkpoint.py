@@ -66,11 +66,12 @@ class Checkpoint:
         with self._sound():
             return dict(codec.Reader(arrays).decode(manifest["run"]))
 
-    def beginning(self, kept: dict[str, Any]) -> tuple[int, float, StepChoice | None]:
-        """The seed and the step the run was begun with, and the selection behind the step."""
+    def beginning(self, kept: dict[str, Any]) -> tuple[int, float | None, StepChoice | None]:
+        """The seed and the step that the run began with, and the selection behind the step."""
         with self._sound():
             tuning = None if kept["tuning"] is None else StepChoice(**kept["tuning"])
-            return int(kept["settings"]["seed"]), float(kept["settings"]["step"]), tuning
+            step = kept["settings"]["step"]
+            return int(kept["settings"]["seed"]), None if step is None else float(step), tuning
 
     def resume_from(self, run: Any, kept: dict[str, Any]) -> None:
         """Let the run go on from the state in the file."""

@@ -211,7 +211,7 @@ def _rows(run: dict[str, Any], result: Result, n: int) -> list[dict[str, Any]]:
     about = {
         "selection_passes": selection_passes,
         "selection_seconds": selection_seconds,
-        "step": result.settings["step"],
+        "step": np.nan if result.settings["step"] is None else result.settings["step"],
         "status": str(result.status),
     }
     return [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -40,7 +40,7 @@ class Status(Enum):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a callback sees: read-only copies of where the run stands."""
+    """What a callback sees: read-only copies of the current iterate."""
 
     method: str
     step_number: int
@@ -50,6 +50,11 @@ class Snapshot:
     y: np.ndarray
     dual: np.ndarray
     record: Mapping[str, float]
+    """The newest row of the trace."""
+
+
+Callback = Callable[[Snapshot], bool | None]
+"""Called at every recording; a true return value stops the run."""
 
 
 @dataclass
@@ -57,7 +62,7 @@ class Result:
     """The outcome of :func:`skadmm.solve`.
 
     ``x``, ``y`` and ``dual`` are the last good iterate, ``x_average`` and ``y_average`` the means over all steps
-    (Algorithm 1's output). ``passes`` counts every sample touched, a table's filling and step selection included,
+    (Algorithm 1's output). ``passes`` counts every sample touched, also to initialise tables and to select the step,
     divided by n; ``seconds`` is the time spent in the method, recording excluded.
     """
 
@@ -89,7 +94,7 @@ class Result:
 
     @property
     def trace(self) -> pd.DataFrame:
-        """The run as recorded, one row a recording."""
+        """The run as recorded, one row per recording."""
         import pandas as pd
 
         return pd.DataFrame(self.records, columns=list(TRACE_COLUMNS))

@@ -95,15 +95,20 @@ def _trial(setup: Setup, algorithm: Algorithm, seed: int) -> tuple[float, int]:
     return (value if np.isfinite(value) else np.inf), touched + problem.n_samples
 
 
-def resolve(step: Any, problem: Problem, algorithm: Algorithm, **context: Any) -> tuple[float, StepChoice | None]:
-    """The step as a number, and the selection behind it if there was one."""
-    if isinstance(step, str):
-        if step == "theory":
-            return theory(algorithm, problem, context["rho"]), None
-        if step == "auto":
-            if algorithm.stepless:
-                return theory(algorithm, problem, context["rho"]), None
-            choice = select(problem, algorithm, **context)
-            return choice.step, choice
+def resolve(
+    step: float | str, problem: Problem, algorithm: Algorithm, *, rho: float, batch_size: int, omega_mode: str,
+    seed: int, options: Mapping[str, Any],
+) -> tuple[float | None, StepChoice | None]:  # fmt: skip
+    """The step as a number, None for a method that has none, and the selection behind it if there was one."""
+    if not isinstance(step, str):
+        return _checks.number(step, "step", above=0), None
+    if step == "theory":
+        return theory(algorithm, problem, rho), None
+    if step != "auto":
         raise ValueError(f"step={step!r}: it takes a number > 0, 'auto' or 'theory'")
-    return _checks.number(step, "step", above=0), None
+    if algorithm.stepless:
+        return None, None
+    choice = select(
+        problem, algorithm, rho=rho, batch_size=batch_size, omega_mode=omega_mode, seed=seed, options=options
+    )
+    return choice.step, choice
