@@ -105,8 +105,8 @@ def test_a_second_ctrl_c_interrupts_at_once(problem):
 @pytest.mark.parametrize("method", ["san-admm", "sa-iu-admm", "batch-iu-admm"])
 def test_only_a_run_on_files_releases_their_pages(method, larger, tmp_path, monkeypatch):
     """A run on rows in memory leaves the mappings of an open folder alone; each folder releases its own pages."""
-    write_blocks(tmp_path / "blocks", larger.rows.values, larger.target, rows=500)
-    write_blocks(tmp_path / "others", larger.rows.values, larger.target, rows=500)
+    for name in ("blocks", "others"):
+        write_blocks(tmp_path / name, iter([(larger.rows.values, larger.target)]))
     folder, other = FileBlocks(tmp_path / "blocks"), FileBlocks(tmp_path / "others")
     released = []
     release = FileBlocks.release
@@ -163,9 +163,9 @@ def test_the_time_limit_holds_inside_a_step(method, larger, monkeypatch):
 
 @pytest.mark.parametrize("cause", ["time", "Ctrl-C"])
 def test_nothing_is_read_after_the_end(cause, larger, monkeypatch):
-    """Time may run out, or somebody press Ctrl-C, while no rows are read: no last look follows, only the last sound
-    point, and its record."""
-    monkeypatch.setattr(NewtonADMM, "_last_evaluation", lambda self: pytest.fail("it looks at all samples"))
+    """Time may run out, or the user press Ctrl-C, while no rows are read: no last evaluation follows, only the last
+    sound point, and its record."""
+    monkeypatch.setattr(NewtonADMM, "_last_evaluation", lambda *_: pytest.fail("it evaluates all samples"))
     usual = NewtonADMM._minimise
     calls = []
 
