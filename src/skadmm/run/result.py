@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from skadmm.io import codec
 from skadmm.problem.kkt import KKT
 
 if TYPE_CHECKING:
@@ -111,3 +112,25 @@ class Result:
             f"{self.method}: {self.status} after {self.passes:.2f} passes and {self.seconds:.3g} s; "
             f"objective {self.objective:.8g}, feasibility {self.feasibility:.2e}, kkt {self.kkt.relative:.2e}{gap}"
         )
+
+
+_STORED = ("x", "y", "dual", "x_average", "y_average", "message", "method", "settings", "objective", "feasibility",
+           "gap", "stopped_on", "passes", "seconds", "records", "solver")  # fmt: skip
+"""The fields of a result that are stored as they are."""
+
+
+def _encode(result: Result, encode: codec.Encode) -> dict[str, Any]:
+    """All of a result but its tables: a loaded model starts again from its coefficients."""
+    held = {name: getattr(result, name) for name in _STORED}
+    return {"held": encode(held | {"status": result.status.name, "kkt": tuple(result.kkt)})}
+
+
+def _decode(stored: dict[str, Any], decode: codec.Decode) -> Result:
+    held = decode(stored["held"])
+    held.setdefault("solver", "")  # files of 0.1.0 have none
+    if set(held) != {*_STORED, "status", "kkt"}:
+        raise ValueError("a result lacks some of its fields")
+    return Result(**(held | {"status": Status[held["status"]], "kkt": KKT(*held["kkt"])}))
+
+
+codec.register("result", Result, _encode, _decode)
