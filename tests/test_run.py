@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skadmm import ALGORITHMS, CallbackError, Problem, Result, Status, solve
+from skadmm import ALGORITHMS, CallbackError, Problem, Result, Status, plotting, solve
+from skadmm._plots import PLOTS, plot
 from skadmm.backends import LocalBackend, tasks
 from skadmm.operators import chain
 from skadmm.regularizers import L1
@@ -436,3 +437,11 @@ def test_a_bar_without_rich_says_what_to_install(problem, monkeypatch):
 
 def test_a_result_in_words(problem):
     assert str(go(problem)).startswith("opg-admm: pass limit after 4.00 passes")
+
+
+# -- plots by name -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", list(PLOTS))
+def test_plots_are_found_by_name(name):
+    assert plot(name) is getattr(plotting, name)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from skadmm._plots import plot
 from skadmm.io import codec
 from skadmm.problem.kkt import KKT
 
@@ -28,9 +29,9 @@ class Status(Enum):
     PASS_LIMIT = "pass limit"
     TIME_LIMIT = "time limit"
     STALLED = "stalled"
-    """No step improves the objective any more, short of the tolerance."""
+    """No step improves the objective any more, and the tolerance is not met."""
     NO_MINIMISER = "no minimiser"
-    """The objective falls for ever along a direction no penalty sees; the message names the features."""
+    """The objective decreases without end along an unpenalised direction; the message names the features."""
     STOPPED = "stopped by callback"
     INTERRUPTED = "interrupted"
     DIVERGED = "diverged"
@@ -89,9 +90,9 @@ class Result:
     records: list[dict[str, float]] = field(repr=False)
     tuning: StepChoice | None = field(default=None, repr=False)
     solver: str = ""
-    """The second-order solvers that ran, in turn; empty for a first-order method."""
+    """The second-order solvers that ran, in order; empty for a first-order method."""
     tables: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
-    """The method's memory, for ``warm_start``."""
+    """The arrays that ``warm_start`` continues from."""
 
     @property
     def trace(self) -> pd.DataFrame:
@@ -102,9 +103,7 @@ class Result:
 
     def plot(self, **options: Any) -> Any:
         """Objective and feasibility against passes and seconds; see :func:`skadmm.plotting.convergence`."""
-        from skadmm.plotting import convergence
-
-        return convergence(self, **options)
+        return plot("convergence")(self, **options)
 
     def __str__(self) -> str:
         gap = "" if np.isnan(self.gap) else f", gap {self.gap:.2e}"
