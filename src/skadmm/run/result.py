@@ -77,6 +77,7 @@ class Result:
     message: str
     method: str
     settings: dict[str, Any]
+    """What the run was made with; ``step`` is None for a method that has none."""
     objective: float
     """At (x, y(x)) where B is invertible, else at (x, y)."""
     feasibility: float
