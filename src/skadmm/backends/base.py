@@ -110,6 +110,37 @@ class Backend(Protocol):
         """(1/n) Σ w_i ℓ*(scale θ_i / w_i, b_i), θ the slopes of an evaluation."""
 
 
+class WorkerBackend(Backend, Protocol):
+    """A backend whose chunks are on workers, which keep state between two calls."""
+
+    sizes: np.ndarray
+    """The number of samples in each chunk."""
+
+    def number(self) -> int:
+        """A number that this backend has never given before, by which workers know what they keep."""
+
+    def bounds(self, batch_size: int) -> list[tuple[int, int, int]]:
+        """For each block of `batch_size`: its chunk, its first row there, and the row after its last."""
+
+    def place(self, k: int) -> str | None:
+        """The worker that holds chunk k, if known."""
+
+    def locate(self) -> None:
+        """Find out again which worker holds which chunk."""
+
+    def stateful(self, k: int, task: Callable[..., Any], *arguments: Any) -> Any:
+        """Send a task to chunk k, which may use what the chunk keeps; :meth:`result` waits for the response."""
+
+    def result(self, asked: Any) -> Any:
+        """The response to a task sent by :meth:`stateful`."""
+
+    def each_stateful(self, task: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> list[Any]:
+        """The results of a task on every chunk, with an entry of `arguments` for each."""
+
+    def call_on_one(self, blocks: list[int], task: Callable[..., Any], *arguments: Any) -> Any:
+        """The result of a task on several chunks of one worker."""
+
+
 class StoredSamples:
     """What the backends share: evaluations that are remembered, and the constants of the data.
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from skadmm import _cancel
 from skadmm.backends import tasks
+from skadmm.backends.base import WorkerBackend
 from skadmm.backends.dask import worker
 from skadmm.backends.dask.backend import WorkerGone
 from skadmm.backends.tasks import Lost
@@ -65,7 +66,7 @@ class AveragedBlocks:
 
     def __init__(self, rule: Any, setup: Setup, split: Any, point: Point, theta: float) -> None:
         self._rule, self._split, self._point, self._theta = rule, split, point, theta
-        self._backend, self._n = setup.problem.backend, setup.problem.n_samples
+        self._backend, self._n = cast(WorkerBackend, setup.problem.backend), setup.problem.n_samples
         self._bounds = self._backend.bounds(setup.batch_size)
         self._staleness = setup.staleness
         self._pending: deque[tuple[int, np.ndarray, Any]] = deque()
@@ -189,7 +190,7 @@ class BlocksInRuns(AveragedBlocks):
             seconds=_cancel.seconds_left(),
         )
         try:
-            response: StepsResponse | Lost = Lost()
+            response: Any = Lost()
             if place in self._informed:
                 response = self._backend.call_on_one(chunks, take_steps, request, None)
             if isinstance(response, Lost):
