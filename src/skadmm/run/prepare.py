@@ -17,7 +17,7 @@ from skadmm.regularizers import SquaredL2, Zero
 from skadmm.run import memory
 from skadmm.run.limits import Limits
 from skadmm.run.result import Callback, Result, Status
-from skadmm.solvers import ALGORITHMS, SOLVERS, automatic, dual_update
+from skadmm.solvers import ALGORITHMS, SOLVERS, automatic, dual_update, settled_options
 from skadmm.solvers.base import Algorithm, Setup
 from skadmm.solvers.dual_update import Point
 
@@ -135,7 +135,7 @@ def prepare(problem: Problem, method: str, given: Arguments) -> Plan:
     checkpoint_every = _checks.number(given.checkpoint_every, "checkpoint_every", least=0)
     seed = _seed(given.random_state)
     omega_mode = _omega_mode(given.omega_mode, problem, algorithm)
-    options = algorithm.settled(given.options)
+    options = settled_options(solver, given.options) if solver else algorithm.settled(given.options)
     working = problem.fold() if omega_mode == "fold" else problem
     staleness = _checks.count(given.staleness, "staleness", least=0)
     if not problem.backend.local_rows and algorithm.name not in ON_DASK:
@@ -147,7 +147,7 @@ def prepare(problem: Problem, method: str, given: Arguments) -> Plan:
     step = given.step
     if given.warm_start is not None:
         agreed = {"rho": rho if rho_given else None, "batch_size": batch_size, "precondition": given.precondition}
-        step = _matching_step(given.warm_start, step, algorithm, agreed | options)
+        step = _matching_step(given.warm_start, step, algorithm, agreed | ({} if solver else options))
     scale = _scale(given.precondition, algorithm, working, rho, given.warm_start)
     if scale is not None:
         start.x[:] /= scale

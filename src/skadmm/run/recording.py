@@ -9,7 +9,6 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from skadmm.backends.base import Evaluation
 from skadmm.problem.problem import Problem
 from skadmm.run.diagnostics import Diagnostics, Evaluator
 from skadmm.run.result import TRACE_COLUMNS, Callback, Snapshot
@@ -92,7 +91,10 @@ class Recorder:
         callbacks: Sequence[Callback],
     ) -> None:
         self.method, self.original, self.engine, self.scale = method, original, engine, scale
-        self.evaluator = Evaluator(problem, engine.evaluated_at if scale is None else _nothing_known)
+        if scale is None:
+            self.evaluator = Evaluator(problem, engine.evaluated_at, engine.assessed)
+        else:  # an engine in other coordinates has evaluated no point of these
+            self.evaluator = Evaluator(problem, lambda x: None, lambda x, y: None)
         self.test_problem, self.callbacks = test_problem, callbacks
         start = self.iterate()
         self.history = History(last_certified=start, best_point=start.copy(), best_rho=engine.rho)
@@ -190,8 +192,3 @@ class Recorder:
             self.failure = error
             return True
         return any(answers)
-
-
-def _nothing_known(x: np.ndarray) -> Evaluation | None:
-    """An engine in other coordinates has evaluated no point of these."""
-    return None

@@ -89,6 +89,7 @@ def solve(
         where the method solves one; the gradient for another smooth Ω; folded into ψ otherwise.
     options : dict or None
         Settings of the method alone, such as ``{"epoch": 2}`` of svrg-admm; ``ALGORITHMS[method].options`` lists them.
+        A second-order solver given by name takes the fields of ``SOLVERS[method].Config``.
     precondition : None or "diagonal"
         Run a first-order method in the coordinates u of x = scale · u, in which the bound of the curvature has a
         diagonal of ones; for columns of different scales. The result is in x. A copy of X is held in memory.
