@@ -100,16 +100,16 @@ def test_answers_that_are_lost(method, there, runs, monkeypatch):
 
 
 @slow
-def test_a_machine_that_a_worker_has_forgotten_is_sent_again(there, runs, monkeypatch):
+def test_fixed_parts_that_a_worker_has_forgotten_are_sent_again(there, runs, monkeypatch):
     alone = by_steps(there, "sa-admm", monkeypatch)
     backend, sent = type(there.backend), []
     usual = backend.call_on_one
 
-    def call_on_one(self, blocks, task, run, machine):
-        sent.append(machine is not None)
+    def call_on_one(self, blocks, task, run, parts):
+        sent.append(parts is not None)
         if len(sent) == 5:
             self.each_stateful(forget, [()] * self.sizes.size)
-        return usual(self, blocks, task, run, machine)
+        return usual(self, blocks, task, run, parts)
 
     monkeypatch.setattr(backend, "call_on_one", call_on_one)
     assert_same_bits(solve(there, "sa-admm", **RUN), alone)
@@ -176,28 +176,28 @@ def test_a_checkpoint_resumes_to_the_same_bits(method, there, runs, tmp_path):
 
 
 def blocks_here():
-    """A block in memory, a machine, and a run of four steps."""
+    """A block in memory, the fixed parts, and a run of four steps."""
     problem = Problem(X, CLASSES, **MODEL)
     held = worker.make_samples(worker.make_part(X, CLASSES, None, False), problem.loss, None, 1.0)
     setup = Setup(problem, 0.1, 0.02, BLOCK, "none")
     point = dual_update.start(problem, np.zeros(D), None, None)
     rule = ALGORITHMS["sa-iu-admm"].start(setup, point).rule
     rule.grad_bar[:] = np.linspace(-0.1, 0.2, D)
-    machine = _runs.machine_of(rule, dual_update.build(problem, 0.1), 1.0, N)
-    run = _runs.Run(
-        machine=3, point=point, sums=[getattr(rule, name) for name in _runs.sums_of(rule)],
+    parts = _runs.fixed_parts_of(rule, dual_update.build(problem, 0.1), 1.0, N)
+    run = _runs.StepsRequest(
+        parts_number=3, point=point, sums=[getattr(rule, name) for name in _runs.sums_of(rule)],
         tables=[getattr(rule, name) for name in rule.by_block], pieces=[(0, k, k + BLOCK) for k in range(0, N, BLOCK)],
         seen=[0] * 4, order=[2, 0, 2, 1], numbers=[11, 12, 13, 14], seconds=np.inf,
     )  # fmt: skip
-    return [held], machine, run
+    return [held], parts, run
 
 
-def test_a_worker_keeps_the_machine_and_nothing_that_was_sent():
-    held, machine, run = blocks_here()
+def test_a_worker_keeps_the_fixed_parts_and_nothing_that_was_sent():
+    held, parts, run = blocks_here()
     for array in (*run.point, *run.sums, *run.tables):
         array.flags.writeable = False  # as it comes by some ways
     assert isinstance(_runs.take_steps(held, run, None), tasks.Lost)
-    first = _runs.take_steps(held, run, machine)
+    first = _runs.take_steps(held, run, parts)
     again = _runs.take_steps(held, run, None)  # its slopes are kept under other numbers
     assert first.steps == again.steps == 4
     np.testing.assert_array_equal(first.point.clock, [4, 4 * BLOCK])
@@ -206,12 +206,12 @@ def test_a_worker_keeps_the_machine_and_nothing_that_was_sent():
         (*first.point, *first.sums, first.points), (*again.point, *again.sums, again.points), strict=True
     ):
         np.testing.assert_array_equal(one, other)
-    assert isinstance(_runs.take_steps(held, run._replace(machine=4), None), tasks.Lost)
+    assert isinstance(_runs.take_steps(held, run._replace(parts_number=4), None), tasks.Lost)
 
 
 def test_out_of_time_a_worker_takes_one_step():
-    held, machine, run = blocks_here()
-    taken = _runs.take_steps(held, run._replace(seconds=0.0), machine)
+    held, parts, run = blocks_here()
+    taken = _runs.take_steps(held, run._replace(seconds=0.0), parts)
     assert taken.steps == 1
     np.testing.assert_array_equal(taken.point.clock, [1, BLOCK])
 

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 from skadmm import ALGORITHMS, Problem, Status, _cancel, solve
+from skadmm.backends import FileBlocks
+from skadmm.backends.convert import write_blocks
 from skadmm.kernels import threads
 from skadmm.operators import chain, stack
 from skadmm.regularizers import L1
@@ -100,6 +102,40 @@ def test_a_second_ctrl_c_interrupts_at_once(problem):
     assert solve(problem, "opg-admm", passes=9, step="theory", callback=twice).status is Status.INTERRUPTED
 
 
+@pytest.mark.parametrize("method", ["san-admm", "sa-iu-admm", "batch-iu-admm"])
+def test_only_a_run_on_files_releases_their_pages(method, larger, tmp_path, monkeypatch):
+    """A run on rows in memory leaves the mappings of an open folder alone; each folder releases its own pages."""
+    for name in ("blocks", "others"):
+        write_blocks(tmp_path / name, iter([(larger.rows.values, larger.target)]))
+    folder, other = FileBlocks(tmp_path / "blocks"), FileBlocks(tmp_path / "others")
+    released = []
+    release = FileBlocks.release
+    monkeypatch.setattr(FileBlocks, "release", lambda self: released.append(self) or release(self))
+    settings = {"method": method, "step": 0.1, "passes": 3}
+    in_memory = solve(larger, **settings)
+    assert released == []
+    on_files = solve(Problem(folder, psi=larger.psi, A=larger.constraint.A), **settings)
+    assert released
+    assert all(one is folder for one in released)
+    assert other not in released
+    np.testing.assert_allclose(on_files.x, in_memory.x, rtol=1e-9, atol=1e-12)
+
+
+def test_a_control_ends_its_own_run_only():
+    """Runs in other threads and code outside of a run do not see it."""
+    with _cancel.run_control() as control, control.listening():
+        control.deadline = -np.inf
+        assert _cancel.seconds_left() == -np.inf
+        with pytest.raises(_cancel.OutOfTime):
+            _cancel.check_cancelled()
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(_cancel.check_cancelled).result()
+        with _cancel.run_control():
+            _cancel.check_cancelled()  # an inner run has limits of its own
+    _cancel.check_cancelled()
+    assert _cancel.seconds_left() == np.inf
+
+
 def test_an_interrupted_second_order_run_can_go_on(larger):
     def stop(snapshot):
         if snapshot.passes >= 2:
@@ -117,8 +153,8 @@ def test_an_interrupted_second_order_run_can_go_on(larger):
 def test_the_time_limit_holds_inside_a_step(method, larger, monkeypatch):
     """Every part of a step takes a while here; the run ends after the part during which the time ran out."""
     solve(larger, method, step=0.1, passes=1)  # compiled
-    usual = _cancel.RunControl.check
-    monkeypatch.setattr(_cancel.RunControl, "check", lambda self: [time.sleep(0.02), usual(self)][1])
+    check = _cancel.RunControl.check
+    monkeypatch.setattr(_cancel.RunControl, "check", lambda control: time.sleep(0.02) or check(control))
     result = solve(larger, method, step=0.1, passes=1000, time_limit=0.15, record_every=0)
     assert result.status is Status.TIME_LIMIT
     assert 0.15 <= result.seconds < 0.4
@@ -127,9 +163,9 @@ def test_the_time_limit_holds_inside_a_step(method, larger, monkeypatch):
 
 @pytest.mark.parametrize("cause", ["time", "Ctrl-C"])
 def test_nothing_is_read_after_the_end(cause, larger, monkeypatch):
-    """Time may run out, or somebody press Ctrl-C, while no rows are read: no last look follows, only the last sound
-    point, and its record."""
-    monkeypatch.setattr(NewtonADMM, "_last_evaluation", lambda self, state: pytest.fail("all samples are evaluated"))
+    """Time may run out, or the user press Ctrl-C, while no rows are read: no last evaluation follows, only the last
+    sound point, and its record."""
+    monkeypatch.setattr(NewtonADMM, "_last_evaluation", lambda *_: pytest.fail("it evaluates all samples"))
     usual = NewtonADMM._minimise
     calls = []
 

@@ -1,18 +1,22 @@
 """Saved and loaded: the same model to the last bit; anything else is refused in plain words."""
 
+import ast
 import io
 import json
 import pickle
 import zipfile
+from pathlib import Path
 
 import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.model_selection import KFold
+from sklearn.model_selection import KFold, RepeatedKFold
 
 import skadmm
 from skadmm import FusedLassoClassifier, FusedLassoRegressor, FusedLassoRegressorCV, GroupLassoRegressor, TrendFilter
+from skadmm.estimators._splitters import SPLITTERS
+from skadmm.io import codec
 from skadmm.losses import Huber
 
 
@@ -183,3 +187,75 @@ def test_what_cannot_be_saved_is_named(data, tmp_path):
 
     with pytest.raises(NotFittedError):
         FusedLassoRegressor().save(tmp_path / "model")
+
+
+# -- earlier versions, and what is stored by its parameters --------------------------------------------------------
+
+
+DATA = Path(__file__).parent / "data"
+
+
+@pytest.mark.parametrize(
+    ("name", "cv", "coef"),
+    [
+        ("cv-0.1.0", "TimeSeriesSplit(gap=0, max_train_size=None, n_splits=3, test_size=None)", 1.01364372),
+        ("cv-0.1.1", "KFold(n_splits=3, random_state=1, shuffle=True)", 1.03267556),
+    ],
+)
+def test_files_of_earlier_versions_are_read(name, cv, coef):
+    model = skadmm.load(DATA / f"{name}.skadmm")
+    assert repr(model.cv) == cv
+    assert model.coef_[0] == pytest.approx(coef)
+    assert model.result_.status is skadmm.Status.SOLVED
+    rng = np.random.default_rng(0)
+    table = rng.standard_normal((40, 5))
+    model.fit(table, table[:, 0] + 0.1 * rng.standard_normal(40))  # the data it was fitted to
+    assert model.coef_[0] == pytest.approx(coef)
+
+
+def test_a_loss_and_a_graph_of_an_earlier_version():
+    model = skadmm.load(DATA / "huber-0.1.0.skadmm")
+    assert model.loss == Huber(0.5)
+    assert sorted(model.graph.edges) == [("a", "b"), ("b", "c")]
+    assert model.graph_.names.tolist() == list("abcde")
+
+
+def through_json(value):
+    writer = codec.Writer()
+    text = json.dumps(writer.encode(value, "value"))
+    return codec.Reader(writer.arrays).decode(json.loads(text))
+
+
+@pytest.mark.parametrize("name", list(SPLITTERS))
+def test_splitters_are_built_from_their_parameters(name):
+    splitter = SPLITTERS[name]()
+    assert vars(through_json(splitter)) == vars(splitter)
+
+
+def test_repeated_splitters_keep_what_they_repeat():
+    splitter = RepeatedKFold(n_splits=4, n_repeats=3, random_state=7)
+    loaded = through_json(splitter)
+    table = np.zeros((12, 1))
+    for (train, test), (again, held_out) in zip(splitter.split(table), loaded.split(table), strict=True):
+        np.testing.assert_array_equal(train, again)
+        np.testing.assert_array_equal(test, held_out)
+
+
+@pytest.mark.parametrize("stored", [{"class": "KFold", "held": {"split": 1}}, {"class": "GroupKFold", "held": {}}])
+def test_other_splitters_are_refused(stored):
+    writer = codec.Writer()
+    with pytest.raises(ValueError, match=r"no parameter 'split'|'GroupKFold' is not known"):
+        codec.Reader([]).decode({"kind": "splitter"} | stored | {"held": writer.encode(stored["held"], "held")})
+
+
+def test_a_kind_is_registered_once():
+    for kind in ("graph", "int"):
+        with pytest.raises(ValueError, match="registered already"):
+            codec.register(kind, int, lambda value, encode: {}, lambda stored, decode: 0)
+
+
+def test_files_know_nothing_of_the_classes_above_them():
+    for path in Path(codec.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("skadmm"):
+                assert node.module in ("skadmm.io", "skadmm._version"), path

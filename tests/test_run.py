@@ -10,9 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skadmm import ALGORITHMS, CallbackError, Problem, Result, Status, solve
+from skadmm import ALGORITHMS, CallbackError, Problem, Result, Status, plotting, solve
+from skadmm._plots import PLOTS, plot
+from skadmm.backends import LocalBackend, tasks
+from skadmm.operators import chain
 from skadmm.regularizers import L1
-from skadmm.run import driver
+from skadmm.run import recording
+from skadmm.run.diagnostics import Evaluator
 from skadmm.run.result import TRACE_COLUMNS
 from twins import CLASSES, NUMBERS, RHO, X0, A, D, N, X, pair
 
@@ -114,6 +118,17 @@ def test_a_signal_during_compiled_work_returns_what_there_is(problem):
     assert result.seconds < 10
 
 
+def test_the_time_limit_in_other_coordinates():
+    """The last whole step is taken up in the coordinates of the method, and returned in those of the user."""
+    problem = Problem(X * np.logspace(0, 2, D), NUMBERS, "squared", psi=L1(0.03), A=A)
+    options = {"precondition": "diagonal", "record_every": 1}
+    result = go(problem, "batch-iu-admm", passes=FOREVER, time_limit=0.2, **options)
+    assert result.status is Status.TIME_LIMIT
+    assert result.objective == pytest.approx(result.records[-1]["objective"], rel=1e-9)
+    longer = go(problem, "batch-iu-admm", passes=result.passes, **options)
+    np.testing.assert_allclose(result.x, longer.x, rtol=1e-9)
+
+
 @pytest.mark.parametrize("record_every", [0, 1, 1e-9])
 def test_divergence_returns_the_last_sound_point(record_every):
     problem = Problem(X, NUMBERS, "squared", psi=L1(0.03), A=A)
@@ -122,7 +137,7 @@ def test_divergence_returns_the_last_sound_point(record_every):
     assert "smaller step" in result.message
     for array in (result.x, result.y, result.dual, result.x_average):
         assert np.isfinite(array).all()
-    assert result.objective <= driver.BLOW_UP * problem.objective(np.zeros(D))
+    assert result.objective <= recording.BLOW_UP * problem.objective(np.zeros(D))
     assert result.objective == pytest.approx(result.records[-1]["objective"])
     assert np.isfinite(result.trace["objective"]).all()
     with pytest.raises(ValueError, match=r"^warm_start: the earlier run diverged"):
@@ -232,12 +247,64 @@ def test_the_inner_passes_of_the_nonlinear_step_are_counted(problem):
     assert go(problem, "exact-admm", passes=60, record_every=0).passes < 60 + 3 * costs.max()
 
 
+class Reads(LocalBackend):
+    """Counts the times that all samples are read."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.evaluated, self.averages = 0, 0
+
+    def evaluate(self, x):
+        self.evaluated += 1
+        return super().evaluate(x)
+
+    def mean(self, task, *arguments):
+        self.averages += task is tasks.loss
+        return super().mean(task, *arguments)
+
+
+def counting(problem):
+    local = problem.backend
+    return problem.replace(backend=Reads(local.rows, local.target, local.weight, local.loss, classes=local.classes))
+
+
+@pytest.mark.parametrize("x0", [None, X0])
+@pytest.mark.parametrize("record_every", [0, 1])
+@pytest.mark.parametrize("method", ["opg-admm", "sa-iu-admm", "batch-iu-admm"])
+def test_nothing_is_read_twice_for_the_record(method, record_every, x0, problem):
+    """Beyond what is counted, all samples are read once for the scale at zero, once per recording, which is the same
+    reading where the run starts at zero, and once per recording for the average."""
+    counted = counting(problem)
+    result = go(counted, method, record_every=record_every, x0=x0)
+    records = len(result.records)
+    assert counted.backend.evaluated <= records + (x0 is not None)
+    assert counted.backend.averages < records  # at the start the average is x itself
+
+
+def test_a_second_order_run_reads_nothing_beyond_its_passes(problem):
+    """Its recordings take what the method has evaluated; two readings remain, at the start and for the average."""
+    counted = counting(problem)
+    result = solve(counted, "san-admm", tol=1e-8, record_every=0)
+    assert result.settings["step"] is None  # it has none, so that none is computed
+    assert "largest_norm" not in vars(counted.backend)
+    assert counted.backend.evaluated <= 2
+    assert counted.backend.averages == 1
+
+
+@pytest.mark.parametrize("method", ["san-admm", "proximal-gradient", "newton-admm", "batch-admm"])
+def test_a_second_solve_counts_the_same_passes(method):
+    problem = Problem(X, NUMBERS, "squared", psi=L1(0.03), A=chain(D))
+    first, second = (solve(problem, method, tol=1e-6) for _ in range(2))
+    assert first.passes == second.passes
+    assert same(first, second)
+
+
 def test_recording_is_off_the_clock(problem, monkeypatch):
     go(problem)  # compiled
     result = go(problem, callback=lambda snapshot: time.sleep(0.2))
     assert result.seconds < 0.5
-    quick = driver.Run._evaluate
-    monkeypatch.setattr(driver.Run, "_evaluate", lambda *a: time.sleep(0.2) or quick(*a))
+    evaluate = Evaluator.at
+    monkeypatch.setattr(Evaluator, "at", lambda *a: time.sleep(0.2) or evaluate(*a))
     assert go(problem).seconds < 0.5
     assert go(problem, tol=1e-14).seconds > 0.5  # the method's own test is not recording
 
@@ -370,3 +437,11 @@ def test_a_bar_without_rich_says_what_to_install(problem, monkeypatch):
 
 def test_a_result_in_words(problem):
     assert str(go(problem)).startswith("opg-admm: pass limit after 4.00 passes")
+
+
+# -- plots by name -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", list(PLOTS))
+def test_plots_are_found_by_name(name):
+    assert plot(name) is getattr(plotting, name)

@@ -18,7 +18,7 @@ from benchmark_utils.reference import as_problem
 
 from skadmm import solve
 from skadmm.problem import existence
-from skadmm.run import driver
+from skadmm.run import diagnostics, recording
 from skadmm.solvers import select
 from skadmm.solvers.second_order import coordinate_descent, newton_admm, prox_gradient, reduced_newton
 
@@ -59,8 +59,8 @@ PARTS = {
     "line search": (reduced_newton.ReducedNewton, "_search"),
     "engine chosen and begun": (select, "prefers_clusters"),
     "reduced Newton started": (reduced_newton.ReducedNewton, "_start"),
-    "recorded (off the clock)": (driver.Run, "_row"),
-    "evaluated (off the clock)": (driver.Run, "_evaluate"),
+    "recorded (off the clock)": (recording.Recorder, "row"),
+    "evaluated (off the clock)": (diagnostics.Evaluator, "at"),
     "minimiser looked for": (existence, "find"),
 }
 spent: collections.Counter = collections.Counter()

@@ -110,6 +110,37 @@ class Backend(Protocol):
         """(1/n) Σ w_i ℓ*(scale θ_i / w_i, b_i), θ the slopes of an evaluation."""
 
 
+class WorkerBackend(Backend, Protocol):
+    """A backend whose chunks are on workers, which keep state between two calls."""
+
+    sizes: np.ndarray
+    """The number of samples in each chunk."""
+
+    def number(self) -> int:
+        """A number that this backend has never given before, by which workers know what they keep."""
+
+    def bounds(self, batch_size: int) -> list[tuple[int, int, int]]:
+        """For each block of `batch_size`: its chunk, its first row there, and the row after its last."""
+
+    def place(self, k: int) -> str | None:
+        """The worker that holds chunk k, if known."""
+
+    def locate(self) -> None:
+        """Find out again which worker holds which chunk."""
+
+    def stateful(self, k: int, task: Callable[..., Any], *arguments: Any) -> Any:
+        """Send a task to chunk k, which may use what the chunk keeps; :meth:`result` waits for the response."""
+
+    def result(self, asked: Any) -> Any:
+        """The response to a task sent by :meth:`stateful`."""
+
+    def each_stateful(self, task: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> list[Any]:
+        """The results of a task on every chunk, with an entry of `arguments` for each."""
+
+    def call_on_one(self, blocks: list[int], task: Callable[..., Any], *arguments: Any) -> Any:
+        """The result of a task on several chunks of one worker."""
+
+
 class StoredSamples:
     """What the backends share: evaluations that are remembered, and the constants of the data.
 
@@ -167,6 +198,11 @@ class Evaluations:
         self._backend = backend
         self._kept: list[_Kept] = []
 
+    def start_run(self) -> None:
+        """A new run counts every sample that it uses, also where an earlier run has read them."""
+        for kept in self._kept:
+            kept.counted = False
+
     def known(self, x: np.ndarray) -> Evaluation | None:
         """The evaluation at `x`, if it is remembered."""
         return next((kept.evaluation for kept in self._kept if np.array_equal(kept.x, x)), None)
@@ -186,8 +222,9 @@ class Evaluations:
         for kept in self._kept:
             if np.array_equal(kept.x, x):
                 return kept
+        del self._kept[self.KEPT - 1 :]  # before the arrays of the new one are made
         made = _Kept(x.copy(), self._backend.evaluate(x))
-        self._kept = [made, *self._kept][: self.KEPT]
+        self._kept.insert(0, made)
         return made
 
 

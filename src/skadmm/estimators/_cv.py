@@ -11,6 +11,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skadmm import _checks
 from skadmm.backends import as_rows
+from skadmm.estimators import _splitters  # noqa: F401  registers how they are stored
 from skadmm.estimators._base import Prepared, StructuredModel
 from skadmm.estimators._callbacks import Tasks, with_callbacks
 from skadmm.estimators._design import assembled, spread

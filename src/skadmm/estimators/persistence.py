@@ -1,4 +1,4 @@
-"""Models in files (see ``_archive.py``). Nothing is ever unpickled."""
+"""Models in files (see ``skadmm.io.archive``). Nothing is ever unpickled."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from skadmm.io import archive, codec
+from skadmm.losses import LOSSES
 
 
 class ModelFileError(ValueError):
@@ -16,6 +17,19 @@ class ModelFileError(ValueError):
 
 
 KIND = archive.Kind("skadmm-model", 1, "model", ModelFileError, {"class": str, "parameters": dict, "state": dict})
+
+
+def _is_loss(value: Any) -> bool:
+    """Is it an instance of a registered loss?"""
+    return isinstance(value, tuple) and any(type(value) is loss for _, loss in LOSSES.items())
+
+
+codec.register(
+    "loss",
+    _is_loss,
+    lambda loss, encode: {"name": loss.name, "fields": [encode(field) for field in loss]},
+    lambda stored, decode: LOSSES[stored["name"]](*(decode(field) for field in stored["fields"])),
+)
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -88,7 +102,7 @@ def _check_shapes(path: Path, model: Any) -> None:
     if not isinstance(coef, np.ndarray) or coef.dtype.kind != "f" or not isinstance(width, int):
         raise ModelFileError(f"{path}: the model has no coefficients")
     if coef.ndim not in (1, 2) or coef.shape[-1] != wanted or not np.all(np.isfinite(coef)):
-        raise ModelFileError(f"{path}: coef_ has shape {coef.shape}: it takes {wanted} finite numbers a row")
+        raise ModelFileError(f"{path}: coef_ has shape {coef.shape}: it takes {wanted} finite numbers per row")
     classes = getattr(model, "classes_", None)
     if (classes is None) != (coef.ndim == 1):
         raise ModelFileError(f"{path}: classes_ and coef_ do not belong together")

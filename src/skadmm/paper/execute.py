@@ -120,7 +120,8 @@ def _recordings(result: Result, n: int) -> pd.DataFrame:
     frame["passes"] = (frame["passes"] - selection_passes / n).round(9)
     frame["seconds"] -= tuning.seconds if tuning else 0.0
     frame.insert(0, "record", range(len(frame)))
-    frame["step"] = float(result.settings["step"])
+    step = result.settings["step"]
+    frame["step"] = np.nan if step is None else float(step)  # a method may have none
     frame["step_at_edge"] = bool(tuning is not None and tuning.step >= tuning.candidates.max())
     frame["selection_passes"] = selection_passes / n
     frame["selection_seconds"] = tuning.seconds if tuning else 0.0

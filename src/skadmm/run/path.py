@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skadmm import _checks
+from skadmm._plots import plot
 from skadmm.losses import deviance
 from skadmm.problem.alpha_max import alpha_max
 from skadmm.problem.problem import Problem
@@ -65,9 +66,7 @@ class Path:
 
     def plot(self, **options: Any) -> Any:
         """The coefficients against alpha; see :func:`skadmm.plotting.coefficient_path`."""
-        from skadmm.plotting import coefficient_path
-
-        return coefficient_path(self.alphas, self.x, **options)
+        return plot("coefficient_path")(self.alphas, self.x, **options)
 
 
 def path(
