@@ -1,4 +1,4 @@
-"""Newton steps on units: the flow, the descent, the contraction, and the method made of them."""
+"""Newton steps on clusters: the subgradient of minimum norm, the model, the contraction and the solver."""
 
 import itertools
 
@@ -15,11 +15,13 @@ from skadmm.operators.clusters import clusters
 from skadmm.regularizers import L1, SquaredL2
 from skadmm.solvers import dual_update, select
 from skadmm.solvers.base import Setup
-from skadmm.solvers.second_order import reduced_newton
+from skadmm.solvers.second_order import chains
 from skadmm.solvers.second_order.base import SolverEngine
-from skadmm.solvers.second_order.min_norm_subgradient import balance
+from skadmm.solvers.second_order.l1_rows import has_short_rows
+from skadmm.solvers.second_order.min_norm_subgradient import sweep_multipliers
 from skadmm.solvers.second_order.newton_admm import NewtonADMM
 from skadmm.solvers.second_order.reduced_model import ReducedModel
+from skadmm.solvers.second_order.reduced_newton import ReducedNewton, ReducedNewtonConfig
 
 
 def random_graph(rng, d, edges):
@@ -43,12 +45,12 @@ def make(rng, n, d, loss, *, sparse=False):
 
 @pytest.fixture(autouse=True)
 def no_proximal_steps(monkeypatch):
-    """Units from the first step on: what comes before them has its own tests."""
-    monkeypatch.setattr(select.chains, "paths_of", lambda problem: None)
+    """Newton steps from the first step on: what comes before them has its own tests."""
+    monkeypatch.setattr(chains, "penalty_along_chains", lambda problem: None)
 
 
 @pytest.fixture
-def always_units(monkeypatch):
+def always_clusters(monkeypatch):
     monkeypatch.setattr(select, "MANY", 1)
 
 
@@ -56,14 +58,14 @@ def always_units(monkeypatch):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_flow_is_the_smallest_subgradient(seed):
+def test_sweeps_find_the_subgradient_of_minimum_norm(seed):
     """Against bounded least squares by SciPy."""
     rng = np.random.default_rng(seed)
     A = sp.csr_array(sp.vstack([random_graph(rng, 9, 12), sp.eye_array(9)]))
     strength = rng.uniform(0.2, 1.0, A.shape[0])
     g = 3 * rng.standard_normal(9)
     beta, r = np.zeros(A.shape[0]), g.copy()
-    balance(A.indptr, A.indices, A.data, np.arange(A.shape[0]), strength, beta, r, 100_000, 0.0)
+    sweep_multipliers(A.indptr, A.indices, A.data, np.arange(A.shape[0]), strength, beta, r, 1.5, 100_000, 0.0)
     exact = scipy.optimize.lsq_linear(A.toarray().T, -g, (-strength, strength), tol=1e-14)
     assert np.all(np.abs(beta) <= strength)
     assert np.allclose(r, g + A.T @ beta, atol=1e-12)
@@ -73,15 +75,15 @@ def test_the_flow_is_the_smallest_subgradient(seed):
 def test_rows_that_are_not_tied_keep_their_multiplier():
     A = sp.csr_array(stack(chain(4), "identity"))
     beta, r = np.full(A.shape[0], 0.5), np.array([3.0, -2.0, 1.0, 5.0])
-    balance(A.indptr, A.indices, A.data, np.array([0, 4]), np.ones(A.shape[0]), beta, r, 50, 1e-12)
+    sweep_multipliers(A.indptr, A.indices, A.data, np.array([0, 4]), np.ones(A.shape[0]), beta, r, 1.5, 50, 1e-12)
     assert np.all(beta[[1, 2, 3, 5, 6]] == 0.5)
 
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("edges", [0, 15])
 def test_descent_minimises_the_model(seed, edges):
-    """Without pairs the minimiser, as CVXPY finds it; with them a point that no single unit, and no move that keeps the
-    pattern, can improve. Which pattern is right is for the flow to say."""
+    """Without pairs the minimiser, as CVXPY finds it; with them a point that no single cluster, and no move that keeps
+    the pattern, can improve. Which pattern is right is for the subgradient to say."""
     rng = np.random.default_rng(seed)
     k = 12
     root = rng.standard_normal((2 * k, k))
@@ -102,7 +104,7 @@ def test_descent_minimises_the_model(seed, edges):
         assert value(u) <= best + 1e-6 * abs(best)
     labels, factors = clusters(sp.csr_array(sp.vstack([pairs, sp.eye_array(k)])), np.concatenate([pairs @ u, u]) == 0)
     moves = [np.eye(k)[c] for c in range(k)]
-    moves += [np.where(labels == unit, factors, 0.0) for unit in range(labels.max() + 1)]
+    moves += [np.where(labels == label, factors, 0.0) for label in range(labels.max() + 1)]
     for move, step in itertools.product(moves, (1e-2, 1e-5, -1e-2, -1e-5)):
         assert value(u) <= value(u + step * move) + 1e-12
 
@@ -149,7 +151,7 @@ def operator(kind, d, rng):
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("kind", ["chain", "identity", "grid", "graph"])
 @pytest.mark.parametrize("ridge", [0.0, 0.05])
-def test_agrees_with_admm(always_units, loss, kind, ridge):
+def test_agrees_with_admm(always_clusters, loss, kind, ridge):
     """The same objective as the sweeps of ADMM, for every loss, with and without a ridge."""
     rng = np.random.default_rng(3)
     X, target = make(rng, 120, 12, loss, sparse=kind == "graph")
@@ -166,7 +168,7 @@ def test_agrees_with_admm(always_units, loss, kind, ridge):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_certificates_hold_on_random_graphs(always_units, seed):
+def test_certificates_hold_on_random_graphs(always_clusters, seed):
     rng = np.random.default_rng(seed)
     X, target = make(rng, 60, 16, "logistic", sparse=bool(seed % 2))
     A = stack(random_graph(rng, 16, 20), "identity")
@@ -182,7 +184,7 @@ def test_certificates_hold_on_random_graphs(always_units, seed):
     assert result.objective - best <= (result.gap + 1e-7) * result.objective
 
 
-def test_columns_twelve_decades_apart(always_units):
+def test_columns_twelve_decades_apart(always_clusters):
     rng = np.random.default_rng(1)
     X, target = make(rng, 200, 15, "logistic")
     problem = Problem(X * 10.0 ** rng.uniform(-6, 6, 15), target, psi=L1(1e-3), A=stack(chain(15), "identity"))
@@ -190,7 +192,7 @@ def test_columns_twelve_decades_apart(always_units):
     assert result.status is Status.SOLVED
 
 
-def test_an_intercept_is_a_unit_of_its_own(always_units):
+def test_an_intercept_is_a_cluster_of_its_own(always_clusters):
     rng = np.random.default_rng(2)
     X, target = make(rng, 100, 8, "logistic")
     with_one = np.hstack([X, np.ones((100, 1))])
@@ -202,7 +204,7 @@ def test_an_intercept_is_a_unit_of_its_own(always_units):
     assert abs(slopes.mean()) < 1e-6
 
 
-def test_clusters_are_equal_to_the_last_bit(always_units):
+def test_clusters_are_equal_to_the_last_bit(always_clusters):
     rng = np.random.default_rng(5)
     X, target = make(rng, 300, 40, "squared")
     problem = Problem(X, target, loss="squared", psi=L1(0.2), A=stack(chain(40), "identity"))
@@ -215,9 +217,9 @@ def test_clusters_are_equal_to_the_last_bit(always_units):
 
 
 def test_many_features_without_an_l1_of_their_own():
-    """A bare incidence matrix: more features than a dense Hessian could hold, one unit at the start."""
+    """A bare incidence matrix: more features than a dense Hessian could hold, one cluster at the start."""
     rng = np.random.default_rng(0)
-    d = select.LARGEST + 1000
+    d = select.MAX_FEATURES + 1000
     truth = np.repeat([0.0, 1.0, -0.5], d // 3)
     X = sp.random_array((300, d), density=0.01, rng=rng, format="csr")
     target = X @ truth + 0.1 * rng.standard_normal(300)
@@ -226,7 +228,7 @@ def test_many_features_without_an_l1_of_their_own():
     assert np.unique(result.x).size < 50
 
 
-def test_a_warm_start_goes_on_from_where_it_was(always_units):
+def test_a_warm_start_goes_on_from_where_it_was(always_clusters):
     rng = np.random.default_rng(7)
     X, target = make(rng, 200, 30, "logistic", sparse=True)
     A = stack(incidence([(i, i + 1) for i in range(29)], n_features=30), "identity")
@@ -238,12 +240,61 @@ def test_a_warm_start_goes_on_from_where_it_was(always_units):
     assert again.objective == pytest.approx(cold.objective, rel=1e-8)
 
 
+def engine_of(problem, config=None, tol=1e-9):
+    setup = Setup(problem, 0.1, 1.0, 1, "none", tol=tol)
+    return SolverEngine(
+        ReducedNewton(setup, config), dual_update.start(problem, np.zeros(problem.n_features), None, None)
+    )
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_it_follows_a_path_of_strengths(sparse):
+    """Each solution from the one before: the columns are shared, the objective is that of a solve from zero."""
+    rng = np.random.default_rng(8)
+    X, target = make(rng, 150, 40, "logistic", sparse=sparse)
+    A = stack(chain(40), "identity")
+    engine = engine_of(Problem(X, target, psi=L1(0.05), A=A))
+    columns = engine.solver.columns
+    for strength in (0.05, 0.03, 0.02, 0.005):
+        problem = Problem(X, target, psi=L1(strength), A=A)
+        if strength < 0.05:
+            engine.follow(problem)
+        engine.advance(np.zeros(100, np.int64))
+        engine.finish()
+        assert engine.optimality()[1] <= 1e-9
+        assert engine.solver.columns is columns
+        cold = solve(problem, "reduced-newton", tol=1e-9, passes=100)
+        assert engine.current.objective == pytest.approx(cold.objective, rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        ReducedNewtonConfig(first_opened=1, opened_share=0.0),
+        ReducedNewtonConfig(settled_improvement=np.inf, sweeps_per_solve=1),
+        ReducedNewtonConfig(model_rounds=1, model_sweeps=1),
+        ReducedNewtonConfig(idle_factor=0.0, min_idle=0.0),
+    ],
+)
+def test_the_settings_change_the_way_and_not_the_answer(config):
+    rng = np.random.default_rng(9)
+    X, target = make(rng, 120, 24, "logistic")
+    problem = Problem(X, target, psi=L1(0.02), A=stack(grid((4, 6)), "identity"))
+    usual, other = engine_of(problem), engine_of(problem, config)
+    for engine in (usual, other):
+        engine.advance(np.zeros(400, np.int64))
+        engine.finish()
+        assert engine.optimality()[1] <= 1e-9
+    assert other.current.objective == pytest.approx(usual.current.objective, rel=1e-8)
+    assert not np.array_equal(other.point.x_sum, usual.point.x_sum)
+
+
 def test_it_applies_to_weighted_l1_of_narrow_rows_only():
     rng = np.random.default_rng(0)
     X, target = make(rng, 30, 6, "squared")
 
     def applies(**parts):
-        return reduced_newton.applies(Problem(X, target, loss="squared", **parts))
+        return has_short_rows(Problem(X, target, loss="squared", **parts))
 
     assert applies(psi=L1(0.1), A=chain(6))
     assert applies(psi=L1(0.1), A=chain(6), omega=SquaredL2(1.0))

@@ -1,5 +1,7 @@
 """Coordinate descent where no features are tied: its steps, whole runs, what it counts, and how it gives way."""
 
+import functools
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -11,23 +13,28 @@ from skadmm.operators import chain
 from skadmm.regularizers import L1, SquaredL2
 from skadmm.solvers import dual_update, select
 from skadmm.solvers.base import Setup
-from skadmm.solvers.second_order import chains, coordinate_descent
+from skadmm.solvers.second_order import coordinate_descent, reduced_newton
+from skadmm.solvers.second_order.coordinate_descent import CoordinateDescent, CoordinateDescentConfig
+from skadmm.solvers.second_order.multipliers import Multipliers, MultipliersConfig
+from skadmm.solvers.second_order.switching import Entry, Switching
 from test_checkpoint import assert_same, killed_after
 from test_contracted import make
 from test_proximal import cvxpy_objective, watched_units
 
 
-def engine_of(problem, tol=1e-10):
+def engine_of(problem, tol=1e-10, **settings):
     setup = Setup(problem, 1.0, 1.0, 1, tol=tol, omega_mode="system", rho_given=False)
     point = dual_update.start(problem, np.zeros(problem.n_features), None, None)
-    return coordinate_descent.CoordinateDescent(setup, point, chains.paths_of(problem))
+    return CoordinateDescent.engine(setup, point, CoordinateDescentConfig(**settings))
 
 
-@pytest.fixture
-def patient(monkeypatch):
-    """Sweeps as long as they lead somewhere."""
-    monkeypatch.setattr(coordinate_descent, "MOST_SWEEPS", 10_000)
-    monkeypatch.setattr(coordinate_descent, "MOST_PASSES", 10_000)
+def configured(monkeypatch, **settings):
+    """Coordinate descent with these settings, also where selection starts it."""
+    monkeypatch.setattr(CoordinateDescent, "Config", functools.partial(CoordinateDescentConfig, **settings))
+
+
+PATIENT = {"max_sweeps": 10_000, "max_passes": 10_000.0}
+"""Sweeps as long as they make progress."""
 
 
 def wide(rng, loss, *, sparse=False):
@@ -40,7 +47,7 @@ STEEPEST = {"squared": 1.0, "logistic": 0.25, "huber": 1.0, "squared-hinge": 1.0
 
 @pytest.mark.parametrize("loss", list(STEEPEST))
 @pytest.mark.parametrize(("sparse", "ridge"), [(False, 0.0), (True, 0.05)])
-def test_it_takes_the_steps_of_its_twin(loss, sparse, ridge, patient, monkeypatch):
+def test_it_takes_the_steps_of_its_twin(loss, sparse, ridge):
     rng = np.random.default_rng(7)
     X, b = wide(rng, loss, sparse=sparse)
     if sparse:
@@ -51,8 +58,7 @@ def test_it_takes_the_steps_of_its_twin(loss, sparse, ridge, patient, monkeypatc
     omega = SquaredL2(ridge) if ridge else None
     A = sp.csr_array(sp.diags_array(scale))
     problem = Problem(X, b, loss=loss, psi=L1(1.0, weights=strengths), A=A, omega=omega, sample_weight=weight)
-    monkeypatch.setattr(coordinate_descent, "FIRST_CHOSEN", 6)
-    engine = engine_of(problem, tol=None)
+    engine = engine_of(problem, tol=None, first_selected=6, **PATIENT)
     model = reference.Model(
         X.toarray() if sparse else X, b, reference.LOSSES[loss], A.toarray(), None, 1.0, 1.0, weight=weight, ridge=ridge
     )
@@ -80,7 +86,8 @@ CASES = {
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("case", list(CASES))
-def test_whole_runs_end_at_the_optimum(case, loss, sparse, patient, monkeypatch):
+def test_whole_runs_end_at_the_optimum(case, loss, sparse, monkeypatch):
+    configured(monkeypatch, **PATIENT)
     rng = np.random.default_rng(3)
     X, b = make(rng, 120, 200, loss)
     X[:, 7] = 0.0
@@ -91,7 +98,7 @@ def test_whole_runs_end_at_the_optimum(case, loss, sparse, patient, monkeypatch)
     assert not starts, "coordinate descent should have been enough"
     assert result.status is Status.SOLVED
     assert result.gap <= 1e-7
-    strengths = select.reduced_newton.row_strengths(problem.psi, problem.n_split)
+    strengths = reduced_newton.row_strengths(problem.psi, problem.n_split)
     rows = strengths[:, None] * problem.constraint.A.toarray()
     exact = cvxpy_objective(X, b, loss, rows, 0.1 if case == "ridge" else 0.0)
     assert abs(result.objective - exact) <= 1e-6 * abs(exact)
@@ -148,7 +155,7 @@ def test_a_long_descent_can_be_stopped(monkeypatch):
     rng = np.random.default_rng(0)
     X, b = make(rng, 100, 160, "squared")
     problem = Problem(X, b, loss="squared", psi=L1(0.01), A="identity")
-    monkeypatch.setattr(coordinate_descent, "ENTRIES_PER_CHUNK", 1)
+    configured(monkeypatch, entries_per_chunk=1)
     usual, calls = coordinate_descent.descend, []
 
     def watched(*arguments):
@@ -172,16 +179,16 @@ def test_each_kind_of_problem_gets_its_method():
         X, b = make(rng, n, d, "squared", sparse=sparse)
         problem = Problem(X, b, loss="squared", psi=L1(strength), A=chain(d) if A == "chain" else A)
         setup = Setup(problem, 1.0, 1.0, 1, tol=1e-6, omega_mode="system", rho_given=False)
-        engine = select._before_clusters(setup, dual_update.start(problem, np.zeros(d), None, None))
-        return type(engine).__name__
+        solvers = select._before_clusters(setup, dual_update.start(problem, np.zeros(d), None, None))
+        return [solver.name for solver in solvers]
 
-    assert first(50, 80, 0.01) == "CoordinateDescent"
-    assert first(50, 80, 0.01, sparse=True) == "CoordinateDescent"
-    assert first(300, 80, 0.001, sparse=True) == "CoordinateDescent"
-    assert first(300, 80, 2.0) == "CoordinateDescent"
-    assert first(300, 80, 0.001) == "ProxGradient"
-    assert first(300, 80, 2.0, "chain") == "ProxGradient"
-    assert first(50, 80, 2.0, "chain") == "NoneType"
+    assert first(50, 80, 0.01) == ["coordinate-descent"]
+    assert first(50, 80, 0.01, sparse=True) == ["coordinate-descent"]
+    assert first(300, 80, 0.001, sparse=True) == ["coordinate-descent"]
+    assert first(300, 80, 2.0) == ["coordinate-descent"]
+    assert first(300, 80, 0.001) == ["proximal-gradient"]
+    assert first(300, 80, 2.0, "chain") == ["proximal-gradient"]
+    assert first(50, 80, 2.0, "chain") == []
 
 
 # -- giving way ------------------------------------------------------------------------------------------------
@@ -204,8 +211,7 @@ def test_where_sweeps_are_many_units_go_on(monkeypatch):
 
 
 def test_a_run_that_gives_way_resumes_to_the_same_bits(tmp_path, monkeypatch):
-    monkeypatch.setattr(coordinate_descent, "MOST_SWEEPS", 12)
-    monkeypatch.setattr(coordinate_descent, "MOST_PASSES", 1000)
+    configured(monkeypatch, max_sweeps=12, max_passes=1000.0)
     rng = np.random.default_rng(3)
     X, b = make(rng, 120, 200, "logistic")
     problem = Problem(X, b, psi=L1(0.01), A="identity")
@@ -224,12 +230,12 @@ def test_many_features_may_take_many_sweeps(monkeypatch):
     rng = np.random.default_rng(5)
     X, b = make(rng, 200, 300, "squared", sparse=True)
     problem = Problem(X, b, loss="squared", psi=L1(0.05), A="identity")
-    monkeypatch.setattr(coordinate_descent, "MOST_SWEEPS", 2)
+    configured(monkeypatch, max_sweeps=2)
     starts = watched_units(monkeypatch)
     solve(problem, "san-admm", tol=1e-6, passes=2000)
     assert starts
     starts.clear()
-    monkeypatch.setattr(coordinate_descent, "SOLVE", 1e-3)
+    configured(monkeypatch, max_sweeps=2, solve_cost=1e-3)
     assert solve(problem, "san-admm", tol=1e-6, passes=2000).status is Status.SOLVED
     assert not starts
 
@@ -263,3 +269,91 @@ def test_where_nothing_pulls_the_start_is_the_answer():
         assert not result.x.any()
         assert result.gap <= 1e-12
         assert result.passes < 20
+
+
+# -- alone and along a path ------------------------------------------------------------------------------------
+
+
+def test_alone_it_goes_on_where_it_would_give_way():
+    rng = np.random.default_rng(0)
+    X, b = make(rng, 240, 24, "logistic")
+    problem = Problem(X, b, psi=L1(0.02), A="identity")
+    engine = engine_of(problem, tol=1e-8)
+    engine.advance(np.zeros(100, np.int64))
+    assert engine.slow, "it should give way here, or the test shows nothing"
+    assert engine.optimality()[1] > 1e-8
+    result = solve(problem, "coordinate-descent", tol=1e-8)
+    assert result.status is Status.SOLVED
+    assert result.solver == "coordinate-descent"
+    assert result.gap <= 1e-8
+
+
+def test_alone_it_ends_where_rounding_does():
+    rng = np.random.default_rng(5)
+    X, b = make(rng, 100, 40, "squared")
+    result = solve(Problem(X, b, loss="squared", psi=L1(0.05), A="identity"), "coordinate-descent", passes=5000)
+    assert result.status is Status.STALLED
+    assert "rounding" in result.message
+    assert result.gap <= 1e-13
+
+
+@pytest.mark.parametrize("number", range(2, 6))
+def test_a_step_that_was_cut_short_is_not_taken_for_an_evaluation(number, monkeypatch):
+    """Margins and slopes have moved on by then; x is that of the last whole step."""
+    rng = np.random.default_rng(0)
+    X, b = make(rng, 100, 160, "logistic")
+    problem = Problem(X, b, psi=L1(0.005), A="identity")
+    usual, calls = coordinate_descent.descend, []
+
+    def watched(*arguments):
+        calls.append(arguments[-1])
+        if len(calls) == number:
+            raise KeyboardInterrupt
+        return usual(*arguments)
+
+    monkeypatch.setattr(coordinate_descent, "descend", watched)
+    result = solve(problem, "coordinate-descent", tol=1e-12, record_every=0)
+    assert result.status is Status.INTERRUPTED
+    assert result.objective == pytest.approx(problem.objective(result.x), rel=1e-13)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_it_follows_the_strength_without_a_new_evaluation(sparse):
+    rng = np.random.default_rng(0)
+    X, b = make(rng, 100, 160, "logistic", sparse=sparse)
+    engine = engine_of(Problem(X, b, psi=L1(0.03), A="identity"), tol=1e-9, gives_way=False)
+    for strength in (0.03, 0.025, 0.02):
+        problem = Problem(X, b, psi=L1(strength), A="identity")
+        touched = int(engine.point.clock[1])
+        if strength < 0.03:
+            engine.follow(problem)
+            engine.advance(np.zeros(0, np.int64))
+            assert engine.point.clock[1] == touched
+            assert engine.evaluated_at(engine.point.x) is not None
+        while not engine.finished:
+            engine.advance(np.zeros(1, np.int64))
+        engine.finish()
+        cold = solve(problem, "coordinate-descent", tol=1e-9)
+        assert engine.optimality()[1] <= 1e-9
+        assert engine.current.objective == pytest.approx(cold.objective, rel=1e-8)
+        if strength < 0.03:
+            assert int(engine.point.clock[1]) - touched < cold.passes * 100
+
+
+def test_one_solver_after_another_follows_the_strength():
+    """Switching goes on with the solver that is running."""
+    X, b = make(np.random.default_rng(0), 240, 24, "logistic")
+    problem = Problem(X, b, psi=L1(0.02), A="identity")
+    setup = Setup(problem, 1.0, 1.0, 1, tol=1e-8, omega_mode="none", rho_given=False)
+    point = dual_update.start(problem, np.zeros(24), None, None)
+    engine = Switching(setup, point, [Entry(CoordinateDescent), Entry(Multipliers, MultipliersConfig(max_idle=50))])
+    for strength in (0.02, 0.015):
+        other = problem.replace(psi=L1(strength))
+        if strength < 0.02:
+            engine.follow(other)
+        while not engine.finished:
+            engine.advance(np.zeros(1, np.int64))
+        engine.finish()
+        assert engine.solver_name == "coordinate-descent, then multipliers"
+        expected = solve(other, "coordinate-descent", tol=1e-10)
+        assert other.objective(engine.point.x) == pytest.approx(expected.objective, rel=1e-7)

@@ -18,7 +18,7 @@ from skadmm.operators import chain, stack
 from skadmm.regularizers import L1
 from skadmm.run import memory
 from skadmm.solvers import Setup
-from skadmm.solvers.second_order import reduced_newton
+from skadmm.solvers.second_order import l1_rows
 from skadmm.solvers.second_order.newton_admm import NewtonADMM
 from twins import D, pair
 
@@ -143,7 +143,7 @@ def test_nothing_is_read_after_the_end(cause, larger, monkeypatch):
                 signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(NewtonADMM, "_minimise", slow)
-    monkeypatch.setattr(reduced_newton, "applies", lambda problem: False)
+    monkeypatch.setattr(l1_rows, "has_short_rows", lambda problem: False)
     limit = 0.5 if cause == "time" else None
     result = solve(larger, "san-admm", passes=1000, time_limit=limit, record_every=1e-9)  # a step at a time
     assert result.status is (Status.TIME_LIMIT if cause == "time" else Status.INTERRUPTED)

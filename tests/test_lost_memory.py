@@ -67,7 +67,7 @@ def test_memory_lost_at_any_request(kind, ahead, monkeypatch):
     X = rng.standard_normal((N, D)) * [1, 1, 8, 1, 1]
     target = np.where(X[:, 0] - X[:, 1] + rng.standard_normal(N) > 0, 1.0, -1.0)
     problem = Problem(X, target, **MODELS[kind])
-    monkeypatch.setattr(select.reduced_newton, "applies", lambda problem: False)
+    monkeypatch.setattr(select.l1_rows, "has_short_rows", lambda problem: False)
 
     def run(when):
         used = oracles(problem, when, ahead, monkeypatch)
@@ -93,7 +93,7 @@ def test_memory_lost_in_the_last_evaluation(ahead, monkeypatch):
     X = rng.standard_normal((N, D)) * [1, 1, 8, 1, 1]
     target = np.where(X[:, 0] - X[:, 1] + rng.standard_normal(N) > 0, 1.0, -1.0)
     problem = Problem(X, target, **MODELS["l1"])
-    monkeypatch.setattr(select.reduced_newton, "applies", lambda problem: False)
+    monkeypatch.setattr(select.l1_rows, "has_short_rows", lambda problem: False)
 
     def run(when):
         used = oracles(problem, when, ahead, monkeypatch)

@@ -1,5 +1,7 @@
 """Exact proximal steps along paths, the engine that takes them, and how it gives way to Newton's."""
 
+import functools
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -13,7 +15,8 @@ from skadmm.operators import chain, incidence, stack
 from skadmm.regularizers import L1, SquaredL2, Stacked
 from skadmm.solvers import dual_update, select
 from skadmm.solvers.base import Setup
-from skadmm.solvers.second_order import chains, prox_gradient, reduced_newton
+from skadmm.solvers.second_order import chains, reduced_newton
+from skadmm.solvers.second_order.prox_gradient import ProxGradient, ProxGradientConfig
 from test_checkpoint import assert_same, killed_after
 from test_contracted import make
 
@@ -110,9 +113,12 @@ def test_other_penalties_are_left_to_others(A):
 
 def engine_of(problem, tol=1e-10):
     setup = Setup(problem, 1.0, 1.0, 1, tol=tol, omega_mode="system", rho_given=False)
-    return prox_gradient.ProxGradient(
-        setup, dual_update.start(problem, np.zeros(problem.n_features), None, None), chains.paths_of(problem)
-    )
+    return ProxGradient.engine(setup, dual_update.start(problem, np.zeros(problem.n_features), None, None))
+
+
+def configured(monkeypatch, **settings):
+    """Proximal steps with these settings, also where selection starts them."""
+    monkeypatch.setattr(ProxGradient, "Config", functools.partial(ProxGradientConfig, **settings))
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic", "huber"])
@@ -132,7 +138,7 @@ def test_it_takes_the_steps_of_its_twin(loss, kind, sparse, ridge):
     twin = reference.proximal_steps(model, np.full(A.shape[0], 0.03), 0.25 if loss == "logistic" else 1.0, np.zeros(8))
     for _ in range(12):
         engine.advance(np.zeros(1, np.int64))
-        engine.slow = engine.finished = False
+        engine.current.stalled = engine.current.finished = False
         assert np.allclose(engine.point.x, next(twin), rtol=1e-5, atol=1e-7)
 
 
@@ -153,7 +159,7 @@ def test_every_look_is_counted(monkeypatch):
     problem = Problem(X, b, loss="squared", psi=L1(0.01), A="identity")
     oracle = watched_looks(problem, monkeypatch)
     engine = engine_of(problem)
-    engine.length = 1.0
+    engine.current.length = 1.0
     engine.advance(np.zeros(4, np.int64))
     assert engine.point.clock[1] == 50 * (len(oracle) + 1)
     assert len(oracle) >= 5
@@ -197,8 +203,9 @@ def test_whole_runs_end_at_the_optimum(case, loss, monkeypatch):
     rng = np.random.default_rng(3)
     X, b = make(rng, 900, 160, loss)
     problem = Problem(X, b, loss=loss, **CASES[case])
-    monkeypatch.setattr(reduced_newton, "ReducedNewton", None)  # no need of it
+    starts = watched_units(monkeypatch)
     result = solve(problem, "san-admm", tol=1e-7, passes=200)
+    assert not starts, "proximal steps should have been enough"
     assert result.status is Status.SOLVED
     strengths = reduced_newton.row_strengths(problem.psi, problem.n_split)
     rows = strengths[:, None] * problem.constraint.A.toarray()
@@ -269,7 +276,7 @@ def test_a_run_that_gives_way_resumes_to_the_same_bits(tmp_path, monkeypatch):
 
 def test_many_features_off_zero_are_not_handed_on(monkeypatch):
     """Units begin where the proximal steps began, when these have left too many features to be units."""
-    monkeypatch.setattr(prox_gradient, "MOST_NONZERO", 3)
+    configured(monkeypatch, max_nonzero=3)
     starts = watched_units(monkeypatch)
     problem = ill_conditioned()
     result = solve(problem, "san-admm", tol=1e-9, passes=100)
@@ -284,8 +291,8 @@ def test_a_warm_start_is_where_they_began():
     engine = engine_of(problem)
     before = solve(problem, "san-admm", tol=1e-3, passes=100)
     engine.restore(before.tables)
-    assert engine.origin.any()
-    assert np.array_equal(engine.origin, before.x)
+    assert engine.current.origin.any()
+    assert np.array_equal(engine.current.origin, before.x)
 
 
 def test_with_fewer_samples_than_features_units_begin(monkeypatch):
@@ -301,12 +308,27 @@ def test_an_objective_that_cannot_fall_gives_way(monkeypatch):
     rng = np.random.default_rng(1)
     X, b = make(rng, 900, 160, "squared")
     problem = Problem(X, b, loss="squared", psi=L1(0.05), A="identity")
-    monkeypatch.setattr(prox_gradient, "ENOUGH", 1e30)
+    configured(monkeypatch, sufficient_decrease=1e30)
     starts = watched_units(monkeypatch)
     result = solve(problem, "san-admm", tol=1e-8, passes=200)
     assert len(starts) == 1
     assert result.status is Status.SOLVED
-    assert result.passes >= prox_gradient.MOST_HALVINGS
+    assert result.passes >= ProxGradientConfig().max_halvings
+
+
+def test_alone_it_goes_on_where_it_would_give_way():
+    rng = np.random.default_rng(1)
+    X, b = make(rng, 300, 30, "squared")
+    problem = Problem(X * np.geomspace(0.1, 3.0, 30), b, loss="squared", psi=L1(0.05), A="identity")
+    engine = engine_of(problem, tol=1e-8)
+    engine.advance(np.zeros(500, np.int64))
+    assert engine.slow, "it should give way here, or the test shows nothing"
+    result = solve(problem, "proximal-gradient", tol=1e-8, passes=5000)
+    assert result.status is Status.SOLVED
+    assert result.gap <= 1e-8
+    exact = solve(problem, "proximal-gradient", passes=20_000)
+    assert exact.status is Status.STALLED
+    assert exact.gap <= 1e-11
 
 
 def test_newton_still_chooses_by_size():

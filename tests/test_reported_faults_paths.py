@@ -13,11 +13,12 @@ import scipy.sparse as sp
 from scipy.stats import norm, poisson
 
 from skadmm import FusedLassoRegressorCV, Problem, TrendFilter, TrendFilterCV, alpha_max, losses, path, solve
-from skadmm.estimators._trends import GraphTrend, _interpolation, graph_trend, spaced_trend
+from skadmm.estimators._trends import GraphTrend, _interpolation, graph_trend
 from skadmm.kernels.compile import facts
 from skadmm.losses import Huber
 from skadmm.operators import chain, grid, incidence, overlapping_groups, stack, trend
 from skadmm.operators.line import as_line, line_at
+from skadmm.operators.trend import spaced_trend
 from skadmm.problem import existence
 from skadmm.problem.structure import degrees_of_freedom, rank
 from skadmm.regularizers import L1, L2, Box, ElasticNet, GroupL2, GroupLInf, LInf, NonNegative, SquaredL2, Stacked
@@ -25,7 +26,6 @@ from skadmm.regularizers._base import checked_strength, define, define_separable
 from skadmm.run import memory
 from skadmm.run.path import with_strength
 from skadmm.run.result import Status
-from skadmm.solvers.second_order.signal import Signal
 
 # -- trend filters -------------------------------------------------------------------------------------------
 
@@ -110,9 +110,9 @@ def test_long_signals_are_solved_exactly(order, share):
     t = np.arange(float(n))
     target = np.sin(6 * t / n) + 0.3 * rng.standard_normal(n)
     A, line = spaced_trend(t, order), line_at(t, order)
-    signal = Signal(Problem(sp.eye_array(n, format="csr"), target, loss="squared", psi=L1(1.0), A=A), line)
-    alpha = share * signal.alpha_max
-    result = signal.solve(alpha, 1e-6)
+    X = sp.eye_array(n, format="csr")
+    alpha = share * alpha_max(Problem(X, target, loss="squared", psi=L1(1.0), A=A), line)
+    result = solve(Problem(X, target, loss="squared", psi=L1(alpha), A=A), "interior-point", tol=1e-6)
     assert result.status is Status.SOLVED
     u = line.multiplier((target - result.x) / n)  # unique
     assert np.abs(u).max() <= alpha * (1 + 1e-7)

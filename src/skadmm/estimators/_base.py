@@ -17,6 +17,8 @@ from skadmm.estimators._callbacks import CallbackSupport, Tasks, with_callbacks
 from skadmm.estimators._design import Design, build_design
 from skadmm.estimators._large import LargeTable, is_large, large_design, large_scores, read_large
 from skadmm.estimators._penalty import Penalty
+from skadmm.operators.line import Line
+from skadmm.problem.constraint import Constraint
 from skadmm.problem.problem import Problem
 from skadmm.problem.structure import degrees_of_freedom, fused
 from skadmm.run.path import reached
@@ -49,9 +51,14 @@ class Prepared(NamedTuple):
             loss=self.loss,
             omega=self.design.ridge(self.ridge),
             psi=None if free else self.penalty.psi(alpha),
-            A=None if free else self.design.widened(self.penalty.A),
+            A=None if free else self._constraint(),
             sample_weight=self.sample_weight,
         )
+
+    def _constraint(self) -> Constraint:
+        """A x = y, with what is known of A."""
+        A, trend = self.design.widened(self.penalty.A), self.penalty.trend
+        return Constraint(A, None, None, A.shape[1], line=trend if isinstance(trend, Line) else None)
 
 
 class StructuredModel(CallbackSupport, BaseEstimator):

@@ -27,6 +27,7 @@ from skadmm.kernels.compile import kernel
 from skadmm.operators.clusters import clusters
 from skadmm.operators.row_correction import correction, is_cheap, symmetric_factor
 from skadmm.problem.free_columns import FreeColumns, LocalFreeColumns
+from skadmm.problem.kkt import KKT
 from skadmm.problem.problem import Problem
 from skadmm.regularizers import SquaredL2, Zero
 from skadmm.regularizers._base import conjugate, dual_scale
@@ -41,6 +42,8 @@ class Certificate(NamedTuple):
     primal: float
     dual: float
     """−∞ where no dual point could be built."""
+    scale: float = 0.0
+    """The gap is measured against at least this objective."""
 
     @property
     def gap(self) -> float:
@@ -50,7 +53,18 @@ class Certificate(NamedTuple):
     @property
     def relative(self) -> float:
         """The gap relative to the objective."""
-        return self.gap / max(abs(self.primal), np.finfo(float).tiny)
+        return self.gap / max(abs(self.primal), self.scale, np.finfo(float).tiny)
+
+
+class Assessment(NamedTuple):
+    """What a solver knows about its own point, where the general evaluation would lose digits."""
+
+    loss: float
+    """The mean loss."""
+    gradient: np.ndarray
+    """Of the mean loss."""
+    kkt: KKT
+    certificate: Certificate
 
 
 @kernel

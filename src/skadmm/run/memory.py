@@ -10,7 +10,7 @@ from skadmm.kernels.expansion import PARTS, gathered_rows
 from skadmm.oracle import LARGE_SHIFT_SHARE
 from skadmm.solvers.base import Algorithm, Setup
 from skadmm.solvers.first_order.x_solve import DENSE_LIMIT
-from skadmm.solvers.select import few_at_once
+from skadmm.solvers.select import few_at_once, prefers_interior_point
 
 FLOAT = 8
 SAN_VECTORS, SAN_MATRICES = 13, 7
@@ -19,6 +19,8 @@ RECORDS = 2e5
 """Bytes that a run takes however small the problem."""
 SPARSE_ENTRY = 12
 """A value and a column number."""
+SPARSE_FILL = 40.0
+"""Entries of the factors of an interior point step for each entry of A."""
 
 
 def estimate(setup: Setup, algorithm: Algorithm) -> dict[str, float]:
@@ -26,7 +28,9 @@ def estimate(setup: Setup, algorithm: Algorithm) -> dict[str, float]:
     problem = setup.problem
     n, d = (0 if not problem.backend.local_rows else problem.n_samples), problem.n_features
     needs: dict[str, float] = {"evaluation and records": RECORDS + FLOAT * (4.0 * n + 8.0 * d)}
-    if algorithm.certifies and few_at_once(problem, setup.rho_given):
+    if algorithm.certifies and prefers_interior_point(problem):
+        needs["sparse systems"] = SPARSE_FILL * SPARSE_ENTRY * float(problem.constraint.A.nnz + d)
+    elif algorithm.certifies and few_at_once(problem, setup.rho_given):
         needs["columns of X"] = 2.0 * SPARSE_ENTRY * problem.nnz
         needs["second-order steps on a set of features"] = FLOAT * (SAN_VECTORS * n + SAN_MATRICES * min(d, 2000) ** 2)
     elif algorithm.certifies:

@@ -13,13 +13,23 @@ from skadmm.losses import deviance
 from skadmm.problem.alpha_max import alpha_max
 from skadmm.problem.problem import Problem
 from skadmm.problem.structure import degrees_of_freedom
+from skadmm.regularizers import SquaredL2
 from skadmm.regularizers import with_strength as rescaled
-from skadmm.run.path_engine import PathEngine, Solution, can_follow
+from skadmm.run import memory
+from skadmm.run.path_engine import FIRST_RHO, PathEngine, Solution, can_follow
 from skadmm.run.result import Result, Status
 from skadmm.run.solve import solve
+from skadmm.solvers import ALGORITHMS, dual_update
+from skadmm.solvers.base import Setup
+from skadmm.solvers.second_order.base import SolverEngine
+from skadmm.solvers.second_order.interior_point import InteriorPoint
+from skadmm.solvers.select import prefers_interior_point
 
 if TYPE_CHECKING:
     import pandas as pd
+
+MAX_STEPS = 10_000
+"""Of one solver at one strength; it ends by itself long before."""
 
 
 @dataclass
@@ -112,8 +122,11 @@ def path(
     rescaled(problem.psi, 1.0)
     grid = alpha_grid(alpha_max(problem), n_alphas, eps) if alphas is None else checked_alphas(alphas)
     tol, passes = _checks.number(tol, "tol", above=0), _checks.number(passes, "passes", above=0)
-    if method in ("auto", "san-admm") and not options and can_follow(problem):
-        step: Any = PathEngine(problem, tol, passes, certify=certify)
+    step: Any
+    if method in ("auto", "san-admm", InteriorPoint.name) and not options and prefers_interior_point(problem):
+        step = _Following(problem, tol, passes)
+    elif method in ("auto", "san-admm") and not options and can_follow(problem):
+        step = PathEngine(problem, tol, passes, certify=certify)
     else:
         step = _Separately(problem, {"method": method, "tol": tol, "passes": passes, "record_every": 0} | options)
     solutions = []
@@ -137,6 +150,31 @@ def path(
         n_samples=problem.n_samples,
         deviance=np.array([deviance(problem.loss, solution.loss, problem.n_samples) for solution in solutions]),
     )
+
+
+class _Following:
+    """One interior point solver from strength to strength: the samples are summed up, and the systems built, once."""
+
+    def __init__(self, problem: Problem, tol: float, passes: float) -> None:
+        self.problem, self.tol, self.limit = problem, tol, passes * problem.n_samples
+        mode = "system" if isinstance(problem.omega, SquaredL2) else "none"
+        self.setup = Setup(problem, FIRST_RHO, 1.0, 1, mode, rho_given=False, tol=tol)
+        memory.check(self.setup, ALGORITHMS["san-admm"], None)
+        start = dual_update.start(problem, np.zeros(problem.n_features), None, None)
+        self.engine = SolverEngine(InteriorPoint(self.setup), start)
+
+    def __call__(self, alpha: float) -> Solution:
+        engine, problem = self.engine, with_strength(self.problem, alpha)
+        engine.follow(problem)
+        point, touched = engine.point, int(engine.point.clock[1])
+        engine.advance(np.zeros(MAX_STEPS, np.int64), touched + self.limit)
+        engine.finish()
+        reached = float(engine.optimality()[1])
+        status = Status.SOLVED if reached <= self.tol else Status.STALLED if engine.finished else Status.PASS_LIMIT
+        assessment = engine.assessed(point.x, point.y)
+        loss = problem.loss_value(point.x) if assessment is None else assessment.loss
+        passes = (int(point.clock[1]) - touched) / problem.n_samples
+        return Solution(point.x.copy(), loss, reached, status, point.y.copy(), passes)
 
 
 class _Separately:

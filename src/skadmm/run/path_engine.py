@@ -15,10 +15,10 @@ from skadmm.run import memory
 from skadmm.run.result import Status
 from skadmm.solvers import ALGORITHMS, dual_update
 from skadmm.solvers.base import Setup
-from skadmm.solvers.second_order import reduced_newton
+from skadmm.solvers.second_order import l1_rows
 from skadmm.solvers.second_order.base import SolverEngine
 from skadmm.solvers.second_order.newton_admm import NewtonADMM, NewtonADMMConfig, NewtonADMMState
-from skadmm.solvers.select import SOME, few_at_once, refusal
+from skadmm.solvers.select import CONFIG, few_at_once, refusal
 
 FIRST_RHO = 0.01
 MAX_EVALUATIONS = 20
@@ -52,7 +52,7 @@ def can_follow(problem: Problem) -> bool:
         or refusal(problem) is not None
     ):
         return False
-    return problem.n_features < SOME or not (few_at_once(problem) or reduced_newton.applies(problem))
+    return problem.n_features < CONFIG.some_features or not (few_at_once(problem) or l1_rows.has_short_rows(problem))
 
 
 class PathEngine:

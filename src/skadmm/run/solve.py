@@ -20,7 +20,7 @@ from skadmm.run.driver import Limits, Run
 from skadmm.run.progress import Progress
 from skadmm.run.result import Result, Snapshot, Status
 from skadmm.run.sampling import as_sampler
-from skadmm.solvers import ALGORITHMS, SOLVERS, automatic, dual_update
+from skadmm.solvers import ALGORITHMS, SOLVERS, automatic, dual_update, settled_options
 from skadmm.solvers.base import Algorithm, Setup
 
 PAPER_RHO, PAPER_PASSES = 0.01, 30.0
@@ -93,6 +93,7 @@ def solve(
         where the method solves one; the gradient for another smooth Ω; folded into ψ otherwise.
     options : dict or None
         Settings of the method alone, such as ``{"epoch": 2}`` of svrg-admm; ``ALGORITHMS[method].options`` lists them.
+        A second-order solver given by name takes the fields of ``SOLVERS[method].Config``.
     precondition : None or "diagonal"
         Run a first-order method in x = scale · u, where the bound of the curvature has a diagonal of ones; for columns
         of different sizes. The result is in x. It holds a copy of X.
@@ -161,7 +162,7 @@ def solve(
     every = _checks.number(checkpoint_every, "checkpoint_every", least=0)
     seed = _seed(random_state)
     mode = _omega_mode(omega_mode, problem, algorithm)
-    own = algorithm.settled(options)
+    own = settled_options(solver, options) if solver else algorithm.settled(options)
     working = problem.fold() if mode == "fold" else problem
     staleness = _checks.count(staleness, "staleness", least=0)
     if not problem.backend.local_rows and algorithm.name not in ON_DASK:
@@ -172,7 +173,7 @@ def solve(
     test_problem = None if test is None else _as_test(problem, test)
     if warm_start is not None:
         fixed = {"method": method, "rho": rho if rho_given else None, "batch_size": batch_size}
-        step = _matching_step(warm_start, step, fixed | {"precondition": precondition} | own)
+        step = _matching_step(warm_start, step, fixed | {"precondition": precondition} | ({} if solver else own))
     scale = _scale(precondition, algorithm, working, rho, warm_start)
     inner = working if scale is None else rescaled(working, scale)
 

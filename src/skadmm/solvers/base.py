@@ -20,7 +20,7 @@ import numpy as np
 from skadmm._names import Registry
 from skadmm.backends import Evaluation
 from skadmm.kernels.compile import generic, kernel
-from skadmm.problem.certificate import Certificate
+from skadmm.problem.certificate import Assessment, Certificate
 from skadmm.problem.problem import Problem
 from skadmm.solvers import dual_update
 from skadmm.solvers.dual_update import Point, couple, y_dual_update
@@ -131,7 +131,9 @@ class Algorithm:
 class Engine(Protocol):
     """A method in motion: what the loop in ``run.py`` drives."""
 
-    point: Point
+    @property
+    def point(self) -> Point:
+        """x, y, the scaled dual, their running sums and the clock."""
 
     @property
     def solver_name(self) -> str:
@@ -160,6 +162,11 @@ class Engine(Protocol):
     def evaluated_at(self, x: np.ndarray) -> Evaluation | None:
         """What the method saw at `x`, where that was its last look at all samples and it keeps such things: whoever
         wants to know how x stands need not look again."""
+        ...
+
+    def assessed(self, x: np.ndarray, y: np.ndarray) -> Assessment | None:
+        """The method's own assessment of (x, y), where that is its point and it has digits that the general evaluation
+        has not."""
         ...
 
     def finish(self) -> None:
@@ -287,6 +294,10 @@ class FirstOrderEngine:
 
     def evaluated_at(self, x: np.ndarray) -> Evaluation | None:
         """Nothing is kept."""
+        return None
+
+    def assessed(self, x: np.ndarray, y: np.ndarray) -> Assessment | None:
+        """The general evaluation is as good."""
         return None
 
     def finish(self) -> None:
