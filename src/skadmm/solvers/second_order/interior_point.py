@@ -33,7 +33,7 @@ from skadmm.solvers.second_order.base import SecondOrderSolver, SolverState
 from skadmm.solvers.second_order.chains import denoise
 from skadmm.solvers.second_order.diagonal_quadratic import DiagonalQuadratic, SignalObjective, reason_against
 from skadmm.solvers.second_order.exact_pattern import PatternConfig, exact_minimiser
-from skadmm.solvers.second_order.reduced_newton import row_strengths
+from skadmm.solvers.second_order.l1_rows import row_strengths
 from skadmm.solvers.second_order.signal_systems import SignalPoint
 
 MULTIPLIER_FLOOR = 1e-8
