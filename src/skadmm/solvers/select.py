@@ -24,13 +24,12 @@ from skadmm.solvers.second_order.coordinate_descent import CoordinateDescent, vi
 from skadmm.solvers.second_order.diagonal_quadratic import DiagonalQuadratic
 from skadmm.solvers.second_order.interior_point import InteriorPoint
 from skadmm.solvers.second_order.multipliers import Multipliers
-from skadmm.solvers.second_order.newton_admm import NewtonADMM
+from skadmm.solvers.second_order.newton_admm import MAX_FEATURES, NewtonADMM
 from skadmm.solvers.second_order.prox_gradient import ProxGradient
 from skadmm.solvers.second_order.reduced_newton import ReducedNewton
 from skadmm.solvers.second_order.switching import Entry, Switching
 from skadmm.solvers.second_order.working_set import WorkingSet
 
-MAX_FEATURES = NewtonADMM.max_features
 Solvers = tuple[type[SecondOrderSolver[Any]], ...]
 Running = SolverEngine[Any] | Switching
 

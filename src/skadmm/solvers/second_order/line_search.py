@@ -1,4 +1,4 @@
-"""Backtracking along a step, and when to stop trying: what the second-order solvers share."""
+"""Backtracking along a step, which the second-order solvers share."""
 
 from collections.abc import Callable
 
@@ -8,8 +8,6 @@ SUFFICIENT_DECREASE = 1e-4
 """The share of the expected decrease that a step must reach (Armijo 1966)."""
 ROUNDING = 1e-14
 """Objectives closer than this, relatively, are the same."""
-MOST_REFUSALS = 6
-"""So many refused steps in a row mean that rounding, or the inner sweeps, allow no more."""
 
 
 def shorten(merit: Callable[[float], float], start: float, expected: float = 0.0) -> float:

@@ -45,6 +45,9 @@ from skadmm.solvers.second_order.line_search import shorten
 from skadmm.solvers.second_order.polish import polished
 from skadmm.solvers.second_order.quadratic_model import ModelConfig, ModelSolver, ModelState
 
+MAX_FEATURES = 5000
+"""The largest number of features for which a dense d × d matrix is formed and inverted."""
+
 
 @dataclass(frozen=True)
 class NewtonADMMConfig(ModelConfig, BatchConfig):
@@ -161,8 +164,6 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
     summary = "Second-order models of the loss, minimised with ψ by sweeps of ADMM"
     Config: ClassVar[type[Any]] = NewtonADMMConfig
     config: NewtonADMMConfig
-    max_features: ClassVar[int] = 5000
-    """For which a dense d × d matrix is formed and inverted."""
 
     def __init__(self, setup: Setup, config: NewtonADMMConfig | None = None) -> None:
         super().__init__(setup, config)
@@ -177,11 +178,9 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
     @classmethod
     def applies(cls, problem: Problem) -> str | None:
         """d² numbers must fit, and sweeps must be able to take the problem."""
-        if problem.n_features > cls.max_features:
-            return (
-                f"{problem.n_features} features are more than a dense second-order model can hold ({cls.max_features})"
-            )
-        return reason_against_sweeps(problem)
+        if problem.n_features > MAX_FEATURES:
+            return f"{problem.n_features} features are more than a dense second-order model can hold ({MAX_FEATURES})"
+        return _reason_against_sweeps(problem)
 
     # -- what the engine sees --------------------------------------------------------------------------------
 
@@ -615,7 +614,7 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
         state.point.clock[1] += samples
 
 
-def reason_against_sweeps(problem: Problem) -> str | None:
+def _reason_against_sweeps(problem: Problem) -> str | None:
     """Why ADMM's sweeps on a model cannot take a problem, which leaves the method of multipliers."""
     if problem.y_of_x(np.zeros(problem.n_features)) is None:
         return "B is not invertible"

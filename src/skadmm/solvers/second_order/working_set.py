@@ -26,7 +26,7 @@ from skadmm.problem.problem import Problem
 from skadmm.regularizers import L1, Zero
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
-from skadmm.solvers.second_order.base import SecondOrderSolver, SolverEngine, SolverState
+from skadmm.solvers.second_order.base import SecondOrderSolver, SolverState
 from skadmm.solvers.second_order.l1_rows import checked_strengths, row_strengths
 from skadmm.solvers.second_order.newton_admm import NewtonADMM, NewtonADMMConfig
 
@@ -223,10 +223,9 @@ class WorkingSet(SecondOrderSolver[WorkingSetState]):
         """A few steps of Newton ADMM, fewer while the sets are still rough."""
         config, rounds = self.config, state.rounds
         setup = Setup(small, state.rho, self.setup.step, 1, "none", rho_given=rounds > 0, warm=True)
-        inner = NewtonADMMConfig(
-            full_sweeps=config.sweeps, revisit_large_shifts=False, adapt_rho=not self.setup.rho_given
-        )
-        engine = SolverEngine(NewtonADMM(setup, inner), start)
+        adapt_rho = not self.setup.rho_given
+        newton = NewtonADMMConfig(full_sweeps=config.sweeps, revisit_large_shifts=False, adapt_rho=adapt_rho)
+        engine = NewtonADMM.engine(setup, start, newton)
         settled = config.settled[rounds] if rounds < len(config.settled) else config.last_settled
         before = np.inf
         one = np.zeros(1, np.int64)
