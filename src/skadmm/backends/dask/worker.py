@@ -17,9 +17,9 @@ import numpy as np
 import scipy.sparse
 
 from skadmm.backends import tasks
-from skadmm.backends.convert import with_ones
 from skadmm.backends.slicing import part_of, take_rows
 from skadmm.backends.tables import as_rows
+from skadmm.backends.writer import with_ones
 from skadmm.kernels.rows import CSRRows
 from skadmm.kernels.samples import Samples, mean_conjugate, refresh_block, slopes_at
 from skadmm.kernels.threads import one_thread
