@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from skadmm.backends.dask.backend import WorkerGone
+from skadmm.backends.base import WorkerGone
 from skadmm.backends.dask.worker import run_stateful
 from skadmm.backends.tasks import Lost
 from skadmm.kernels.samples import Samples
@@ -121,7 +121,7 @@ class RemoteOracle:
 
     def _all(self, kind: str, task: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> Any:
         """A question to every block, of the worker that holds it; the sum of the answers."""
-        return self._home.map_reduce(kind, run_stateful, [(task, given) for given in arguments], no_retry=True)
+        return self._home.map_reduce(kind, run_stateful, [(task, given) for given in arguments], retry=False)
 
     def close(self) -> None:
         """The run has ended: the workers may forget it."""

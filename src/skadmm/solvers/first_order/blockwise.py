@@ -13,8 +13,8 @@ import numpy as np
 
 from skadmm import _cancel
 from skadmm.backends import tasks
+from skadmm.backends.base import WorkerGone, as_remote
 from skadmm.backends.dask import worker
-from skadmm.backends.dask.backend import WorkerGone
 from skadmm.backends.tasks import Lost
 from skadmm.solvers.base import Setup, couple_at_start, x_and_dual_update
 from skadmm.solvers.dual_update import Point
@@ -55,7 +55,7 @@ class AveragedBlocks:
 
     def __init__(self, rule: Any, setup: Setup, split: Any, point: Point, theta: float) -> None:
         self._rule, self._split, self._point, self._theta = rule, split, point, theta
-        self._home, self._n = setup.problem.backend, setup.problem.n_samples
+        self._home, self._n = as_remote(setup.problem.backend), setup.problem.n_samples
         self._bounds = self._home.bounds(setup.batch_size)
         self._staleness = setup.staleness
         self._asked: deque[tuple[int, np.ndarray, Any]] = deque()
