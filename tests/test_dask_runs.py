@@ -154,13 +154,13 @@ def test_short_requests_show_in_the_dashboard(there, runs, monkeypatch):
     began = time.time()
 
     def evaluate(snapshot):
-        bars.append([name for name in backend.client.run_on_scheduler(prefixes) if name.startswith("skadmm-")])
+        bars.append([name for name in backend.client.run_on_scheduler(prefixes) if name.startswith("skadmm_")])
         return time.time() - began > 2.0
 
     solve(there, "sa-iu-admm", **(RUN | {"passes": 1e6}), callback=evaluate)
     assert all(bars[1:])
-    assert {"skadmm-take-steps", "skadmm-evaluate"} & {name for names in bars for name in names}
-    shown = [one for one in backend.client.get_task_stream(start=began) if one["key"].startswith("skadmm-")]
+    assert {"skadmm_take_steps", "skadmm_evaluate"} & {name for names in bars for name in names}
+    shown = [one for one in backend.client.get_task_stream(start=began) if one["key"].startswith("skadmm_")]
     moments = sorted(one["startstops"][0]["start"] for one in shown)
     assert len({int(5 * (moment - began)) for moment in moments}) >= 5  # in most of ten fifths of a second
     assert len(direct) > 2 * len(shown)

@@ -163,8 +163,9 @@ class BlockCalls:
 
     def _submit(self, name: str, function: Callable[..., Any], *arguments: Any, **where: Any) -> Future:
         """A task that Dask's dashboard shows under `name`."""
-        shown = name.replace("_", "-")  # the dashboard takes letters and dashes for the name
-        key = f"skadmm-{shown}-{self._id}-{next(self._numbers)}"
+        # The dashboard shows the part before the first dash. After a dash it drops words that begin like a hash in
+        # hexadecimal digits and have its eight letters, such as "evaluate".
+        key = f"skadmm_{name}-{self._id}-{next(self._numbers)}"
         return self.client.submit(function, *arguments, key=key, pure=False, **where)
 
     def _submit_all(self, requests: list[Request]) -> list[Future]:
@@ -190,7 +191,7 @@ class BlockCalls:
         futures = self._submit_all(requests)
         while len(futures) > 1:
             groups = [futures[first : first + FAN_IN] for first in range(0, len(futures), FAN_IN)]
-            futures = [self._submit(f"{requests[0].kind}-added", tasks.added, group) for group in groups]
+            futures = [self._submit(f"{requests[0].kind}_added", tasks.added, group) for group in groups]
         return self._gather(futures)[0]
 
     # -- waiting ---------------------------------------------------------------------------------------------------
