@@ -39,7 +39,7 @@ def follow(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
 
     def write(source: str):
-        path = Path(re.match(r"# (src/skadmm/\w+/\w+\.py)\n", source)[1])
+        path = Path(re.match(r"# (src/skadmm/[\w/]+\.py)\n", source)[1])
         assert (ROOT / path.parent).is_dir()
         assert not (ROOT / path).exists()
         (tmp_path / path.name).write_text(source, encoding="utf-8")
@@ -86,7 +86,7 @@ def test_the_recipe_for_a_regulariser(follow, data):
     X, target = data
     problem = Problem(X, target, loss="squared", psi=names["PositivePart"](100.0))
     result = solve(problem, "sa-iu-admm", rho=1.0, passes=200, step=0.1)
-    assert result.y.max() <= 1e-6  # so dear that no coordinate stays positive
+    assert result.y.max() <= 1e-6  # so expensive that no coordinate stays positive
     assert result.y.min() < -0.5
 
 
@@ -106,7 +106,7 @@ def test_the_recipe_for_an_algorithm(follow, data):
     source, line = recipe("Add an algorithm")
     assert "sg-iu-admm" not in ALGORITHMS
     module = follow(source)
-    assert line.strip() == f"from skadmm.solvers import {module.__name__}"
+    assert line.strip() == f"from skadmm.solvers.first_order import {module.__name__}"
     problem = Problem(*data, loss="squared", psi=L1(1e-3), A=chain(5))
     frame = compare(problem, ["sg-iu-admm"], repeats=2, rho=0.1, passes=20)
     assert (frame.groupby("repeat")["objective"].last() < 0.05 * problem.objective(np.zeros(5))).all()
