@@ -1,4 +1,4 @@
-"""Registries: a name, one spelling everywhere, and a helpful message when it is unknown."""
+"""Registries of things by name, and messages for unknown names that suggest the nearest known one."""
 
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +14,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def no_column(name: str, columns: Sequence[str], shown: int = 8) -> str:
-    """What to say when a table has no such column."""
+    """The message for a column that a table does not have."""
     more = f", … ({len(columns)} in all)" if len(columns) > shown else ""
     return f"there is no column {name!r}; it has {', '.join(columns[:shown])}{more}.{nearest(name, columns)}"
 

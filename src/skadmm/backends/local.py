@@ -115,7 +115,7 @@ class LocalBackend(StoredSamples):
             yield slice(start, stop), part_of(whole, start, stop)
 
     def _results(self, work: Callable[[slice, Samples], Any]) -> Iterator[tuple[slice, Any]]:
-        """Call `work` on all chunks, some at a time. Results come in the order of the chunks, however many threads run."""
+        """The results of `work` on all chunks, in their order. Some chunks at a time are evaluated in parallel."""
         chunks = self.chunks()
         while group := list(itertools.islice(chunks, CHUNKS_AT_ONCE)):
             each = several() if len(group) > 1 else map
