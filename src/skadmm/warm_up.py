@@ -115,7 +115,7 @@ def _all_kinds() -> dict[str, Callable[[], None]]:
 KINDS = _all_kinds()
 """The kinds of model, by name, each with a function that fits small examples of it."""
 SHIPPED = tuple(name for name in KINDS if not name.startswith("methods"))
-"""The kinds whose kernels wheels carry. The first-order methods, each with kernels of its own, would triple the size."""
+"""The kinds whose kernels wheels carry. First-order methods, each with kernels of its own, would triple the size."""
 
 
 def warm_up(kinds: Iterable[str] = (), *, say: Callable[[str], None] | None = None) -> None:

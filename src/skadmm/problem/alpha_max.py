@@ -114,9 +114,8 @@ def alpha_max(problem: Problem, trend: Line | GraphTrend | None = None) -> float
     else:
         # Features that no row reaches are at their minimum, whatever w is.
         of_reached = Demands(demands.lower[reached], demands.upper[reached], demands.exact)
-        strength = smallest_strength(
-            sp.csr_array(A[:, reached]), of_reached, dual, line, sp.csr_array(flat.basis[reached])
-        )
+        basis = sp.csr_array(flat.basis[reached])
+        strength = smallest_strength(sp.csr_array(A[:, reached]), of_reached, dual, line, basis)
     if not np.isfinite(strength):
         raise ValueError(f"alpha_max: no strength of psi={type(psi).__name__} makes Ax exactly zero: give the alphas")
     return strength
@@ -199,7 +198,7 @@ def _separable(omega: Any, d: int) -> _Separable | None:
 
 
 def _on_null_space(problem: Problem, flat: NullSpace) -> tuple[np.ndarray, ...]:
-    """∇f at the minimiser x₀ of f + Ω on the null space, and the bounds of ∂Ω(x₀); for a general Ω, one element of it."""
+    """∇f at the minimiser x₀ of f + Ω on the null space, and bounds of ∂Ω(x₀); one of its elements for a general Ω."""
     omega, d = problem.omega, problem.n_features
     parts = _separable(omega, d)
     if parts is None:

@@ -150,7 +150,7 @@ def smallest_growth(network: Network) -> float:
 
 
 def _ratio(network: Network, inside: np.ndarray) -> float:
-    """The demand of the nodes `inside` beyond the fixed capacity into them, divided by the growing capacity into them."""
+    """The demand of the nodes `inside` beyond the fixed capacity into them, over the growing capacity into them."""
     entering = ~inside[network.tail] & inside[network.head]
     leaving = inside[network.tail] & ~inside[network.head]
     growing = network.growing

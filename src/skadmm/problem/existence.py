@@ -4,7 +4,8 @@ A loss whose infimum lies at infinity has no minimiser along a direction u that 
 sample's loss ever increases along it: aᵢ·u ≥ 0 where ℓ(·, bᵢ) is flat at +∞, aᵢ·u ≤ 0 where it is flat at −∞, aᵢ·u = 0
 where it is neither, not all zero. The logistic loss is flat on the side of its label; Poisson's, exp(z) − bz, at −∞
 where b = 0. The null space of A is found where that is cheap: features that no row of A reaches; for rows of two
-entries (graphs), one direction for each connected component; a dense basis where wider rows join a few hundred features.
+entries (graphs), one direction for each connected component; for wider rows that join a few hundred features, a dense
+basis.
 """
 
 from collections.abc import Iterator

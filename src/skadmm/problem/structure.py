@@ -82,7 +82,7 @@ def degrees_of_freedom(A: sp.csr_array, x: np.ndarray, psi: Any = None, y: np.nd
 
 
 def rank(A: sp.csr_array) -> int:
-    """The rank of a sparse matrix; a lower bound where LARGEST_DENSE is exceeded and the pattern does not determine it."""
+    """The rank of a sparse matrix; a lower bound where LARGEST_DENSE is exceeded and the pattern does not suffice."""
     A = sp.csr_array(A)
     A.sum_duplicates()
     counts = np.diff(A.indptr)
