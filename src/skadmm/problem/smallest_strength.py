@@ -209,7 +209,7 @@ def _linear_program(A: sp.csr_array, demands: Demands, lower: np.ndarray, upper:
 
 
 def _nearest(demands: Demands, basis: sp.csr_array) -> np.ndarray | None:
-    """A vector within the demands that some Aᵀw equals, for it is orthogonal to the null space of A; its ℓ1 norm is small."""
+    """A vector within the demands, of small ℓ1 norm, orthogonal to the null space of A so that it equals some Aᵀw."""
     from scipy.optimize import linprog
 
     if basis.shape[1] == 0:
