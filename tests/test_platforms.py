@@ -26,7 +26,7 @@ def test_the_cache_folder_is_the_systems_where_platformdirs_knows_it(monkeypatch
     monkeypatch.setitem(sys.modules, "platformdirs", known)
     assert locating.cache_folder() == tmp_path / "skadmm" / "data"
     monkeypatch.setitem(sys.modules, "platformdirs", None)
-    monkeypatch.setattr(Path, "backend", lambda: tmp_path)
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
     if sys.platform != "win32":
         assert locating.cache_folder() == tmp_path / ".cache" / "skadmm" / "data"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "chosen"))

@@ -20,13 +20,14 @@ def no_column(name: str, columns: Sequence[str], shown: int = 8) -> str:
 
 
 class Registry(Generic[T]):
-    """A dictionary from names to things of one `kind`; unknown names raise with the nearest known one."""
+    """A dictionary from names to entries of one `kind`. Unknown names raise ValueError, with the nearest known one."""
 
     def __init__(self, kind: str, entries: dict[str, T] | None = None) -> None:
         self.kind = kind
         self._entries: dict[str, T] = dict(entries or {})
 
     def add(self, name: str, entry: T) -> T:
+        """Add an entry under a name that is not taken; returns the entry."""
         if name in self._entries:
             raise ValueError(f"{self.kind} {name!r} is already registered")
         self._entries[name] = entry
@@ -45,4 +46,5 @@ class Registry(Generic[T]):
         return iter(self._entries)
 
     def items(self) -> Iterator[tuple[str, T]]:
+        """Names and entries, in the order in which they were added."""
         return iter(self._entries.items())

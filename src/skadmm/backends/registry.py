@@ -1,7 +1,7 @@
 """The backends by name, and which of them keeps a given X.
 
-A new backend is one file with a class that has the members of :class:`~skadmm.backends.base.Backend`, and a function
-here or there that opens it; and one line in ``BACKENDS``.
+A new backend is one file, with a class that has the members of :class:`~skadmm.backends.base.Backend` and two functions
+that recognise and open its X, and one line here. ``CONTRIBUTING.md`` has an example.
 """
 
 from __future__ import annotations
@@ -48,14 +48,15 @@ def _open_memory(X: Any, target: Any, weight: Any, loss: Loss) -> Backend:
 
 
 BACKENDS: Registry[BackendKind] = Registry("backend")
-BACKENDS.add("dask", BackendKind(is_dask, _open_dask))
+"""The last one added is tried first."""
+BACKENDS.add("memory", BackendKind(lambda X: True, _open_memory))
 BACKENDS.add("files", BackendKind(is_folder, _open_folder))
-BACKENDS.add("memory", BackendKind(lambda X: True, _open_memory))  # last, because it recognises everything
+BACKENDS.add("dask", BackendKind(is_dask, _open_dask))
 
 
 def open_backend(X: Any, target: Any, sample_weight: Any, loss: Loss) -> Backend:
     """The backend that keeps the samples of `X`; an X that is a backend already is returned."""
     if isinstance(X, StoredSamples):
         return cast(Backend, X)
-    kind = next(kind for _, kind in BACKENDS.items() if kind.recognises(X))
+    kind = next(kind for _, kind in reversed(list(BACKENDS.items())) if kind.recognises(X))
     return kind.open(X, target, sample_weight, loss)
