@@ -217,7 +217,7 @@ def test_without_a_writable_folder_the_package_is_asked(built, monkeypatch):
         def __init__(self, function):
             raise RuntimeError("no locator available")
 
-    monkeypatch.setattr(compile, "_SourceKeyedCache", Unwritable)
+    monkeypatch.setattr(compiling, "_SourceKeyedCache", Unwritable)
     double = compiling.kernel(lambda x: 2.0 * x)
     assert isinstance(double._cache, compiling._WheelOnly)
     assert double(4.0) == 8.0
