@@ -29,9 +29,10 @@ test-lowest: ## Run tests of the core with the lowest versions of its dependenci
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --editable . $(FLOORS) pytest hypothesis
 	$(LOWEST)/bin/python -m pytest $(LOWEST_TESTS)
 
-lint: $(STAMP) ## Check style, format and types
+lint: $(STAMP) ## Check style, format, layers and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
 	$(BIN)/mypy
 
 docs: $(STAMP) ## Build the documentation into build/docs; installs Sphinx the first time
@@ -56,7 +57,7 @@ wheel: $(STAMP) ## Build a wheel with compiled kernels for this platform and Pyt
 	SKADMM_SHIP_KERNELS=1 $(BIN)/python -m build --wheel
 
 clean: ## Remove the virtual environment, caches and results
-	rm -rf $(VENV) $(LOWEST) results build dist docs/api docs/gallery docs/_figures .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) results build dist docs/api docs/gallery docs/_figures .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp holds a checksum of pyproject.toml, so that only a change of its content installs again.

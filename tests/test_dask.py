@@ -119,13 +119,13 @@ def test_second_order_iterates_are_those_in_memory(model, run, client, monkeypat
 
 @pytest.mark.parametrize("limit", [{"passes": 3}, {"time_limit": 1e-9}, {"passes": 50, "time_limit": 0.3}])
 def test_workers_forget_a_run_that_has_ended(limit, client):
-    """However it ended: what they keep is as long as their rows."""
+    """However it ended: only slopes stay in their memories."""
     _, there = both(psi=L1(1e-3), A=A)
     solve(there, "san-admm", **limit)
     names = there.backend.map_reduce(
         "names", worker.run_and_concat, [(lambda samples, memory: sorted(memory), ())] * there.backend.sizes.size
     )
-    assert not [name for block in names for name in block if name.startswith("oracle-")]
+    assert not [name for block in names for name in block if not name.startswith(("evaluate", "slopes"))]
 
 
 @slow
@@ -166,7 +166,7 @@ def test_every_kind_of_collection(client):
 
 @slow
 def test_nothing_of_size_n_travels(client, monkeypatch):
-    """The largest answer that comes to the driver has the size of a d × d matrix."""
+    """The largest response that is sent to the driver has the size of a d × d matrix."""
     from skadmm.backends.dask.backend import DaskBackend
 
     _, there = both(psi=L1(0.01), A=A)
@@ -184,31 +184,33 @@ def test_nothing_of_size_n_travels(client, monkeypatch):
     monkeypatch.setattr(DaskBackend, "_wait", weighed)
     for method in ("san-admm", "sa-iu-admm", "batch-admm"):
         solve(there, method, step=0.02, passes=4, tol=1e-6)
-    assert 0 < max(largest) <= max(D * D + 2 * D, 256)  # the counts behind the threshold of hard rows
+    assert 0 < max(largest) <= max(D * D + 2 * D, 256)  # the counts behind the threshold of large-shift samples
 
 
 @slow
 @pytest.mark.parametrize("method", ["san-admm", "sa-iu-admm", "batch-iu-admm"])
-def test_by_line_or_as_tasks_the_bits_are_the_same(method, client, monkeypatch):
+def test_direct_or_as_tasks_the_bits_are_the_same(method, client, monkeypatch):
     from skadmm.backends.dask import transport
 
     _, there = both(psi=L1(1e-3), A=A)
-    by_line = []
-    usual = transport.DirectTransport.ask
-    monkeypatch.setattr(transport.DirectTransport, "ask", lambda self, asked: by_line.append(1) or usual(self, asked))
+    direct = []
+    usual = transport.DirectTransport.send
+    monkeypatch.setattr(
+        transport.DirectTransport, "send", lambda self, requests: direct.append(1) or usual(self, requests)
+    )
     results = []
     for short in (0.0, np.inf):
-        by_line.clear()
+        direct.clear()
         monkeypatch.setattr(transport, "SHORT", short)
         results.append(solve(there, method, step=0.02, passes=6, tol=1e-8))
-    assert len(by_line) > 5
+    assert len(direct) > 5
     for name in ("x", "y", "dual", "objective", "gap"):
         np.testing.assert_array_equal(*(getattr(result, name) for result in results))
 
 
 @slow
-def test_a_block_that_has_moved_cuts_the_line(client, monkeypatch):
-    """What is not where it was is asked for by a task, and found."""
+def test_a_block_that_has_moved_is_found_by_a_task(client, monkeypatch):
+    """The direct transport fails, and the request is sent again as a task."""
     from skadmm.backends.dask import transport
 
     _, there = both(psi=L1(1e-3), A=A)
@@ -285,12 +287,12 @@ def test_a_checkpoint_resumes_to_the_same_bits(model, client, tmp_path):
 @pytest.mark.parametrize("passes", [0.3, 2.5])
 @pytest.mark.parametrize("harm", ["gone", "one gone", "spoilt"])
 def test_a_checkpoint_without_what_workers_kept(harm, passes, client, tmp_path):
-    """It goes on from the point alone, to the same answer."""
+    """It continues from the point alone, to the same solution."""
     _, there = both(psi=L1(1e-3), A=A)
     run = {"method": "san-admm", "tol": 1e-8, "checkpoint": tmp_path / "c", "checkpoint_every": 0}
     whole = solve(there, "san-admm", tol=1e-8, passes=50)
     solve(there, passes=passes, **run)
-    files = sorted((tmp_path / "c.blocks").rglob("*.oracle"))
+    files = sorted(path for path in (tmp_path / "c.blocks").rglob("*") if path.is_file())
     assert len(files) >= N // BLOCK
     if harm == "gone":
         shutil.rmtree(tmp_path / "c.blocks")

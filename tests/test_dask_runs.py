@@ -1,4 +1,4 @@
-"""Several steps in one question: the bits of one step at a time, whatever becomes of the answers."""
+"""Several steps in one request give the bits of one step at a time, whatever happens to the responses."""
 
 import time
 from typing import Any, NamedTuple
@@ -73,15 +73,15 @@ def assert_same_bits(first, second):
 def test_the_bits_are_those_of_single_steps(method, there, runs, monkeypatch):
     alone = by_steps(there, method, monkeypatch)
     assert not runs
-    together = solve(there, method, **RUN)
+    several = solve(there, method, **RUN)
     assert max(runs) >= 3
     assert sum(runs) >= 30  # of 84 steps, on two workers; the others were alone
-    assert_same_bits(together, alone)
+    assert_same_bits(several, alone)
 
 
 @slow
 @pytest.mark.parametrize("method", METHODS)
-def test_answers_that_are_lost(method, there, runs, monkeypatch):
+def test_responses_that_are_lost(method, there, runs, monkeypatch):
     """The worker has run ahead and keeps slopes of points that never were; its numbers say so."""
     alone = by_steps(there, method, monkeypatch)
     backend, lost = type(there.backend), []
@@ -137,31 +137,33 @@ def test_a_worker_minds_the_time_limit(there, runs, monkeypatch):
 
 
 def prefixes(dask_scheduler):
-    """What the bars of progress show."""
+    """What the progress bars show."""
     return dask_scheduler.get_task_prefix_states()
 
 
-def test_short_questions_show_in_the_dashboard(there, runs, monkeypatch):
-    """As bars of progress at any moment, in the task stream now and then; and most of them still go by line."""
+def test_short_requests_show_in_the_dashboard(there, runs, monkeypatch):
+    """As progress bars at any moment and in the task stream now and then; most are still sent directly."""
     backend = there.backend
     monkeypatch.setattr(transport, "SHOWN_EVERY", 0.2)
-    by_line, bars = [], []
-    usual = transport.DirectTransport.ask
-    monkeypatch.setattr(transport.DirectTransport, "ask", lambda self, asked: by_line.append(1) or usual(self, asked))
+    direct, bars = [], []
+    usual = transport.DirectTransport.send
+    monkeypatch.setattr(
+        transport.DirectTransport, "send", lambda self, requests: direct.append(1) or usual(self, requests)
+    )
     backend.client.get_task_stream()  # from here on it is kept
     began = time.time()
 
     def evaluate(snapshot):
-        bars.append([name for name in backend.client.run_on_scheduler(prefixes) if name.startswith("skadmm-")])
+        bars.append([name for name in backend.client.run_on_scheduler(prefixes) if name.startswith("skadmm_")])
         return time.time() - began > 2.0
 
     solve(there, "sa-iu-admm", **(RUN | {"passes": 1e6}), callback=evaluate)
     assert all(bars[1:])
-    assert {"skadmm-take-steps", "skadmm-evaluation"} & {name for names in bars for name in names}
-    shown = [one for one in backend.client.get_task_stream(start=began) if one["key"].startswith("skadmm-")]
+    assert {"skadmm_take_steps", "skadmm_evaluate"} & {name for names in bars for name in names}
+    shown = [one for one in backend.client.get_task_stream(start=began) if one["key"].startswith("skadmm_")]
     moments = sorted(one["startstops"][0]["start"] for one in shown)
     assert len({int(5 * (moment - began)) for moment in moments}) >= 5  # in most of ten fifths of a second
-    assert len(by_line) > 2 * len(shown)
+    assert len(direct) > 2 * len(shown)
 
 
 @slow

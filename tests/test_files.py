@@ -19,12 +19,10 @@ import pytest
 import scipy.sparse
 
 from skadmm import FusedLassoClassifier, FusedLassoClassifierCV, FusedLassoRegressor, Problem, solve
-from skadmm.backends import BlocksError, FileBlocks
+from skadmm.backends import BlocksError, FileBackend, FileBlocks, local
 from skadmm.backends.convert import convert, write_blocks
-from skadmm.backends.files import give_back
 from skadmm.cli import run as command
 from skadmm.operators import chain, stack
-from skadmm.problem import problem
 from skadmm.regularizers import L1
 
 N, D = 700, 5
@@ -46,9 +44,8 @@ def folder_of(path, kind="dense", step=150, **options):
 
 @pytest.fixture
 def small_reads(monkeypatch):
-    """As if 64 rows were all that may be in memory at a time."""
-    monkeypatch.setattr(problem, "ENTRIES_PER_CHUNK", 64 * D)
-    monkeypatch.setattr(problem.Problem, "rows_per_chunk", 64)
+    """Chunks of 64 rows."""
+    monkeypatch.setattr(local, "ROWS_PER_CHUNK", (64, 64))
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
@@ -73,7 +70,7 @@ def test_chunks_do_not_show(monkeypatch):
     """All in one sweep, or 64 rows at a time: the same to rounding."""
     whole = solve(Problem(X, TARGET, psi=L1(0.01), A=A), "batch-iu-admm", step=0.1, passes=10)
     second = solve(Problem(X, TARGET, psi=L1(0.01), A=A), "san-admm", tol=1e-9, passes=20)
-    monkeypatch.setattr(problem.Problem, "rows_per_chunk", 64)
+    monkeypatch.setattr(local, "ROWS_PER_CHUNK", (64, 64))
     parts = solve(Problem(X, TARGET, psi=L1(0.01), A=A), "batch-iu-admm", step=0.1, passes=10)
     np.testing.assert_allclose(parts.x, whole.x, atol=1e-13)
     assert parts.gap == pytest.approx(whole.gap)
@@ -140,7 +137,7 @@ def test_every_format_becomes_the_same_rows(ending, tmp_path, capsys):
 def test_a_stopped_conversion_goes_on(ending, tmp_path, monkeypatch):
     source = written(tmp_path, ending)
     convert(source, tmp_path / "whole", block_rows=64)
-    from skadmm.backends import convert as module
+    from skadmm.backends import writer as module
 
     usual = module.BlockWriter.write
 
@@ -198,7 +195,8 @@ def test_pages_are_given_back(tmp_path):
     write_blocks(tmp_path / "f", ((rows, target) for _ in range(40)))
     code = (
         "import resource, sys, threading, time; import numpy as np; from skadmm import Problem, solve; "
-        "from skadmm.problem import problem; from skadmm.regularizers import L1; problem.ENTRIES_PER_CHUNK = 250_000; "
+        "from skadmm.backends import local; "
+        "from skadmm.regularizers import L1; local.ENTRIES_PER_CHUNK = 250_000; "
         "few = np.random.default_rng(0).standard_normal((9000, 50)); "
         "small = Problem(few, np.tile([1., -1.], 4500), psi=L1(0.01)); "
         "solve(small, 'san-admm', passes=3); solve(small, 'batch-iu-admm', step=0.1, passes=3); "
@@ -232,14 +230,14 @@ def test_rows_that_will_be_read_are_fetched(kind, tmp_path):
     arrays = {"values.bin": there.rows.values} if kind == "dense" else {
         "values.bin": there.rows.data, "indices.bin": there.rows.indices,
     }  # fmt: skip
-    give_back()
+    there.backend.folder.release()
     for name, array in arrays.items():
         with open(tmp_path / "f" / name, "rb") as file:
             os.fsync(file.fileno())
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         if in_cache(array).any():
             pytest.skip("the file system does not drop a file")
-    there.expect(np.array([3]), 1000)  # 400 kB
+    there.backend.prefetch(np.array([3]), 1000)  # 400 kB
     for array in arrays.values():
         few = 50 * array.itemsize
         wanted = slice(3000 * few // mmap.PAGESIZE, -(-4000 * few // mmap.PAGESIZE))
@@ -249,23 +247,23 @@ def test_rows_that_will_be_read_are_fetched(kind, tmp_path):
             time.sleep(0.05)
         assert in_cache(array)[wanted].all()
         assert in_cache(array).sum() == wanted.stop - wanted.start
-    there.expect(np.array([5]), 100)  # not worth while
+    there.backend.prefetch(np.array([5]), 100)  # too small
     assert all(in_cache(array).mean() < 0.1 for array in arrays.values())
 
 
 def test_steps_say_what_they_will_read(tmp_path, monkeypatch):
-    told = []
-    usual = problem.Problem.expect
+    announced = []
+    usual = FileBackend.prefetch
     monkeypatch.setattr(
-        problem.Problem,
-        "expect",
-        lambda self, order, size: told.append((order.tolist(), size)) or usual(self, order, size),
+        FileBackend,
+        "prefetch",
+        lambda self, order, size: announced.append((order.tolist(), size)) or usual(self, order, size),
     )
     there = Problem(folder_of(tmp_path / "f"), psi=L1(0.01))
     solve(there, "sa-iu-admm", step=0.1, batch_size=100, passes=3, sampler="cyclic")
-    blocks = list(itertools.chain.from_iterable(order for order, _ in told))
+    blocks = list(itertools.chain.from_iterable(order for order, _ in announced))
     assert blocks == [0, *range(7), *range(7)]  # the table, once filled, was a pass: the first step waited
-    assert {size for _, size in told} == {100}
+    assert {size for _, size in announced} == {100}
 
 
 @pytest.mark.parametrize(

@@ -96,19 +96,34 @@ def test_path_and_compare_are_functions():
     assert json.loads(process.stdout) == [True] * 8
 
 
-USER = """
+FROM_THE_TOP = sorted(set(skadmm.__all__) - {"__version__"})
+ESTIMATORS = sorted(set(estimators.__all__) - {"ESTIMATORS"})
+USER = f"""
+import numpy as np
 import skadmm
-from skadmm import FusedLassoRegressor, Problem, solve
-from skadmm.estimators import TrendFilter
+from skadmm import {", ".join(FROM_THE_TOP)}
+from skadmm.estimators import {", ".join(ESTIMATORS)}
+from skadmm.regularizers import L1
 
-reveal_type(solve)
-reveal_type(Problem)
-reveal_type(FusedLassoRegressor)
-reveal_type(TrendFilter)
+{chr(10).join(f"reveal_type(skadmm.{name})" for name in FROM_THE_TOP)}
+{chr(10).join(f"reveal_type(skadmm.estimators.{name})" for name in ESTIMATORS)}
 reveal_type(skadmm.plotting.convergence)
-reveal_type(skadmm.path)
+
+X, b = np.eye(3), np.ones(3)
+problem = Problem(X, b, loss="squared", psi=L1(0.1))
+reveal_type(problem)
+result = solve(problem, tol=1e-6)
+reveal_type(result)
+reveal_type(result.x)
+reveal_type(result.status)
+reveal_type(result.objective)
+reveal_type(path(problem, [0.1, 0.01]))
+reveal_type(FusedLassoRegressor(alpha=0.1))
 skadmm.no_such_name
 """
+"""What an editor sees of every public name, of estimators and of the results of functions."""
+USES = 7
+"""Lines of it that reveal the type of a value."""
 
 
 def test_type_checkers_see_every_name(tmp_path):
@@ -119,6 +134,11 @@ def test_type_checkers_see_every_name(tmp_path):
     environment = os.environ | {"MYPYPATH": str(Path(skadmm.__file__).parents[1])}
     said = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False).stdout
     revealed = [line.split("Revealed type is", 1)[1] for line in said.splitlines() if "Revealed type is" in line]
-    assert len(revealed) == 6, said
+    assert len(revealed) == len(FROM_THE_TOP) + len(ESTIMATORS) + 1 + USES, said
     assert not any('"Any"' in kind for kind in revealed), said
+    for kind, name in zip(revealed, FROM_THE_TOP, strict=False):
+        if isinstance(getattr(skadmm, name), type):
+            assert f".{name}" in kind, said
+    assert '.Result"' in revealed[-USES + 1], said
+    assert '.FusedLassoRegressor"' in revealed[-1], said
     assert 'has no attribute "no_such_name"' in said

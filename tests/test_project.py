@@ -16,6 +16,7 @@ import skadmm
 import test_losses
 import test_optimality_prox
 from skadmm import ALGORITHMS, Problem, compare, solve
+from skadmm.backends.registry import BACKENDS, BackendKind
 from skadmm.kernels.compile import shared_sources
 from skadmm.losses import LOSSES
 from skadmm.operators import OPERATORS, chain
@@ -34,7 +35,7 @@ def recipe(title: str) -> list[str]:
 @pytest.fixture
 def follow(tmp_path, monkeypatch):
     """Write a recipe's file as a module of its own, with the registries put back afterwards."""
-    for registry in (LOSSES, REGULARIZERS, OPERATORS, ALGORITHMS):
+    for registry in (LOSSES, REGULARIZERS, OPERATORS, ALGORITHMS, BACKENDS):
         monkeypatch.setattr(registry, "_entries", dict(registry._entries))
     monkeypatch.syspath_prepend(tmp_path)
 
@@ -86,7 +87,7 @@ def test_the_recipe_for_a_regulariser(follow, data):
     X, target = data
     problem = Problem(X, target, loss="squared", psi=names["PositivePart"](100.0))
     result = solve(problem, "sa-iu-admm", rho=1.0, passes=200, step=0.1)
-    assert result.y.max() <= 1e-6  # so dear that no coordinate stays positive
+    assert result.y.max() <= 1e-6  # so expensive that no coordinate stays positive
     assert result.y.min() < -0.5
 
 
@@ -100,6 +101,21 @@ def test_the_recipe_for_an_operator(follow, data):
         ring(2)
     problem = Problem(*data, loss="squared", psi=L1(1e-3), A=ring(5))
     assert solve(problem, "sa-iu-admm", rho=0.1, passes=20, step=0.1).objective < problem.objective(np.zeros(5))
+
+
+def test_the_recipe_for_a_backend(follow, data, tmp_path):
+    source, line = recipe("Add a backend")
+    names = vars(follow(source))
+    exec(line, {"BACKENDS": BACKENDS, "BackendKind": BackendKind} | names)
+    X, target = data
+    np.save(tmp_path / "X.npy", X)
+    here, there = (
+        Problem(table, target, loss="squared", psi=L1(1e-3), A=chain(5))
+        for table in (X, np.load(tmp_path / "X.npy", mmap_mode="r"))
+    )
+    assert (here.backend.name, there.backend.name) == ("memory", "mapped")
+    first, second = (solve(problem, "sa-iu-admm", rho=0.1, passes=20, step=0.1) for problem in (here, there))
+    np.testing.assert_array_equal(first.x, second.x)
 
 
 def test_the_recipe_for_an_algorithm(follow, data):

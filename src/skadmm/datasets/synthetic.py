@@ -1,4 +1,4 @@
-"""Problems with a known answer."""
+"""Synthetic data with known coefficients."""
 
 from typing import Any, NamedTuple
 

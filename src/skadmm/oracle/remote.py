@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from skadmm.backends.dask.backend import WorkerGone
+from skadmm.backends.base import WorkerGone
 from skadmm.backends.dask.worker import run_stateful
 from skadmm.backends.tasks import Lost
 from skadmm.kernels.samples import Samples
@@ -48,7 +48,7 @@ class Cluster(Protocol):
     """The number of samples in each block."""
 
     def map_reduce(
-        self, kind: str, function: Callable[..., Any], arguments: list[tuple[Any, ...]], no_retry: bool = False
+        self, kind: str, function: Callable[..., Any], arguments: list[tuple[Any, ...]], *, retry: bool = True
     ) -> Any:
         """Call `function` on every block with its arguments, and add up the results."""
 
@@ -156,7 +156,7 @@ class Channel:
 
     def every_block(self, kind: str, task: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> Any:
         """A task for every block, on the worker that holds it; the sum of the results."""
-        return self._backend.map_reduce(kind, run_stateful, [(task, given) for given in arguments], no_retry=True)
+        return self._backend.map_reduce(kind, run_stateful, [(task, given) for given in arguments], retry=False)
 
     def restart(self) -> None:
         """A fresh oracle for every block."""

@@ -12,7 +12,8 @@ from skadmm.kernels.rows import from_sparse
 from skadmm.operators import as_operator
 from skadmm.operators.line import Line, as_line, as_uneven_line
 
-EXACT_EIGENVALUES = 400  # up to this order a dense eigenvalue routine is quicker than an iteration
+EXACT_EIGENVALUES = 400
+"""Up to this order a dense eigenvalue routine is faster than an iteration."""
 
 
 class Constraint:
@@ -56,7 +57,7 @@ class Constraint:
 
     @cached_property
     def A_rows(self) -> Any:
-        """Compiled rows of A."""
+        """The rows of A as compiled code reads them."""
         return from_sparse(self.A)
 
     @cached_property
@@ -70,7 +71,7 @@ class Constraint:
 
     @cached_property
     def norm_A_squared(self) -> float:
-        """An upper bound of the eigenvalues of AᵀA, tight to a part in a thousand."""
+        """An upper bound of the eigenvalues of AᵀA, at most 0.1 % too large."""
         return largest_eigenvalue(self.A)
 
     @cached_property
@@ -177,7 +178,7 @@ def _solver(matrix: Any) -> Any:
 
 
 def largest_eigenvalue(matrix: Any) -> float:
-    """An upper bound of the largest eigenvalue of matrixᵀ matrix, tight to a part in a thousand."""
+    """An upper bound of the largest eigenvalue of matrixᵀ matrix, at most 0.1 % too large."""
     m, d = matrix.shape
     if m == 0 or matrix.nnz == 0:
         return 0.0

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from skadmm import _cancel
 from skadmm.backends import tasks
-from skadmm.backends.base import WorkerBackend
+from skadmm.backends.base import WorkerGone, as_remote
 from skadmm.backends.dask import worker
-from skadmm.backends.dask.backend import WorkerGone
 from skadmm.backends.tasks import Lost
 from skadmm.solvers.base import Setup, couple_at_start, x_and_dual_update
 from skadmm.solvers.dual_update import Point
@@ -66,7 +65,7 @@ class AveragedBlocks:
 
     def __init__(self, rule: Any, setup: Setup, split: Any, point: Point, theta: float) -> None:
         self._rule, self._split, self._point, self._theta = rule, split, point, theta
-        self._backend, self._n = cast(WorkerBackend, setup.problem.backend), setup.problem.n_samples
+        self._backend, self._n = as_remote(setup.problem.backend), setup.problem.n_samples
         self._bounds = self._backend.bounds(setup.batch_size)
         self._staleness = setup.staleness
         self._pending: deque[tuple[int, np.ndarray, Any]] = deque()
