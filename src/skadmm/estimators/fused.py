@@ -52,7 +52,9 @@ class FusedLassoClassifier(_Fused, OnlineClassification):
         the graph carries none.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
-    loss : "logistic" or "squared-hinge"
+    loss : str or loss
+        "logistic", "squared-hinge", or another loss for two classes: its name in ``skadmm.losses.LOSSES``, or an
+        instance.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -143,7 +145,9 @@ class FusedLassoRegressor(_Fused, OnlineRegression):
         the graph carries none.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
-    loss : "squared" or "huber", or ``skadmm.losses.Huber(delta)``
+    loss : str or loss
+        "squared", "huber", or another loss for numbers: its name in ``skadmm.losses.LOSSES``, or an instance such as
+        ``Huber(0.5)``.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -239,7 +243,9 @@ class FusedLassoClassifierCV(_Fused, CrossValidated, Classification):
         the graph carries none.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
-    loss : "logistic" or "squared-hinge"
+    loss : str or loss
+        "logistic", "squared-hinge", or another loss for two classes: its name in ``skadmm.losses.LOSSES``, or an
+        instance.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -345,7 +351,9 @@ class FusedLassoRegressorCV(_Fused, CrossValidated, Regression):
         the graph carries none.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
-    loss : "squared" or "huber", or ``skadmm.losses.Huber(delta)``
+    loss : str or loss
+        "squared", "huber", or another loss for numbers: its name in ``skadmm.losses.LOSSES``, or an instance such as
+        ``Huber(0.5)``.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool

@@ -56,7 +56,9 @@ class GroupLassoClassifier(_Grouped, OnlineClassification):
         The share of the plain ℓ1 norm.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
-    loss : "logistic" or "squared-hinge"
+    loss : str or loss
+        "logistic", "squared-hinge", or another loss for two classes: its name in ``skadmm.losses.LOSSES``, or an
+        instance.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -141,7 +143,9 @@ class GroupLassoRegressor(_Grouped, OnlineRegression):
         The share of the plain ℓ1 norm.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
-    loss : "squared" or "huber", or ``skadmm.losses.Huber(delta)``
+    loss : str or loss
+        "squared", "huber", or another loss for numbers: its name in ``skadmm.losses.LOSSES``, or an instance such as
+        ``Huber(0.5)``.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -231,7 +235,9 @@ class GroupLassoClassifierCV(_Grouped, CrossValidated, Classification):
         The share of the plain ℓ1 norm.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
-    loss : "logistic" or "squared-hinge"
+    loss : str or loss
+        "logistic", "squared-hinge", or another loss for two classes: its name in ``skadmm.losses.LOSSES``, or an
+        instance.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -331,7 +337,9 @@ class GroupLassoRegressorCV(_Grouped, CrossValidated, Regression):
         The share of the plain ℓ1 norm.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
-    loss : "squared" or "huber", or ``skadmm.losses.Huber(delta)``
+    loss : str or loss
+        "squared", "huber", or another loss for numbers: its name in ``skadmm.losses.LOSSES``, or an instance such as
+        ``Huber(0.5)``.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool

@@ -50,6 +50,8 @@ def load(path: str | os.PathLike[str]) -> Any:
         cls = ESTIMATORS[manifest["class"]]
         reader = codec.Reader(arrays)
         parameters = {key: reader.decode(value) for key, value in manifest["parameters"].items()}
+        if manifest["class"].startswith("GeneralizedLasso"):
+            parameters = {"penalty": "l1"} | parameters  # files written before there was a choice
         state = {key: reader.decode(value) for key, value in manifest["state"].items()}
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
         raise ModelFileError(f"{path}: not a sound skadmm model: {error}") from error
