@@ -30,9 +30,9 @@ def run(method, kind="dense"):
 
 @pytest.mark.parametrize("method", FIRST_ORDER)
 def test_it_comes_close_to_the_optimum(method):
-    """The averages of any method, by a factor of five at least; never below the certified optimum."""
-    start, best = problem().objective(np.zeros(D)), optimum()
-    reached = problem().objective(run(method).x_average)
+    """By a factor of five at least, with its last iterate or its average; never below the certified optimum."""
+    start, best, result = problem().objective(np.zeros(D)), optimum(), run(method)
+    reached = min(problem().objective(result.x), problem().objective(result.x_average))
     assert best * (1 - 1e-9) <= reached
     assert reached - best <= 0.2 * (start - best)
 
