@@ -1,8 +1,9 @@
 """Methods reach the optimum that CVXPY finds, to the accuracy their rate allows.
 
 Every method in PROMISES meets every structure with Ω = ℓ1 and Ω = squared ℓ2, in the method's default way, under the
-logistic loss, and the fused ones without Ω under the squared loss. Huber and squared hinge come with the other structures without Ω,
-for one method of each kind only: every further pair of loss and structure is a kernel to compile for each method.
+logistic loss, and the fused ones without Ω under the squared loss. Huber and squared hinge come with the other
+structures without Ω, for one method of each kind only: every further pair of loss and structure is a kernel to compile
+for each method.
 """
 
 import functools

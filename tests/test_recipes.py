@@ -1,106 +1,128 @@
-"""The recipes of CONTRIBUTING.md, followed to the letter."""
+"""The recipes of CONTRIBUTING.md, followed to the letter in a copy of the project."""
 
-import importlib
+import os
 import re
+import shlex
+import shutil
+import subprocess
+import sys
 from pathlib import Path
+from typing import NamedTuple
 
-import numpy as np
 import pytest
 
-import reference_prox
-import test_losses
-import test_optimality_prox
-from skadmm import ALGORITHMS, Problem, compare, solve
-from skadmm.losses import LOSSES
-from skadmm.operators import OPERATORS, chain
-from skadmm.regularizers import L1, REGULARIZERS
-
 ROOT = Path(__file__).resolve().parents[1]
+KINDS = ("loss", "regulariser", "operator", "first-order method", "second-order solver", "storage backend", "estimator",
+         "command")  # fmt: skip
+COPIED = ("src", "tests", "docs", "pyproject.toml", "README.md", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md")
+PROGRAMS = {
+    "pytest": [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"],
+    "ruff": [sys.executable, "-m", "ruff"],
+    "skadmm": [sys.executable, "-c", "from skadmm.cli import main; main()"],
+}
 
 
-def recipe(title: str) -> list[str]:
-    """The code blocks under one heading of CONTRIBUTING.md."""
+class Recipe(NamedTuple):
+    """What a section of CONTRIBUTING.md says."""
+
+    file: Path
+    """The new file."""
+    source: str
+    registry: Path
+    """The file that is changed."""
+    changes: list[tuple[str, str]]
+    """What is replaced in it, and by what."""
+    commands: list[str]
+
+
+def blocks(section: str, kind: str) -> list[str]:
+    return re.findall(rf"```{kind}\n(.*?)```", section, flags=re.DOTALL)
+
+
+def recipe(kind: str) -> Recipe:
+    """The one Python block, the one diff and the commands under a heading."""
+    article = "an" if kind[0] in "aeio" else "a"
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    section = text.split(f"\n## {title}\n")[1].split("\n## ")[0]
-    return re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL)
+    section = text.split(f"\n## Add {article} {kind}\n")[1].split("\n## ")[0]
+    (source,), (diff,), (console,) = (blocks(section, name) for name in ("python", "diff", "console"))
+    registry, lines = diff.split("\n", 1)
+    changes = []
+    for hunk in lines.split("@@\n"):
+        marked = [(line[0], line[1:]) for line in hunk.splitlines()]
+        before = "".join(f"{line}\n" for mark, line in marked if mark in " -")
+        after = "".join(f"{line}\n" for mark, line in marked if mark in " +")
+        changes.append((before, after))
+    commands = [line.removeprefix("$ ") for line in console.splitlines()]
+    return Recipe(_path(source.split("\n", 1)[0]), source, _path(registry), changes, commands)
 
 
-@pytest.fixture
-def follow(tmp_path, monkeypatch):
-    """Write a recipe's file as a module of its own, with the registries put back afterwards."""
-    for registry in (LOSSES, REGULARIZERS, OPERATORS, ALGORITHMS):
-        monkeypatch.setattr(registry, "_entries", dict(registry._entries))
-    monkeypatch.syspath_prepend(tmp_path)
-
-    def write(source: str):
-        path = Path(re.match(r"# (src/skadmm/\w+/\w+\.py)\n", source)[1])
-        assert (ROOT / path.parent).is_dir()
-        assert not (ROOT / path).exists()
-        (tmp_path / path.name).write_text(source, encoding="utf-8")
-        return importlib.import_module(path.stem)
-
-    return write
+def _path(line: str) -> Path:
+    assert re.fullmatch(r"# src/skadmm/[\w/]+\.py", line), line
+    return Path(line.removeprefix("# "))
 
 
 @pytest.fixture(scope="module")
-def data():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((60, 5))
-    return X, X @ [1.0, 1.0, 0.0, 0.0, -1.0]
+def tree(tmp_path_factory) -> Path:
+    """A copy of the project, in which compiled kernels are shared by the recipes that do not change them."""
+    folder = tmp_path_factory.mktemp("project")
+    ignored = shutil.ignore_patterns("__pycache__", "*.nbi", "*.nbc", "build", "_figures", "api", "reproduction")
+    for name in COPIED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, folder / name, ignore=ignored)
+        else:
+            shutil.copy2(source, folder / name)
+    return folder
 
 
-def test_the_recipe_for_a_loss(follow, data):
-    source, line, instances = recipe("Add a loss")
-    names = vars(follow(source))
-    exec(line, {"LOSSES": LOSSES} | names)
-    (loss,) = eval(instances, names)["log-cosh"]
-    targets = [-2.5, 0.0, 1.0, 7.0]
-    pairs = [(z, b) for z in np.linspace(-4, 4, 9) + 0.01 for b in targets]
-    test_losses.test_derivative_is_the_slope_of_the_value(loss, pairs)
-    test_losses.test_curvature_is_the_slope_of_the_derivative(loss, pairs)
-    test_losses.test_fenchel_young_is_an_equality_at_the_derivative(loss, pairs, targets)
-    test_losses.test_extreme_margins_are_finite(loss, targets)
-    problem = Problem(*data, loss="log-cosh", psi=L1(1e-3), A=chain(5))
-    result = solve(problem, "sa-iu-admm", rho=0.1, passes=60, step=1.0)
-    assert result.objective < 0.1 * problem.objective(np.zeros(5))
+def run(command: str, tree: Path) -> str:
+    """One command in the copy; its output. It must succeed, and where it is pytest, run a test."""
+    program, *arguments = shlex.split(command)
+    environment = os.environ | {
+        "PYTHONPATH": str(tree / "src"), "NUMBA_CACHE_DIR": str(tree / "kernels"), "OPENBLAS_NUM_THREADS": "1",
+        "PYTHONDONTWRITEBYTECODE": "1", "NO_COLOR": "1", "PYTEST_ADDOPTS": "", "RUFF_NO_CACHE": "true",
+    }  # fmt: skip
+    ended = subprocess.run(
+        [*PROGRAMS[program], *arguments], cwd=tree, env=environment, capture_output=True, text=True, timeout=300,
+        check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, f"{command}\n{ended.stdout}\n{ended.stderr}"
+    if program == "pytest":
+        assert re.search(r"\d+ passed", ended.stdout), ended.stdout
+        assert " skipped" not in ended.stdout, ended.stdout
+    return ended.stdout
 
 
-def test_the_recipe_for_a_regulariser(follow, data):
-    source, line, instances, twin = recipe("Add a regulariser")
-    names = vars(follow(source))
-    exec(line, {"REGULARIZERS": REGULARIZERS} | names)
-    regs = eval(instances, names)["positive-part"]
-    slow = eval(twin, vars(reference_prox))["positive-part"]
-    for raw in regs:
-        reg = raw.prepared(7, "omega")
-        for v in test_optimality_prox.POINTS:
-            for step in test_optimality_prox.STEPS:
-                fast = test_optimality_prox.prox_of(reg, v, step)
-                np.testing.assert_allclose(fast, slow(raw, v, step), rtol=1e-9, atol=1e-12)
-    X, target = data
-    problem = Problem(X, target, loss="squared", psi=names["PositivePart"](100.0))
-    result = solve(problem, "sa-iu-admm", rho=1.0, passes=200, step=0.1)
-    assert result.y.max() <= 1e-6  # so dear that no coordinate stays positive
-    assert result.y.min() < -0.5
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_recipe_works_as_it_is_written(kind, tree):
+    steps = recipe(kind)
+    file, registry = tree / steps.file, tree / steps.registry
+    original, times = registry.read_text(encoding="utf-8"), registry.stat()
+    assert file.parent.is_dir()
+    assert not file.exists()
+    assert steps.commands[:2] == [f"ruff check {file_folder(steps)}", f"ruff format --check {file_folder(steps)}"]
+    try:
+        file.write_text(steps.source, encoding="utf-8")
+        changed = original
+        for before, after in steps.changes:
+            assert changed.count(before) == 1, (
+                f"{steps.registry} has these lines {changed.count(before)} times:\n{before}"
+            )
+            changed = changed.replace(before, after)
+        registry.write_text(changed, encoding="utf-8")
+        for command in steps.commands:
+            run(command, tree)
+    finally:
+        file.unlink()
+        registry.write_text(original, encoding="utf-8")
+        os.utime(registry, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
-def test_the_recipe_for_an_operator(follow, data):
-    source, line = recipe("Add an operator")
-    ring = follow(source).ring
-    exec(line, {"OPERATORS": OPERATORS, "ring": ring})
-    x = np.arange(5.0) ** 2
-    np.testing.assert_array_equal(OPERATORS["ring"](5) @ x, np.roll(x, -1) - x)
-    with pytest.raises(ValueError, match="d must be an integer ≥ 3"):
-        ring(2)
-    problem = Problem(*data, loss="squared", psi=L1(1e-3), A=ring(5))
-    assert solve(problem, "sa-iu-admm", rho=0.1, passes=20, step=0.1).objective < problem.objective(np.zeros(5))
+def file_folder(steps: Recipe) -> str:
+    """The package that the recipe's two files are in."""
+    return "/".join(steps.file.parts[:3])
 
 
-def test_the_recipe_for_an_algorithm(follow, data):
-    source, line = recipe("Add an algorithm")
-    assert "sg-iu-admm" not in ALGORITHMS
-    module = follow(source)
-    assert line.strip() == f"from skadmm.solvers import {module.__name__}"
-    problem = Problem(*data, loss="squared", psi=L1(1e-3), A=chain(5))
-    frame = compare(problem, ["sg-iu-admm"], repeats=2, rho=0.1, passes=20)
-    assert (frame.groupby("repeat")["objective"].last() < 0.05 * problem.objective(np.zeros(5))).all()
+def test_every_recipe_is_tested():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert tuple(re.findall(r"^## Add an? (.*)$", text, flags=re.MULTILINE)) == KINDS

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from skadmm._names import Registry
 from skadmm.backends.base import Backend, Evaluation, Evaluations, StoredSamples
 from skadmm.backends.files import BlocksError, FileBlocks, as_folder, is_folder
@@ -24,6 +26,8 @@ class BackendKind(NamedTuple):
     """Is this X kept there? Must not import optional packages."""
     open: Callable[[Any, Any, Any, Any], Backend]
     """From X, target, sample_weight and the loss to the backend."""
+    example: Callable[[Any], Any] | None = None
+    """From an array in memory to an X that is kept there, for the tests that every backend has to pass."""
 
 
 def _open_dask(X: Any, target: Any, weight: Any, loss: Any) -> Backend:
@@ -49,7 +53,7 @@ def _open_memory(X: Any, target: Any, weight: Any, loss: Any) -> Backend:
 BACKENDS: Registry[BackendKind] = Registry("backend")
 BACKENDS.add("dask", BackendKind(is_dask, _open_dask))
 BACKENDS.add("files", BackendKind(is_folder, _open_folder))
-BACKENDS.add("memory", BackendKind(lambda X: True, _open_memory))  # last: it takes whatever is left
+BACKENDS.add("memory", BackendKind(lambda X: True, _open_memory, np.asarray))  # last: it takes whatever is left
 
 
 def open_backend(X: Any, target: Any, sample_weight: Any, loss: Any) -> Backend:
