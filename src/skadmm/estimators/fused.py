@@ -72,7 +72,7 @@ class FusedLassoClassifier(_Fused, OnlineClassification):
 
     Attributes
     ----------
-    coef_, intercept_ : the coefficients, one row a problem, and the intercept
+    coef_, intercept_ : the coefficients, one row per problem, and the intercept
     classes_ : the classes
     clusters_ : for each feature the number of its cluster, −1 where the coefficient is fused to zero
     n_clusters_ : the number of clusters that are not zero
@@ -223,8 +223,8 @@ class FusedLassoClassifierCV(_Fused, CrossValidated, Classification):
     cv : int, splitter or None
         As in scikit-learn.
     selection : "min", "1se", "aic" or "bic"
-        The least mean held-out loss; the largest alpha within one standard error of it; or an information criterion on
-        one path over all the data.
+        The smallest mean held-out loss; the largest alpha within one standard error of it; or an information criterion
+        on one path over all the data.
     n_jobs : int or None
         Folds at a time.
     graph : None, tuple, networkx graph, adjacency matrix, edge list or "precision"
@@ -261,7 +261,7 @@ class FusedLassoClassifierCV(_Fused, CrossValidated, Classification):
 
     Attributes
     ----------
-    coef_, intercept_ : the coefficients, one row a problem, and the intercept
+    coef_, intercept_ : the coefficients, one row per problem, and the intercept
     classes_ : the classes
     clusters_ : for each feature the number of its cluster, −1 where the coefficient is fused to zero
     n_clusters_ : the number of clusters that are not zero
@@ -331,8 +331,8 @@ class FusedLassoRegressorCV(_Fused, CrossValidated, Regression):
     cv : int, splitter or None
         As in scikit-learn.
     selection : "min", "1se", "aic" or "bic"
-        The least mean held-out loss; the largest alpha within one standard error of it; or an information criterion on
-        one path over all the data.
+        The smallest mean held-out loss; the largest alpha within one standard error of it; or an information criterion
+        on one path over all the data.
     n_jobs : int or None
         Folds at a time.
     graph : None, tuple, networkx graph, adjacency matrix, edge list or "precision"

@@ -80,7 +80,7 @@ class GeneralizedLassoClassifier(_Generalized, OnlineClassification):
 
     Attributes
     ----------
-    coef_, intercept_ : the coefficients, one row a problem, and the intercept
+    coef_, intercept_ : the coefficients, one row per problem, and the intercept
     classes_ : the classes
     clusters_, n_clusters_ : the features that rows of A with one or two entries fuse, as in the fused lasso
     dof_ : degrees of freedom, without the intercept
@@ -220,8 +220,8 @@ class GeneralizedLassoClassifierCV(_Generalized, CrossValidated, Classification)
     cv : int, splitter or None
         As in scikit-learn.
     selection : "min", "1se", "aic" or "bic"
-        The least mean held-out loss; the largest alpha within one standard error of it; or an information criterion on
-        one path over all the data.
+        The smallest mean held-out loss; the largest alpha within one standard error of it; or an information criterion
+        on one path over all the data.
     n_jobs : int or None
         Folds at a time.
     A : matrix of shape (m, n_features), "identity" or None
@@ -253,7 +253,7 @@ class GeneralizedLassoClassifierCV(_Generalized, CrossValidated, Classification)
 
     Attributes
     ----------
-    coef_, intercept_ : the coefficients, one row a problem, and the intercept
+    coef_, intercept_ : the coefficients, one row per problem, and the intercept
     classes_ : the classes
     clusters_, n_clusters_ : the features that rows of A with one or two entries fuse, as in the fused lasso
     dof_ : degrees of freedom, without the intercept
@@ -320,8 +320,8 @@ class GeneralizedLassoRegressorCV(_Generalized, CrossValidated, Regression):
     cv : int, splitter or None
         As in scikit-learn.
     selection : "min", "1se", "aic" or "bic"
-        The least mean held-out loss; the largest alpha within one standard error of it; or an information criterion on
-        one path over all the data.
+        The smallest mean held-out loss; the largest alpha within one standard error of it; or an information criterion
+        on one path over all the data.
     n_jobs : int or None
         Folds at a time.
     A : matrix of shape (m, n_features), "identity" or None

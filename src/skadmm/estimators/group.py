@@ -76,7 +76,7 @@ class GroupLassoClassifier(_Grouped, OnlineClassification):
 
     Attributes
     ----------
-    coef_, intercept_ : the coefficients, one row a problem, and the intercept
+    coef_, intercept_ : the coefficients, one row per problem, and the intercept
     classes_ : the classes
     groups_ : the column numbers of each group
     active_groups_ : for each group (and problem) whether any of its coefficients is not zero
@@ -218,8 +218,8 @@ class GroupLassoClassifierCV(_Grouped, CrossValidated, Classification):
     cv : int, splitter or None
         As in scikit-learn.
     selection : "min", "1se", "aic" or "bic"
-        The least mean held-out loss; the largest alpha within one standard error of it; or an information criterion on
-        one path over all the data.
+        The smallest mean held-out loss; the largest alpha within one standard error of it; or an information criterion
+        on one path over all the data.
     n_jobs : int or None
         Folds at a time.
     groups : list of sequences of column numbers or names, labels, dict, Series or None
@@ -253,7 +253,7 @@ class GroupLassoClassifierCV(_Grouped, CrossValidated, Classification):
 
     Attributes
     ----------
-    coef_, intercept_ : the coefficients, one row a problem, and the intercept
+    coef_, intercept_ : the coefficients, one row per problem, and the intercept
     classes_ : the classes
     groups_ : the column numbers of each group
     active_groups_ : for each group (and problem) whether any of its coefficients is not zero
@@ -320,8 +320,8 @@ class GroupLassoRegressorCV(_Grouped, CrossValidated, Regression):
     cv : int, splitter or None
         As in scikit-learn.
     selection : "min", "1se", "aic" or "bic"
-        The least mean held-out loss; the largest alpha within one standard error of it; or an information criterion on
-        one path over all the data.
+        The smallest mean held-out loss; the largest alpha within one standard error of it; or an information criterion
+        on one path over all the data.
     n_jobs : int or None
         Folds at a time.
     groups : list of sequences of column numbers or names, labels, dict, Series or None

@@ -81,7 +81,7 @@ def convergence(
     ----------
     result : Result
     optimum : float or None
-        The least objective, if known: the distance to it is then drawn, on a logarithmic scale.
+        The smallest objective, if known: the distance to it is then drawn, on a logarithmic scale.
     axes : array of Axes or None
         What an earlier call returned, to draw another run into it; None makes a new figure.
     label : str or None
@@ -151,7 +151,7 @@ def comparison(
         (of each repeat, where repeats have different training sets), a known optimum, or nothing. Other columns are
         drawn as they are.
     band : "range", "std" or None
-        From least to greatest, one standard deviation either way, or no band.
+        From smallest to largest, one standard deviation either way, or no band.
     methods : names or None
         Which methods, and in which order; None takes all in the frame's order.
     ax : Axes or None
