@@ -47,7 +47,11 @@ __all__ = [
 ]
 
 # scikit-learn is slow to import: a class is imported when it is first used.
-_MODULES = {"FeatureGraph": "_graphs", "TrendFilter": "trend", "TrendFilterCV": "trend"} | {
+_MODULES = {
+    "FeatureGraph": "_graphs",
+    "TrendFilter": "trend",
+    "TrendFilterCV": "trend",
+} | {
     f"{family}Lasso{kind}": family.lower()
     for family in ("Fused", "Generalized", "Group")
     for kind in ("Classifier", "Regressor", "ClassifierCV", "RegressorCV")
