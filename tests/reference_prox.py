@@ -6,6 +6,7 @@ A twin takes the regulariser as a person writes it (before ``prepared``), the ve
 from collections.abc import Callable
 
 import numpy as np
+import scipy.optimize
 
 HALVINGS = 200
 
@@ -109,6 +110,32 @@ def box(reg, v, step):
 
 def non_negative(reg, v, step):
     return by_bisection(np.zeros_like, v, step, np.zeros_like(v), np.abs(v) + 1.0)
+
+
+def by_subgradient(subgradient_at: Callable, v: np.ndarray, step: float) -> np.ndarray:
+    """For a separable regulariser that is finite everywhere: bisection on any of its subgradients."""
+    reach = np.abs(v) + 1.0
+    while any((r - x) / step + subgradient_at(j, r) < 0.0 for j, (r, x) in enumerate(zip(reach, v, strict=True))):
+        reach *= 2.0
+    while any((-r - x) / step + subgradient_at(j, -r) > 0.0 for j, (r, x) in enumerate(zip(reach, v, strict=True))):
+        reach *= 2.0
+
+    def slope(u):
+        return np.array([subgradient_at(j, u[j]) for j in range(u.size)])
+
+    return by_bisection(slope, v, step, -reach, reach)
+
+
+def lowest(value: Callable, v: np.ndarray, step: float, start: np.ndarray) -> float:
+    """The smallest ‖u − v‖²/(2·step) + reg(u) that a search without derivatives finds from `start`."""
+
+    def objective(u):
+        return (u - v) @ (u - v) / (2.0 * step) + value(u)
+
+    options = {"xtol": 1e-10, "ftol": 1e-15}
+    with np.errstate(invalid="ignore"):
+        found = scipy.optimize.minimize(objective, start, method="Powell", options=options).fun
+    return min(found, objective(start))
 
 
 REFERENCES: dict[str, Callable] = {

@@ -2,7 +2,6 @@
 
 import ast
 import inspect
-import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -26,18 +25,6 @@ THIRD_PARTY = {
     ("estimators/_callbacks.py", "_init_callback_context"),  # scikit-learn: how estimators call callbacks
 }
 """Private names of other packages, and the only file that may use each."""
-
-PENDING: dict[str, set[str]] = {
-    # Files that other branches are changing. This must become empty when they are merged.
-    "no_object_new": {"io/codec.py"},
-    "no_private_access": {"run/path_engine.py"},
-    "no_private_imports": {"cli/compare.py", "plotting/models.py"},
-    "no_forwarding_classes": {"oracle/remote.py", "oracle/speculative.py"},
-    "no_long_functions": {"run/solve.py"},
-}
-
-PENDING_IMPORTS = {"skadmm.estimators.persistence -> skadmm.estimators"}
-"""The same for imports that close a cycle, beside those that pyproject.toml ignores."""
 
 Rule = Callable[[str, ast.Module], Iterator[ast.AST]]
 
@@ -123,17 +110,16 @@ def broken_at(rule: Rule, path: str, source: str) -> list[int]:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_the_source_keeps_the_rule(rule):
-    pending = PENDING.get(rule.__name__, set())
     broken = {}
     for file in sorted(SOURCE.rglob("*.py")):
         path = file.relative_to(SOURCE).as_posix()
-        if path not in pending and (lines := broken_at(rule, path, file.read_text(encoding="utf-8"))):
+        if lines := broken_at(rule, path, file.read_text(encoding="utf-8")):
             broken[path] = lines
     assert not broken, rule.__doc__
 
 
 def test_the_files_that_rules_name_exist():
-    named = {path for paths in PENDING.values() for path in paths} | {path for path, _ in THIRD_PARTY}
+    named = {path for path, _ in THIRD_PARTY}
     assert not [path for path in named if not (SOURCE / path).is_file()]
 
 
@@ -174,17 +160,10 @@ def test_a_rule_passes_what_it_allows(rule, source):
 
 
 def test_no_module_imports_itself_through_others():
-    """Also inside functions and for type checkers. Imports that pyproject.toml still lists as pending do not count."""
+    """Also inside functions and for type checkers."""
     grimp = pytest.importorskip("grimp")
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    pending = PENDING_IMPORTS | {line for contract in contracts for line in contract.get("ignore_imports", [])}
     graph = grimp.build_graph("skadmm", cache_dir=None)
-    imports = {
-        module: {
-            other for other in graph.find_modules_directly_imported_by(module) if f"{module} -> {other}" not in pending
-        }
-        for module in graph.modules
-    }
+    imports = {module: set(graph.find_modules_directly_imported_by(module)) for module in graph.modules}
     while loose := [
         module
         for module, others in imports.items()

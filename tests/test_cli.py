@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from skadmm.cli import run
+from skadmm.cli import COMMANDS, run
 
 TINY = ["--figure", "1", "--methods", "sa-iu-admm,opg-admm,batch-iu-admm", "--repeats", "1", "--passes", "2",
         "--limit", "200", "--no-restored", "--no-optimum", "--jobs", "1"]  # fmt: skip
@@ -67,6 +67,12 @@ def test_version_help_and_info(capsys):
         assert "Usage" in capsys.readouterr().out
     assert run(["info"]) == 0
     assert "sa-iu-admm" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_a_help_page(name, capsys):
+    assert run([name.replace("_", "-"), "--help"]) == 0
+    assert "--help" in capsys.readouterr().out
 
 
 def test_without_typer(capsys, monkeypatch):

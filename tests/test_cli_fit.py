@@ -11,6 +11,7 @@ from sklearn.datasets import dump_svmlight_file
 
 import skadmm
 from skadmm.cli import run
+from skadmm.losses import LOSSES
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +82,26 @@ def test_cross_validation_graphs_and_groups(csv, capsys, tmp_path):
     arguments = ["fit", str(csv), "-o", "group.model", "--model", "group-classifier", "--alpha", "0.01", "-q"]
     assert run([*arguments, "--groups", "groups.json"]) == 0
     assert len(skadmm.load("group.model").groups_) == 2
+
+
+def test_every_loss_and_penalty_by_name(csv, table, capsys):
+    X, _ = table
+    X.to_csv("numbers.csv", index=False)
+    for name, loss in LOSSES.items():
+        kind, data = ("classifier", "data.csv") if loss.labels else ("regressor", "numbers.csv")
+        arguments = ["fit", data, "-o", f"{name}.model", "--model", f"fused-{kind}", "--loss", name, "--alpha", "0.1"]
+        assert run([*arguments, "-q"]) == 0
+        assert skadmm.load(f"{name}.model").loss == name
+    arguments = ["fit", "numbers.csv", "-o", "l2.model", "--model", "lasso-regressor", "--penalty", "l2", "-q"]
+    assert run([*arguments, "--alpha", "0.1"]) == 0
+    assert skadmm.load("l2.model").penalty == "l2"
+    capsys.readouterr()
+    assert run(["fit", "numbers.csv", "-o", "m", "--model", "fused-regressor", "--penalty", "l2"]) == 2
+    assert "--penalty l2: --model fused-regressor has its own penalty" in capsys.readouterr().err
+    assert run(["fit", "numbers.csv", "-o", "m", "--model", "lasso-regressor", "--penalty", "box", "--alpha", "1"]) == 2
+    assert "penalty='box' has no strength" in capsys.readouterr().err
+    assert run(["fit", "data.csv", "-o", "m", "--loss", "squared", "--alpha", "1"]) == 2
+    assert "loss='squared': it takes one of 'logistic', 'squared-hinge'" in capsys.readouterr().err
 
 
 def test_compare(csv, capsys, tmp_path):

@@ -1,6 +1,7 @@
 """Operators are what they say: against NumPy, networkx, Kronecker products and PyWavelets."""
 
 import builtins
+import doctest
 
 import networkx as nx
 import numpy as np
@@ -56,6 +57,22 @@ def assert_canonical(A):
 )
 def test_every_builder_returns_the_canonical_form(A):
     assert_canonical(A)
+
+
+HAVE_TESTS_HERE = ("incidence", "chain", "grid", "trend", "wavelet", "overlapping-groups", "identity", "stack",
+                   "precision-graph")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [name for name in OPERATORS if name not in HAVE_TESTS_HERE])
+def test_an_operator_is_what_its_examples_say(name):
+    """An operator without tests of its own has examples in its docstring, which are run; all return matrices A."""
+    builder = OPERATORS[name]
+    names = {"np": np, builder.__name__: builder}
+    (test,) = doctest.DocTestFinder(recurse=False).find(builder, builder.__name__, globs=names)
+    assert test.examples, f"{builder.__name__} has no examples in its docstring"
+    report: list[str] = []
+    doctest.DocTestRunner().run(test, out=report.append)
+    assert not report, "".join(report)
 
 
 def test_the_registry_knows_the_builders():

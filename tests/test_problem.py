@@ -6,9 +6,9 @@ import scipy.sparse
 
 import reference
 from skadmm import Problem
-from skadmm.losses import LOSSES
+from skadmm.losses import LOSSES, derivative, value
 from skadmm.regularizers import L1, ElasticNet, LInf, SquaredL2
-from twins import CLASSES, NUMBERS, OMEGA, PSI, WEIGHT, X0, A, C, D, M, N, X, target
+from twins import CLASSES, KINDS, NUMBERS, OMEGA, PSI, WEIGHT, X0, A, C, D, M, N, X, target
 
 Y0 = np.linspace(-1.0, 1.0, M)
 MIXING = -np.eye(M) + 0.2 * np.random.default_rng(5).standard_normal((M, M))
@@ -29,6 +29,16 @@ def model_of(loss="logistic", **changes):
 
 
 @pytest.mark.parametrize("loss", list(LOSSES))
+@pytest.mark.parametrize("kind", KINDS)
+def test_loss_and_gradient_are_weighted_means_of_the_scalar_functions(loss, kind):
+    problem, b, w = make(loss, KINDS[kind](X)), target(loss), WEIGHT / WEIGHT.sum()
+    values = [value(problem.loss, z, t) for z, t in zip(X @ X0, b, strict=True)]
+    slopes = [derivative(problem.loss, z, t) for z, t in zip(X @ X0, b, strict=True)]
+    assert problem.loss_value(X0) == pytest.approx(w @ values, rel=1e-13)
+    assert np.allclose(problem.gradient(X0), X.T @ (w * slopes), rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("loss", list(reference.LOSSES))
 @pytest.mark.parametrize("table", [X, scipy.sparse.csr_array(X)], ids=["dense", "csr"])
 def test_the_loss_and_its_gradient(loss, table):
     problem, model = make(loss, table), model_of(loss)
@@ -165,7 +175,7 @@ def test_relative_kkt_does_not_see_the_scale_of_the_objective(solved):
     assert larger.objective(x) == pytest.approx(1e6 * problem.objective(x))
 
 
-@pytest.mark.parametrize("loss", list(LOSSES))
+@pytest.mark.parametrize("loss", list(reference.LOSSES))
 def test_kkt_vanishes_where_cvxpy_ends(loss):
     cvxpy = pytest.importorskip("cvxpy")
     b, w = target(loss), WEIGHT / WEIGHT.sum()
@@ -196,7 +206,8 @@ def test_kkt_vanishes_where_cvxpy_ends(loss):
 def test_the_constants_bound_the_curvature(loss, weight):
     problem = make(loss, sample_weight=weight)
     w = np.ones(N) if weight is None else WEIGHT * N / WEIGHT.sum()
-    bound = 0.25 if loss == "logistic" else 1.0
+    known = {"logistic": 0.25, "squared": 1.0, "huber": 1.0, "squared-hinge": 1.0}
+    bound = known.get(loss, problem.loss.curvature_bound)
     assert pytest.approx(bound * np.max(w * np.sum(X**2, axis=1))) == problem.L
     assert problem.L_mean == pytest.approx(bound * np.mean(w * np.sum(X**2, axis=1)))
     top = bound * np.linalg.eigvalsh(X.T @ (w[:, None] * X) / N)[-1]

@@ -11,7 +11,7 @@ import pytest
 
 from skadmm import SOLVERS, FusedLassoRegressor, Problem, Status, compare, solve
 from skadmm.operators import chain, stack, trend
-from skadmm.regularizers import L1, GroupL2, NonNegative
+from skadmm.regularizers import L1, GroupL2, NonNegative, SquaredL2
 
 N, D = 200, 40
 RNG = np.random.default_rng(0)
@@ -25,6 +25,7 @@ PROBLEMS = {
     "groups": Problem(X, Y, "squared", psi=GroupL2(0.1, np.arange(D) // 4)),
     "signal": Problem(np.eye(D), Y[:D], "squared", psi=L1(0.1), A=trend(D, 1)),
     "constrained": Problem(X, Y, "squared", psi=L1(0.1), A=chain(D), omega=NonNegative()),
+    "smooth": Problem(X, Y > 0, "logistic", omega=SquaredL2(0.1)),
 }
 PAIRS = [(problem, solver) for problem in PROBLEMS for solver in SOLVERS]
 

@@ -8,6 +8,7 @@ import scipy.sparse
 
 import reference
 from skadmm import ALGORITHMS, Problem
+from skadmm.losses import LOSSES
 from skadmm.regularizers import L1, SquaredL2
 from skadmm.solvers import Setup, dual_update
 
@@ -15,7 +16,6 @@ N, D, ITERATIONS, TOLERANCE = 38, 5, 200, 1e-10  # 38 = 5·7 + 3: the last block
 RHO, PSI, OMEGA = 0.3, 0.03, 0.05
 
 KINDS = {"dense": np.ascontiguousarray, "csr": scipy.sparse.csr_array}
-LABELS = ("logistic", "squared-hinge")
 
 rng = np.random.default_rng(20130613)
 X = rng.standard_normal((N, D)) * (rng.random((N, D)) < 0.8) / np.sqrt(D)
@@ -29,7 +29,7 @@ X0 = 0.5 * rng.standard_normal(D)
 
 
 def target(loss: str) -> np.ndarray:
-    return CLASSES if loss in LABELS else NUMBERS
+    return CLASSES if LOSSES[loss].labels else NUMBERS
 
 
 @dataclass

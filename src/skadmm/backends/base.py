@@ -40,6 +40,9 @@ class Backend(Protocol):
     """In messages: "memory", "files", "dask"."""
     local_rows: bool
     """Capability: can compiled code in this process read the rows?"""
+    block_memory: bool
+    """Capability: can tasks keep values with the blocks of rows between two calls? Rows in this process need none; for
+    rows elsewhere the backend has the members of :class:`RemoteBackend` then."""
     slow_reads: bool
     """Do rows come from a disk or another process? Solvers then save reads at the price of computations."""
 

@@ -49,6 +49,7 @@ class LocalBackend(StoredSamples):
 
     name = "memory"
     local_rows = True
+    block_memory = False
     slow_reads = False
     natural_batch = 1
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
+import numpy as np
+
 from skadmm._names import Registry
 from skadmm.backends.base import Backend, StoredSamples
 from skadmm.backends.files import as_folder, is_folder
@@ -26,6 +28,8 @@ class BackendKind(NamedTuple):
     """Is this X kept there? Must not import optional packages."""
     open: Callable[[Any, Any, Any, Loss], Backend]
     """From X, target, sample_weight and the loss to the backend. May import optional packages."""
+    example: Callable[[np.ndarray], Any] | None = None
+    """From an array in memory to an X that is kept there, for the tests that every backend has to pass."""
 
 
 def _open_dask(X: Any, target: Any, weight: Any, loss: Loss) -> Backend:
@@ -49,7 +53,7 @@ def _open_memory(X: Any, target: Any, weight: Any, loss: Loss) -> Backend:
 
 BACKENDS: Registry[BackendKind] = Registry("backend")
 """The last one added is tried first."""
-BACKENDS.add("memory", BackendKind(lambda X: True, _open_memory))
+BACKENDS.add("memory", BackendKind(lambda X: True, _open_memory, np.asarray))
 BACKENDS.add("files", BackendKind(is_folder, _open_folder))
 BACKENDS.add("dask", BackendKind(is_dask, _open_dask))
 

@@ -16,6 +16,7 @@ from skadmm.backends.frames import for_sklearn
 from skadmm.estimators._callbacks import CallbackSupport, Tasks, with_callbacks
 from skadmm.estimators._design import Design, build_design
 from skadmm.estimators._large import LargeTable, is_large, large_design, large_scores, read_large
+from skadmm.estimators._losses import check_storable
 from skadmm.estimators._penalty import Penalty
 from skadmm.operators.line import Line
 from skadmm.problem.constraint import Constraint
@@ -88,8 +89,8 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         """
         raise NotImplementedError
 
-    def _losses(self) -> tuple[str, ...]:
-        """The names `loss` takes."""
+    def _checked_loss(self) -> Any:
+        """`loss` as an instance, of the kind of loss that the model takes."""
         raise NotImplementedError
 
     def _read(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, np.ndarray | None]:
@@ -168,15 +169,6 @@ class StructuredModel(CallbackSupport, BaseEstimator):
             ALGORITHMS[self.method]
         if hasattr(self, "alpha"):
             _checks.number(self.alpha, "alpha", least=0)
-
-    def _checked_loss(self) -> Any:
-        from skadmm.losses import as_loss
-
-        known = self._losses()
-        name = self.loss if isinstance(self.loss, str) else getattr(self.loss, "name", None)
-        if name not in known:
-            raise ValueError(f"loss={self.loss!r}: it takes one of {', '.join(map(repr, known))}")
-        return as_loss(self.loss)
 
     def _table(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, np.ndarray | None]:
         """X, y and the weights, validated; float64, dense in C order or CSR. A large table stays where it is."""
@@ -271,7 +263,12 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         """Write the fitted model to one file, without pickle; :func:`skadmm.load` reads it."""
         from skadmm.estimators.persistence import save
 
+        self._check_storable()
         save(self, path)
+
+    def _check_storable(self) -> None:
+        """Raise where a parameter cannot be written to a file."""
+        check_storable(self.loss)
 
 
 def _fits(earlier: Any, problem: Problem) -> bool:

@@ -124,7 +124,7 @@ class CrossValidated(StructuredModel):
         best = int(np.argmin(self.cv_mean_))
         if self.selection == "min":
             return best
-        # The strongest penalty whose loss is within one standard error of the least.
+        # The strongest penalty whose loss is within one standard error of the smallest.
         return int(np.flatnonzero(self.cv_mean_ <= self.cv_mean_[best] + self.cv_se_[best])[0])
 
     def _splitter(self, y: Any) -> Any:

@@ -126,8 +126,8 @@ def run_missing(
     clock = Clock(len(graphs) + len(rest), jobs)
     failures: list[Failure] = []
     do = _in_this_process if jobs == 1 else _in_processes
-    for stage, later in ((graphs, rest), (rest, [])):
-        do(settings, store, stage, later, clock, failures, progress)
+    for now, later in ((graphs, rest), (rest, [])):
+        do(settings, store, now, later, clock, failures, progress)
     return failures
 
 

@@ -15,7 +15,7 @@ _NUMERICAL = ("backends", "kernels", "losses", "operators", "oracle", "problem",
 
 @functools.cache
 def source_digest() -> str:
-    """A digest of the sources that the numbers come from; cells of another digest are told in the report."""
+    """A digest of the sources that the numbers come from; the report lists cells of another digest."""
     root = Path(_version.__file__).parent
     digest = hashlib.sha256()
     for folder in _NUMERICAL:

@@ -24,7 +24,10 @@ from skadmm.solvers.dual_update import Point
 PAPER_RHO, PAPER_PASSES = 0.01, 30.0
 SAFETY_NET = 500.0
 """Passes after which a run that is to meet a tolerance ends in any case."""
-ON_DASK = ("san-admm", "sa-admm", "sa-iu-admm", "saga-admm", "saga-iu-admm", "batch-admm", "batch-iu-admm")
+ELSEWHERE = ("batch-admm", "batch-iu-admm")
+"""Methods on rows that are not in this process …"""
+WITH_MEMORY = ("san-admm", "sa-admm", "sa-iu-admm", "saga-admm", "saga-iu-admm")
+"""… and those that also keep values with the blocks of rows."""
 OMEGA_MODES = ("prox", "system", "fold", "subgradient")
 
 RandomState = int | np.random.Generator | np.random.RandomState | None
@@ -115,6 +118,17 @@ class Plan:
         }  # fmt: skip
 
 
+def _check_backend(problem: Problem, algorithm: Algorithm) -> None:
+    """An error where the method needs what the backend cannot do."""
+    backend = problem.backend
+    if backend.local_rows:
+        return
+    possible = (*WITH_MEMORY, *ELSEWHERE) if backend.block_memory else ELSEWHERE
+    if algorithm.name not in possible:
+        takes = ", ".join(map(repr, possible))
+        raise ValueError(f"method={algorithm.name!r}: on the {backend.name} backend it takes one of {takes}")
+
+
 def prepare(problem: Problem, method: str, given: Arguments) -> Plan:
     """Check the arguments of solve(); every message names the argument, what came, and what is allowed."""
     if not isinstance(problem, Problem):
@@ -138,8 +152,7 @@ def prepare(problem: Problem, method: str, given: Arguments) -> Plan:
     options = settled_options(solver, given.options) if solver else algorithm.settled(given.options)
     working = problem.fold() if omega_mode == "fold" else problem
     staleness = _checks.count(given.staleness, "staleness", least=0)
-    if not problem.backend.local_rows and algorithm.name not in ON_DASK:
-        raise ValueError(f"method={algorithm.name!r}: on Dask it takes one of {', '.join(map(repr, ON_DASK))}")
+    _check_backend(problem, algorithm)
     memory.check(Setup(working, rho, 1.0, batch_size, omega_mode), algorithm, memory_limit)
     start = _starting_point(problem, working, given)
     callbacks = _as_callbacks(given.callback)

@@ -166,6 +166,8 @@ def solvers_for(setup: Setup, point: Point, *, following: bool = False) -> tuple
 
 def refusal(problem: Problem) -> str | None:
     """Why second-order steps cannot take a problem; None when they can."""
+    if not (problem.backend.local_rows or problem.backend.block_memory):
+        return f"the {problem.backend.name} backend keeps rows elsewhere, and nothing with them between two steps"
     if prefers_interior_point(problem):
         return None
     d = problem.n_features

@@ -42,6 +42,7 @@ class DaskBackend(BlockCalls, StoredSamples):
 
     name = "dask"
     local_rows = False
+    block_memory = True
     slow_reads = True
     sparse = False
 
