@@ -1,7 +1,5 @@
 """Newton ADMM on growing sets of features: the same optimum, certified for all features."""
 
-from functools import partial
-
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -17,15 +15,9 @@ from test_checkpoint import assert_same, killed_after
 from test_contracted import make
 
 D = 40
-SMALL = WorkingSetConfig(first_set=4)
-
-
-@pytest.fixture
-def small_sets():
-    """Sets that are small enough for the problems here."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(WorkingSet, "Config", partial(WorkingSetConfig, first_set=4))
-        yield
+OPTIONS = {"first_set": 4}
+"""Sets that are small enough for the problems here."""
+SMALL = WorkingSetConfig(**OPTIONS)
 
 
 def problem_of(loss="squared", strength=0.05, *, n=60, sparse=False, order=1):
@@ -78,11 +70,11 @@ def test_small_sets_and_one_large_set_agree(sparse):
     assert 0 < small.current.features.size < D
 
 
-def test_a_warm_start_begins_on_the_support(small_sets):
+def test_a_warm_start_begins_on_the_support():
     problem = problem_of()
-    first = solve(problem, "working-set", tol=1e-8, passes=300)
+    first = solve(problem, "working-set", tol=1e-8, passes=300, options=OPTIONS)
     assert first.status is Status.SOLVED
-    again = solve(problem, "working-set", tol=1e-8, passes=300, warm_start=first)
+    again = solve(problem, "working-set", tol=1e-8, passes=300, options=OPTIONS, warm_start=first)
     assert again.status is Status.SOLVED
     assert again.passes - first.passes < first.passes
     assert again.objective == pytest.approx(first.objective, rel=1e-8)
@@ -103,8 +95,8 @@ def test_it_follows_a_path_of_strengths():
         assert engine.current.objective == pytest.approx(cold.objective, rel=2e-6)
 
 
-def test_a_killed_run_resumes_to_the_same_bits(tmp_path, monkeypatch, small_sets):
-    run = {"problem": problem_of("logistic"), "method": "working-set", "tol": 1e-8, "passes": 300}
+def test_a_killed_run_resumes_to_the_same_bits(tmp_path, monkeypatch):
+    run = {"problem": problem_of("logistic"), "method": "working-set", "tol": 1e-8, "passes": 300, "options": OPTIONS}
     whole = solve(**run)
     for stop in (1, 1, 2):
         killed_after(monkeypatch, tmp_path / "run", stop, **run)
