@@ -33,7 +33,8 @@ def checked_loss(loss: Any, *, labels: bool) -> Any:
     TypeError
         Where it is neither a name nor an instance of a loss.
     """
-    names = [name for name, cls in LOSSES.items() if cls.labels == labels]
+    losses: dict[str, Any] = dict(LOSSES.items())
+    names = [name for name, cls in losses.items() if cls.labels == labels]
     allowed = f"it takes one of {', '.join(map(repr, names))}, or an instance of a loss for "
     allowed += "two classes" if labels else "numbers"
     if isinstance(loss, str) and loss not in LOSSES:

@@ -198,7 +198,8 @@ def _along(knots: np.ndarray, order: int, l1_ratio: float) -> Penalty:
 def _dof(penalty: Penalty, solution: Result | Solution) -> int:
     """The degrees of freedom of a signal over a graph."""
     # The interior point method leaves rounding in y where it finds no exact pattern.
-    return penalty.trend.dof(np.where(ties(penalty.A, solution.x), 0.0, solution.y))
+    y = penalty.A @ solution.x if solution.y is None else solution.y
+    return penalty.trend.dof(np.where(ties(penalty.A, solution.x), 0.0, y))
 
 
 def _between(knots: np.ndarray, values: np.ndarray, positions: np.ndarray, *, step: bool) -> np.ndarray:

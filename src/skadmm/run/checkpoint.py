@@ -138,7 +138,7 @@ def digest(value: Any) -> str:
     return summary.hexdigest()
 
 
-def _add(summary: hashlib._Hash, value: Any) -> None:
+def _add(summary: Any, value: Any) -> None:
     if scipy.sparse.issparse(value):
         value = (value.shape, value.data, value.indices, value.indptr)
     if isinstance(value, np.ndarray):

@@ -24,7 +24,7 @@ MAX_CLUSTERS = 5000
 """The number of clusters at x = 0 up to which a dense Hessian is formed on them."""
 
 
-def row_strengths(psi: Regularizer, size: int) -> np.ndarray | None:
+def row_strengths(psi: Regularizer | L1, size: int) -> np.ndarray | None:
     """λ_e of each row where ψ is a weighted ℓ1 norm, or two of them stacked; None otherwise."""
     if isinstance(psi, L1):
         return np.full(size, psi.strength) if psi.weights.size == 0 else psi.strength * psi.weights
