@@ -22,7 +22,7 @@ test-all: lint ## The same with the slow tests: clusters, extreme problems
 LOWEST := .venv-lowest
 FLOORS = $$($(PYTHON) -c "import tomllib; print(*(text.replace('>=', '==') for text in \
 	tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies']))")
-LOWEST_TESTS := tests/test_losses.py tests/test_problem.py tests/test_san.py tests/test_path.py
+LOWEST_TESTS := tests/unit/test_losses.py tests/unit/test_problem.py tests/equivalence/test_newton_admm.py tests/integration/test_path.py
 
 test-lowest: ## Run tests of the core with the lowest versions of its dependencies, in an environment of its own
 	@test -x $(LOWEST)/bin/pip || $(PYTHON) -m venv $(LOWEST)
