@@ -22,16 +22,17 @@ test-all: lint ## The same with the slow tests: clusters, extreme problems
 LOWEST := .venv-lowest
 FLOORS = $$($(PYTHON) -c "import tomllib; print(*(text.replace('>=', '==') for text in \
 	tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies']))")
-LOWEST_TESTS := tests/test_losses.py tests/test_problem.py tests/test_san.py tests/test_path.py
+LOWEST_TESTS := tests/unit/test_losses.py tests/unit/test_problem.py tests/equivalence/test_newton_admm.py tests/integration/test_path.py
 
 test-lowest: ## Run tests of the core with the lowest versions of its dependencies, in an environment of its own
 	@test -x $(LOWEST)/bin/pip || $(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --editable . $(FLOORS) pytest hypothesis
 	$(LOWEST)/bin/python -m pytest $(LOWEST_TESTS)
 
-lint: $(STAMP) ## Check style, format and types
+lint: $(STAMP) ## Check style, format, layers and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
 	$(BIN)/mypy
 
 docs: $(STAMP) ## Build the documentation into build/docs; installs Sphinx the first time
@@ -56,7 +57,7 @@ wheel: $(STAMP) ## Build a wheel with compiled kernels for this platform and Pyt
 	SKADMM_SHIP_KERNELS=1 $(BIN)/python -m build --wheel
 
 clean: ## Remove the virtual environment, caches and results
-	rm -rf $(VENV) $(LOWEST) results build dist docs/api docs/gallery docs/_figures .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) results build dist docs/api docs/gallery docs/_figures .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp holds a checksum of pyproject.toml, so that only a change of its content installs again.

@@ -11,7 +11,6 @@ and tells its best time; the table shows the best of all turns, and the ratio (b
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -21,7 +20,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-ROOT = Path(__file__).resolve().parents[1]
+from _trees import ROOT, checkout, environment
+
 TARGET = 1e-6
 
 
@@ -75,10 +75,8 @@ def measure(path: Path, repeats: int) -> dict[str, float]:
 
 def in_process(source: Path, path: Path, repeats: int) -> dict[str, float]:
     """:func:`measure` with the package at `source`, in a process of its own."""
-    threads = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "NUMBA")}
     command = [sys.executable, __file__, "--measure", str(path), "--repeats", str(repeats)]
-    environment = os.environ | threads | {"PYTHONPATH": str(source / "src")}
-    answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    answer = subprocess.run(command, env=environment(source), capture_output=True, text=True, check=True)
     return json.loads(answer.stdout.splitlines()[-1])
 
 
@@ -100,11 +98,9 @@ def compare(before: Path, names: list[str], rounds: int, repeats: int, seed: int
 
 def main() -> None:
     """Run what was asked for."""
-    from san import SETS
-
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--before", help="the commit to compare with")
-    parser.add_argument("--data", default=",".join(SETS), help="data sets, separated by commas")
+    parser.add_argument("--data", help="data sets, separated by commas; all that san.py knows by default")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each commit")
     parser.add_argument("--repeats", type=int, default=3, help="solves in a turn")
     parser.add_argument("--seed", type=int, default=0, help="which half of the rows")
@@ -115,14 +111,11 @@ def main() -> None:
         return
     if not options.before:
         parser.error("--before takes a commit")
-    with tempfile.TemporaryDirectory() as folder:
-        tree = Path(folder) / "before"
-        git = ["git", "-C", str(ROOT), "worktree"]
-        subprocess.run([*git, "add", "--detach", "--quiet", str(tree), options.before], check=True)
-        try:
-            compare(tree, options.data.split(","), options.rounds, options.repeats, options.seed)
-        finally:
-            subprocess.run([*git, "remove", "--force", str(tree)], check=True)
+    from san import SETS  # not before: a process that measures has the package of another commit
+
+    names = options.data.split(",") if options.data else list(SETS)
+    with checkout(options.before) as tree:
+        compare(tree, names, options.rounds, options.repeats, options.seed)
 
 
 if __name__ == "__main__":

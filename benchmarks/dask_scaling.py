@@ -88,14 +88,14 @@ def main() -> None:
     moved: list[int] = []
     rounds: list[int] = []
     usual = {
-        (DirectTransport, "ask"): DirectTransport.ask,
+        (DirectTransport, "send"): DirectTransport.send,
         (DaskBackend, "_submit"): DaskBackend._submit,
         (DaskBackend, "_wait"): DaskBackend._wait,
     }
 
-    def ask(self, asked):
-        moved.append(sum(len(pickle.dumps(request.arguments)) for request, _, _ in asked))
-        return usual[DirectTransport, "ask"](self, asked)
+    def send(self, requests):
+        moved.append(sum(len(pickle.dumps(request.arguments)) for request, _, _ in requests))
+        return usual[DirectTransport, "send"](self, requests)
 
     def submit(self, name, function, *arguments, **where):
         sent = [one for one in arguments if not isinstance(one, list) or not hasattr(one[0], "key")]  # not the blocks
@@ -108,7 +108,7 @@ def main() -> None:
         rounds.append(1)
         return answers
 
-    weighed = dict(zip(usual, (ask, submit, wait), strict=True))
+    weighed = dict(zip(usual, (send, submit, wait), strict=True))
 
     def use(functions):
         for (owner, name), function in functions.items():
@@ -120,7 +120,7 @@ def main() -> None:
         with cluster, Client(cluster):
             X = [dask.delayed(rows_of)(k, options.rows, options.width) for k in range(options.blocks)]
             problem = Problem(X, [dask.delayed(target_of)(block) for block in X], **model)
-            for way, short in (("as tasks", 0.0), ("by line", np.inf)):
+            for way, short in (("as tasks", 0.0), ("directly", np.inf)):
                 empty = empty_round(problem.backend, short)
                 print(f"an empty round with {workers} worker(s), {way}: {empty * 1e3:.1f} ms")
             for method in options.methods:

@@ -88,7 +88,7 @@ CHILD = """
 import json, sys, tempfile, time
 import numpy as np
 from skadmm import Problem, solve
-from skadmm.blocks.convert import write_blocks
+from skadmm.backends.convert import write_blocks
 from skadmm.operators import chain, stack
 from skadmm.regularizers import L1
 

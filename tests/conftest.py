@@ -2,10 +2,15 @@
 
 import os
 import signal
+import sys
+from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is loaded: two workers share the processors
+SUPPORT = str(Path(__file__).parent / "support")
+sys.path.insert(0, SUPPORT)
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [SUPPORT, os.environ.get("PYTHONPATH")]))  # child processes
 
-import pytest
+import pytest  # noqa: E402
 
 RUN_ALL = os.environ.get("SKADMM_TESTS") == "all"
 

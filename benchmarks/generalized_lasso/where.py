@@ -18,7 +18,7 @@ from benchmark_utils.reference import as_problem
 
 from skadmm import solve
 from skadmm.problem import existence
-from skadmm.run import driver
+from skadmm.run import diagnostics, recording
 from skadmm.solvers import select
 from skadmm.solvers.second_order import coordinate_descent, newton_admm, prox_gradient, reduced_newton
 
@@ -31,36 +31,36 @@ CASES = {
     "20ng-ltc-l1": lambda: real("20ng-ltc", standardise=False, strength=1e-4, penalty="l1"),
 }
 PARTS = {
-    "first pass, its looks": (newton_admm.NewtonADMM, "_growing_step"),
-    "looks at all samples": (newton_admm.NewtonADMM, "_full_look"),
+    "first pass, its batches": (newton_admm.NewtonADMM, "_growing_step"),
+    "evaluations of all samples": (newton_admm.NewtonADMM, "_full_evaluation"),
     "H brought up to date": (newton_admm.NewtonADMM, "_renew"),
     "models minimised": (newton_admm.NewtonADMM, "_minimise"),
-    "hard rows": (newton_admm.NewtonADMM, "_look_at_hard_rows"),
+    "large shifts": (newton_admm.NewtonADMM, "_revisit_large_shifts"),
     "polish": (newton_admm.NewtonADMM, "_polish"),
     "certificates": (newton_admm.NewtonADMM, "_certify"),
     "the end": (newton_admm.NewtonADMM, "finish"),
-    "looks for proximal steps": (prox_gradient.ProxGradient, "_look"),
-    "proximal steps": (prox_gradient.ProxGradient, "_step"),
+    "evaluations for proximal steps": (prox_gradient.ProxGradient, "_evaluate"),
+    "proximal steps": (prox_gradient.ProxGradient, "_move"),
     "proximal steps begun": (prox_gradient.ProxGradient, "_start"),
     "their certificates": (prox_gradient.ProxGradient, "_judge"),
     "coordinate descent": (coordinate_descent, "descend"),
-    "features chosen": (coordinate_descent.CoordinateDescent, "_chosen"),
+    "features selected": (coordinate_descent.CoordinateDescent, "_selected"),
     "their models": (coordinate_descent.CoordinateDescent, "_descend"),
     "their line search": (coordinate_descent.CoordinateDescent, "_search"),
-    "looks at all features": (coordinate_descent.CoordinateDescent, "_look"),
-    "and certificates": (coordinate_descent.CoordinateDescent, "_raise_bound"),
+    "evaluations of all features": (coordinate_descent.CoordinateDescent, "_evaluate_point"),
+    "and certificates": (coordinate_descent.CoordinateDescent, "raise_bound"),
     "columns gathered": (coordinate_descent, "by_columns"),
-    "units opened": (reduced_newton.ReducedNewton, "_opened"),
+    "rows opened": (reduced_newton.ReducedNewton, "_open"),
     "columns merged": (reduced_newton, "contracted"),
-    "H of units": (reduced_newton.ReducedNewton, "_curvature"),
-    "units minimised": (reduced_newton.ReducedModel, "minimise"),
-    "looks and flow": (reduced_newton.ReducedNewton, "_look"),
+    "H on clusters": (reduced_newton, "update_hessian"),
+    "models on clusters": (reduced_newton.ReducedModel, "minimise"),
+    "evaluations and subgradients": (reduced_newton.ReducedNewton, "_evaluate"),
     "certificate": (reduced_newton.ReducedNewton, "_certify"),
     "line search": (reduced_newton.ReducedNewton, "_search"),
-    "engine chosen and begun": (select, "prefers_units"),
-    "units begun": (reduced_newton.ReducedNewton, "__init__"),
-    "recorded (off the clock)": (driver.Run, "_row"),
-    "evaluated (off the clock)": (driver.Run, "_evaluate"),
+    "engine chosen and begun": (select, "prefers_clusters"),
+    "reduced Newton started": (reduced_newton.ReducedNewton, "_start"),
+    "recorded (off the clock)": (recording.Recorder, "row"),
+    "evaluated (off the clock)": (diagnostics.Evaluator, "at"),
     "minimiser looked for": (existence, "find"),
 }
 spent: collections.Counter = collections.Counter()

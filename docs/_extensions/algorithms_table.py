@@ -21,7 +21,7 @@ HEAD = (
 
 
 class Algorithms(Directive):
-    """For each method a heading line and a list of facts: ten columns would not fit a phone."""
+    """For each method a heading and a list of facts; a table of twelve columns would not fit a narrow screen."""
 
     def run(self):  # noqa: D102
         found = []

@@ -1,4 +1,4 @@
-"""Before anything is read: a page for each public module, with every name of its ``__all__``."""
+"""Write a page for each public module, with every name in its ``__all__``, before Sphinx reads the sources."""
 
 import importlib
 import inspect
@@ -42,14 +42,14 @@ def entries() -> dict[str, list[tuple[str, object]]]:
             names = [name for name in names if name not in estimators.__all__]
         found = []
         for name in names:
-            home = "skadmm" if module_name == "skadmm.estimators" and name in core.__all__ else module_name
+            shown_in = "skadmm" if module_name == "skadmm.estimators" and name in core.__all__ else module_name
             if (
                 module_name not in ("skadmm", "skadmm.estimators")
                 and name in core.__all__
                 and (getattr(core, name) is getattr(module, name))
             ):
                 continue
-            found.append((f"{home}.{name}", getattr(module, name)))
+            found.append((f"{shown_in}.{name}", getattr(module, name)))
         pages[module_name] = found
     return pages
 
@@ -87,7 +87,7 @@ def write(app):
 
 
 def tidied(app, what, name, value, options, lines):
-    """A bar is an absolute value here, never a substitution; a field's number says nothing."""
+    """Escape vertical bars, which are absolute values and not substitutions, and drop the numbers of tuple fields."""
     lines[:] = [line for line in lines if not line.startswith("Alias for field number")]
     lines[:] = [re.sub(r"(``.*?``)|\|", lambda found: found[1] or r"\|", line) for line in lines]
 

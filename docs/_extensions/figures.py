@@ -1,4 +1,4 @@
-"""Before anything is read: the figures that ``docs/figures.py`` draws."""
+"""Draw the figures of ``docs/figures.py`` before Sphinx reads the sources."""
 
 import runpy
 from pathlib import Path
@@ -7,7 +7,7 @@ import matplotlib as mpl
 
 
 def draw(app):
-    """Draw what is missing, or older than its source."""
+    """Draw the figures that are missing or older than ``docs/figures.py``."""
     source, folder = Path(app.srcdir) / "figures.py", Path(app.srcdir) / "_figures"
     mpl.use("Agg")
     names = runpy.run_path(str(source))

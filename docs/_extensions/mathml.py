@@ -1,4 +1,4 @@
-"""Formulas as MathML, made when the pages are: the browser draws them, and nothing is fetched."""
+"""Formulas as MathML, written at build time, so that pages load no script."""
 
 from docutils import nodes
 from latex2mathml.converter import convert

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
         TrendFilter,
         TrendFilterCV,
     )
-    from skadmm.estimators.persistence import ModelFileError, load
+    from skadmm.estimators.loading import load
+    from skadmm.estimators.persistence import ModelFileError
     from skadmm.problem.kkt import KKT
     from skadmm.problem.problem import Problem
     from skadmm.run.checkpoint import CheckpointError
@@ -94,7 +95,7 @@ _MODULES = {
     "Status": "run.result",
     "alpha_max": "run.path",
     "compare": "run.compare",
-    "load": "estimators.persistence",
+    "load": "estimators.loading",
     "path": "run.path",
     "solve": "run.solve",
 }

@@ -1,7 +1,10 @@
-"""Ctrl-C and the time limit: noticed between two blocks of rows, so that nothing is ever left half done.
+"""Ctrl-C and the time limit, noticed between two chunks of rows, so that no step is left half done.
 
-While a run is watched, the first Ctrl-C only leaves a note; code that reads rows calls :func:`pulse` before each block,
-and there the note, or a clock that has run out, becomes an exception. A second Ctrl-C interrupts at once, as usual.
+A run has a :class:`RunControl`. While it listens, the first Ctrl-C only sets a flag. Code that reads rows calls
+:func:`check_cancelled` before each chunk, which raises where the flag is set or the time limit has passed. A second
+Ctrl-C raises KeyboardInterrupt at once, as usual.
+
+The control of the current run is in a context variable, so runs in several threads do not see each other's.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from skadmm import _clock
 
 
 class Interrupted(Exception):  # noqa: N818
-    """Somebody pressed Ctrl-C."""
+    """The user pressed Ctrl-C."""
 
 
 class OutOfTime(Exception):  # noqa: N818
@@ -24,59 +27,75 @@ class OutOfTime(Exception):  # noqa: N818
 
 
 class RunControl:
-    """What :func:`pulse` looks at."""
+    """Says whether a run has to end."""
 
     def __init__(self) -> None:
         self.interrupted = False
+        """Was Ctrl-C pressed?"""
         self.deadline = float("inf")
-        self.off = False
+        """On the clock of ``_clock.now()``."""
+        self._listens = False
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[None]:
+        """Within this block the run can be ended. Before it there is no run yet; after it the answer is complete."""
+        self._listens = True
+        try:
+            yield
+        finally:
+            self._listens = False
 
     def check(self) -> None:
         """Raise where the run has to end."""
-        if self.off:
+        if not self._listens:
             return
         if self.interrupted:
             raise Interrupted
         if _clock.now() >= self.deadline:
             raise OutOfTime
 
+    @property
+    def seconds_left(self) -> float:
+        """How long the run may still take."""
+        return self.deadline - _clock.now() if self._listens else float("inf")
 
-_cancel: ContextVar[RunControl | None] = ContextVar("watch", default=None)
+
+_current: ContextVar[RunControl | None] = ContextVar("run control", default=None)
 
 
 def check_cancelled() -> None:
-    """Called before a block of rows is read: end the run here, if it must."""
-    control = _cancel.get()
+    """Called before a chunk of rows is read: raises where the current run has to end."""
+    control = _current.get()
     if control is not None:
         control.check()
 
 
 def seconds_left() -> float:
-    """How long the run may still take."""
-    control = _cancel.get()
-    return float("inf") if control is None or control.off else control.deadline - _clock.now()
+    """How long the current run may still take; infinite without one."""
+    control = _current.get()
+    return float("inf") if control is None else control.seconds_left
 
 
 @contextlib.contextmanager
 def run_control() -> Iterator[RunControl]:
-    """A watch over one run. Ctrl-C is caught where nobody else has asked for it, in the main thread."""
+    """The control of one run. Ctrl-C is caught in the main thread, where nobody else has installed a handler."""
     control = RunControl()
 
-    def note(number: int, frame: object) -> None:
+    def on_interrupt(number: int, frame: object) -> None:
         if control.interrupted:
             raise KeyboardInterrupt
         control.interrupted = True
 
-    ours = (
+    catches = (
         threading.current_thread() is threading.main_thread()
         and signal.getsignal(signal.SIGINT) is signal.default_int_handler
     )
-    outer = _cancel.set(control)
-    if ours:
-        signal.signal(signal.SIGINT, note)
+    outer = _current.set(control)
+    if catches:
+        signal.signal(signal.SIGINT, on_interrupt)
     try:
         yield control
     finally:
-        if ours:
+        if catches:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        _cancel.reset(outer)
+        _current.reset(outer)

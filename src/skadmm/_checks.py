@@ -1,4 +1,4 @@
-"""Checks at the door. Every message names the argument, what came, and what is allowed."""
+"""Checks of arguments. Every message names the argument, what came, and what is allowed."""
 
 import numbers
 from typing import Any
@@ -40,7 +40,7 @@ def vector(value: Any, name: str, size: int, *, of: str) -> np.ndarray:
 
 def finite(array: np.ndarray, name: str) -> None:
     """Refuse NaN and infinity."""
-    # One sum tells in a single sweep; only a bad or overflowing sum needs the second look.
+    # A finite sum proves it in one sweep; only a sum that is not, or that overflows, needs the second test.
     with np.errstate(over="ignore", invalid="ignore"):
         suspicious = not np.isfinite(array.sum())
     if suspicious and not np.isfinite(array).all():

@@ -1,4 +1,4 @@
-"""The clock that runs are timed by: seconds on the wall, or seconds of this process's own work."""
+"""The clock that runs are timed by: wall-clock seconds, or processor seconds of this process."""
 
 import contextlib
 import time
@@ -15,9 +15,9 @@ def now() -> float:
 
 @contextlib.contextmanager
 def processor_time() -> Iterator[None]:
-    """Count the processor's seconds: on one thread the same as the wall's, whatever else the machine is doing."""
-    usual = _reading.set(time.process_time)
+    """Count processor seconds: on one thread the same as wall-clock seconds on an idle machine."""
+    outer = _reading.set(time.process_time)
     try:
         yield
     finally:
-        _reading.reset(usual)
+        _reading.reset(outer)

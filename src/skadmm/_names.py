@@ -1,4 +1,4 @@
-"""Registries: a name, one spelling everywhere, and a helpful message when it is unknown."""
+"""Registries of things by name, and messages for unknown names that suggest the nearest known one."""
 
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,19 +14,20 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def no_column(name: str, columns: Sequence[str], shown: int = 8) -> str:
-    """What to say when a table has no such column."""
+    """The message for a column that a table does not have."""
     more = f", … ({len(columns)} in all)" if len(columns) > shown else ""
     return f"there is no column {name!r}; it has {', '.join(columns[:shown])}{more}.{nearest(name, columns)}"
 
 
 class Registry(Generic[T]):
-    """A dictionary from names to things of one `kind`; unknown names raise with the nearest known one."""
+    """A dictionary from names to entries of one `kind`. Unknown names raise ValueError, with the nearest known one."""
 
     def __init__(self, kind: str, entries: dict[str, T] | None = None) -> None:
         self.kind = kind
         self._entries: dict[str, T] = dict(entries or {})
 
     def add(self, name: str, entry: T) -> T:
+        """Add an entry under a name that is not taken; returns the entry."""
         if name in self._entries:
             raise ValueError(f"{self.kind} {name!r} is already registered")
         self._entries[name] = entry
@@ -45,4 +46,5 @@ class Registry(Generic[T]):
         return iter(self._entries)
 
     def items(self) -> Iterator[tuple[str, T]]:
+        """Names and entries, in the order in which they were added."""
         return iter(self._entries.items())

@@ -1,7 +1,7 @@
-"""Compile ahead: small fits of every kind of model, so that the kernels are there when a person waits for them.
+"""Compile kernels before they are needed, by small fits of every kind of model.
 
-``skadmm warm-up`` runs them into the user's cache, for images and clusters; ``make wheel`` runs them to find which
-kernels a wheel should carry.
+``skadmm warm-up`` fills the user's cache with them, for container images and clusters; ``make wheel`` finds out by them
+which kernels a wheel should carry.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ import numpy as np
 import scipy.sparse as sp
 
 SHAPES = ((120, 8), (12, 30), (40, 900))
-"""Samples and features: many samples, few samples, and so many features that sets of them are solved for."""
+"""Samples and features: many samples, few samples, and so many features that working sets are used."""
 STRENGTH = 0.05
+"""The penalty's strength."""
 
 
 def _table(shape: tuple[int, int], storage: str, task: str) -> tuple[Any, np.ndarray]:
+    """X and a target."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal(shape)
     if storage == "sparse":
@@ -77,7 +79,7 @@ def _signals() -> None:
 
 
 def _solve(storage: str, methods: Iterable[str]) -> None:
-    """`solve` as in the README, with some methods."""
+    """``solve`` as in the README, by default and with each of the `methods`."""
     from skadmm import Problem, solve
     from skadmm.operators import chain, stack
     from skadmm.regularizers import L1
@@ -111,13 +113,13 @@ def _all_kinds() -> dict[str, Callable[[], None]]:
 
 
 KINDS = _all_kinds()
-"""What can be compiled ahead, by name."""
+"""The kinds of model, by name, each with a function that fits small examples of it."""
 SHIPPED = tuple(name for name in KINDS if not name.startswith("methods"))
-"""What wheels carry. The many first-order methods, each with kernels of its own, would triple their size."""
+"""The kinds whose kernels wheels carry. First-order methods, each with kernels of its own, would triple the size."""
 
 
 def warm_up(kinds: Iterable[str] = (), *, say: Callable[[str], None] | None = None) -> None:
-    """Compile what the given kinds of model need; all of them by default.
+    """Compile the kernels that the given kinds of model need; those of all kinds by default.
 
     Parameters
     ----------
@@ -126,14 +128,14 @@ def warm_up(kinds: Iterable[str] = (), *, say: Callable[[str], None] | None = No
     say : function of a str, optional
         Called with the name of each kind before it runs.
     """
-    asked = list(kinds)
-    chosen = [name for name in KINDS if not asked or any(f"{name}-".startswith(f"{part}-") for part in asked)]
-    unknown = [part for part in asked if not any(f"{name}-".startswith(f"{part}-") for name in KINDS)]
+    prefixes = list(kinds)
+    chosen = [name for name in KINDS if not prefixes or any(f"{name}-".startswith(f"{part}-") for part in prefixes)]
+    unknown = [part for part in prefixes if not any(f"{name}-".startswith(f"{part}-") for name in KINDS)]
     if unknown:
         raise ValueError(f"{unknown[0]!r} is no kind of model: it takes {', '.join(KINDS)}, or their beginnings")
     for name in chosen:
         if say is not None:
             say(name)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # few passes over few samples do not converge, and need not
+            warnings.simplefilter("ignore")  # these short fits do not converge, and need not
             KINDS[name]()

@@ -1,7 +1,8 @@
-"""What a storage backend is: where rows are kept, and how functions of them are evaluated there.
+"""What a storage backend is: it keeps the samples of one problem, and evaluates functions of them where they are.
 
-A backend holds the samples of one problem: rows, targets and weights under a loss. Whatever cannot be done in one place
-is a declared capability, an attribute of the backend, and a solver that needs it says so.
+The samples are rows, targets and weights under a loss. :class:`Backend` is what every backend does. What only some can
+do is a declared capability, an attribute of the backend; a solver that needs it refuses the others with a reason.
+:class:`RemoteBackend` adds what backends in other processes do.
 """
 
 from __future__ import annotations
@@ -9,35 +10,41 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 import scipy.sparse.linalg
 
 from skadmm.backends import tasks
 from skadmm.kernels.samples import Samples
+from skadmm.losses import Loss
 
 
 class Evaluation(NamedTuple):
-    """All samples at one point: the mean loss, its gradient, and the slope of each sample, wherever it is kept."""
+    """All samples at one point x."""
 
     loss: float
+    """The mean loss."""
     gradient: np.ndarray
+    """The gradient of the mean loss."""
     slopes: Any
-    """An array, or a handle that ``mean_conjugate`` of the same backend takes."""
+    """w_i ℓ'(a_i·x, b_i) of each sample: an array, or a handle that ``mean_conjugate`` of the same backend takes."""
     margins: np.ndarray | None
-    """None where they are kept elsewhere."""
+    """a_i·x of each sample; None where they stay in other processes."""
 
 
 class Backend(Protocol):
-    """Where the samples of a problem are."""
+    """The samples of a problem, and what can be computed of them where they are."""
 
     name: str
     """In messages: "memory", "files", "dask"."""
     local_rows: bool
     """Capability: can compiled code in this process read the rows?"""
+    block_memory: bool
+    """Capability: can tasks keep values with the blocks of rows between two calls? Rows in this process need none; for
+    rows elsewhere the backend has the members of :class:`RemoteBackend` then."""
     slow_reads: bool
-    """Do rows come from a disk or another process, so that reading each of them once per step is worth a guess?"""
+    """Do rows come from a disk or another process? Solvers then save reads at the price of computations."""
 
     n: int
     """The number of samples."""
@@ -49,10 +56,11 @@ class Backend(Protocol):
     """Are the rows sparse?"""
     weighted: bool
     """Do samples have weights of their own?"""
-    loss: Any
+    loss: Loss
     classes: np.ndarray | None
     """The two classes that targets −1 and +1 stand for; None in regression."""
     feature_names: list[str] | None
+    """Column names of X, where it has any."""
 
     @property
     def evaluations(self) -> Evaluations:
@@ -80,7 +88,7 @@ class Backend(Protocol):
 
     @property
     def natural_batch(self) -> int:
-        """Samples in a block unless the user says otherwise."""
+        """The default batch size."""
 
     def samples(self, batch_size: int = 1) -> Samples:
         """The rows as kernels see them, in blocks of `batch_size`; an error without the capability `local_rows`."""
@@ -92,10 +100,11 @@ class Backend(Protocol):
         """Some samples, copied into memory."""
 
     def prefetch(self, order: np.ndarray, batch_size: int) -> None:
-        """Blocks of `batch_size` will be read in this order."""
+        """A hint: blocks of `batch_size` will be read in this order."""
 
     def between_chunks(self) -> None:
-        """Called between two chunks of rows: ends a run that was cancelled, and releases memory of rows read."""
+        """To be called between two chunks of rows: raises where the run was cancelled, and releases the memory of rows
+        read."""
 
     def each(self, task: Callable[..., Any], *arguments: Any) -> list[Any]:
         """The results of a task (``tasks.py``), one per chunk."""
@@ -110,29 +119,86 @@ class Backend(Protocol):
         """(1/n) Σ w_i ℓ*(scale θ_i / w_i, b_i), θ the slopes of an evaluation."""
 
 
-class StoredSamples:
-    """What the backends share: evaluations that are remembered, and the constants of the data.
+NumberedPoint = tuple[int, np.ndarray]
+"""A point x under a number that no other point has, by which a worker knows whether what it keeps belongs to x."""
 
-    A subclass has the attributes and methods of :class:`Backend`.
+
+class RemoteBackend(Backend, Protocol):
+    """A backend whose rows are blocks in other processes (workers), each with a memory that tasks may use.
+
+    A memory is lost with its worker: a task must be able to do without, or report ``tasks.Lost``.
+    """
+
+    sizes: np.ndarray
+    """The number of samples in each block."""
+
+    def number(self) -> int:
+        """A number that was not returned before, for a :data:`NumberedPoint`."""
+
+    def bounds(self, batch_size: int) -> list[tuple[int, int, int]]:
+        """Each batch as (block, first row, row after the last); no batch spans two blocks."""
+
+    def place(self, k: int) -> str | None:
+        """The address of the worker that holds block k; None where it is not known."""
+
+    def locate(self) -> None:
+        """Find out where the blocks are. Needed after :class:`WorkerGone`."""
+
+    def stateful(self, k: int, task: Callable[..., Any], *arguments: Any) -> Any:
+        """Start a task on block k and its memory. The pending request it returns is for :meth:`result`."""
+
+    def result(self, pending: Any) -> Any:
+        """The response to a pending request."""
+
+    def each_stateful(self, task: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> list[Any]:
+        """The responses of all blocks to a task on a block and its memory; `arguments` has a tuple per block."""
+
+    def call_on_one(self, blocks: list[int], task: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a task on several blocks of one worker at once; raises :class:`WorkerGone` where they are not there."""
+
+    def map_reduce(
+        self, kind: str, function: Callable[..., Any], arguments: list[tuple[Any, ...]], *, retry: bool = True
+    ) -> Any:
+        """Call a function on every block and add up the responses (``tasks.added``); `arguments` has a tuple per block.
+
+        With ``retry=False`` a lost worker raises :class:`WorkerGone` instead of another attempt.
+        """
+
+
+class WorkerGone(Exception):  # noqa: N818
+    """The worker that holds the blocks, or their memory, has been lost."""
+
+
+def as_remote(backend: Backend) -> RemoteBackend:
+    """A backend without the capability `local_rows`, with the methods that such backends have."""
+    if backend.local_rows:
+        raise TypeError(f"the rows are kept in this process ({backend.name}): they are not divided among workers")
+    return cast(RemoteBackend, backend)
+
+
+class StoredSamples:
+    """The base class of backends: remembered evaluations, and constants of the data computed by ``each`` and ``mean``.
+
+    A subclass adds the other members of :class:`Backend`.
     """
 
     @cached_property
-    def evaluations(self: Any) -> Evaluations:
+    def evaluations(self: Backend) -> Evaluations:
         """Evaluations of all samples, the last ones remembered."""
         return Evaluations(self)
 
     @cached_property
-    def largest_norm(self: Any) -> float:
+    def largest_norm(self: Backend) -> float:
         """The largest w_i ‖a_i‖²."""
         return float(max(self.each(tasks.largest_norm)))
 
     @cached_property
-    def mean_norm(self: Any) -> float:
+    def mean_norm(self: Backend) -> float:
         """(1/n) Σ w_i ‖a_i‖²."""
         return float(self.mean(tasks.mean_norm))
 
     @cached_property
-    def top_eigenvalue(self: Any) -> float:
+    def top_eigenvalue(self: Backend) -> float:
         """A bound of the largest eigenvalue of XᵀWX/n, tight to a part in a hundred."""
         d = self.d
 
@@ -152,20 +218,25 @@ class StoredSamples:
         return float(top) * 1.01
 
     @cached_property
-    def at_zero(self: Any) -> tuple[float, float]:
+    def at_zero(self: Backend) -> tuple[float, float]:
         """The mean loss at x = 0, and the norm of its gradient there."""
         evaluation = self.evaluations.uncounted(np.zeros(self.d))
         return evaluation.loss, float(np.linalg.norm(evaluation.gradient))
 
 
 class Evaluations:
-    """Evaluations of one backend's samples; the last two points are remembered, so that no one reads them twice."""
+    """Evaluations of the samples of a backend. The last two are remembered, so that no point is evaluated twice."""
 
     KEPT = 2
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._kept: list[_Kept] = []
+
+    def start_run(self) -> None:
+        """A new run counts every sample that it uses, also where an earlier run has read them."""
+        for kept in self._kept:
+            kept.counted = False
 
     def known(self, x: np.ndarray) -> Evaluation | None:
         """The evaluation at `x`, if it is remembered."""
@@ -186,8 +257,9 @@ class Evaluations:
         for kept in self._kept:
             if np.array_equal(kept.x, x):
                 return kept
+        del self._kept[self.KEPT - 1 :]  # before the arrays of the new one are made
         made = _Kept(x.copy(), self._backend.evaluate(x))
-        self._kept = [made, *self._kept][: self.KEPT]
+        self._kept.insert(0, made)
         return made
 
 

@@ -1,172 +1,14 @@
-"""Folders of blocks from large files: read once, in bounded memory; stopped, it goes on where it was.
-
-After every block the lengths of all files and the place in the source are written to ``progress.json``; what came after
-them is cut off when the work is taken up again.
-"""
+"""Folders of blocks from large files, read once and in bounded memory. A conversion that was stopped continues."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
 
-import numpy as np
-import scipy.sparse
+from skadmm.backends.readers import open_source
+from skadmm.backends.writer import BlockWriter, write_blocks
 
-from skadmm.backends.files import CHECKSUM, FILES, FORMAT, MANIFEST, VERSION, BlocksError
-
-PROGRESS = "progress.json"
-
-
-class Block(NamedTuple):
-    """Some consecutive rows, and the place in the source after them."""
-
-    X: Any
-    target: np.ndarray | None
-    weight: np.ndarray | None
-    place: int
-
-
-class BlockWriter:
-    """Writes a folder, one block after the other."""
-
-    def __init__(self, folder: Path, origin: dict[str, Any], *, dtype: str = "<f8", ones: bool = False) -> None:
-        self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
-        self.origin = origin | {"dtype": dtype, "ones": ones}
-        self.dtype, self.ones = np.dtype(dtype), ones
-        self.place = 0
-        self.blocks: list[dict[str, Any]] = []
-        self.lengths = dict.fromkeys(FILES, 0)
-        self.about: dict[str, Any] = {"kind": None, "columns": 0, "names": None, "target": False, "weight": False}
-        if (folder / MANIFEST).exists():
-            raise BlocksError(f"{folder}: it is finished already; remove it, or give another name")
-        self._resume()
-
-    @property
-    def rows(self) -> int:
-        """Rows written so far."""
-        return sum(block["rows"] for block in self.blocks)
-
-    def _resume(self) -> None:
-        path = self.folder / PROGRESS
-        if not path.exists():
-            strangers = sorted(entry.name for entry in self.folder.iterdir())
-            if strangers:
-                raise BlocksError(f"{self.folder}: it holds other files ({strangers[0]}): give a new folder")
-            self._note()
-            return
-        try:
-            kept = json.loads(path.read_text(encoding="utf-8"))
-            if kept["origin"] != self.origin:
-                raise BlocksError(
-                    f"{self.folder}: it was begun from another file or with other options; remove it to begin again"
-                )
-            self.place, self.blocks, self.about = int(kept["place"]), kept["blocks"], kept["about"]
-            self.lengths = {name: int(kept["lengths"][name]) for name in FILES}
-        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-            if isinstance(error, BlocksError):
-                raise
-            raise BlocksError(f"{path}: damaged ({error}); remove the folder to begin again") from error
-        for name, length in self.lengths.items():
-            path = self.folder / FILES[name]
-            if length > 0 and (not path.is_file() or path.is_symlink() or path.stat().st_size < length):
-                raise BlocksError(f"{path}: damaged: shorter than it was; remove the folder to begin again")
-            if path.exists():
-                os.truncate(path, length)
-
-    def write(self, block: Block) -> None:
-        """Append a block; once this returns it is safe."""
-        X = block.X
-        sparse = scipy.sparse.issparse(X)
-        kind = "csr" if sparse else "dense"
-        if self.about["kind"] is None:
-            self.about |= {"kind": kind, "target": block.target is not None, "weight": block.weight is not None}
-        known = (self.about["kind"], self.about["target"], self.about["weight"])
-        if known != (kind, block.target is not None, block.weight is not None):
-            raise BlocksError(f"block {len(self.blocks)}: its kind is not that of the blocks before it")
-        n, d = X.shape
-        if not sparse and self.blocks and d != self.about["columns"]:
-            raise BlocksError(f"block {len(self.blocks)} has {d} columns, those before it {self.about['columns']}")
-        self.about["columns"] = max(d, self.about["columns"])
-        parts = self._parts(X, block)
-        for name, array in parts.items():
-            if array.dtype.kind == "f" and not np.isfinite(array).all():
-                raise BlocksError(f"rows {self.rows:,} … {self.rows + n - 1:,}: {name} hold NaN or infinity")
-            with open(self.folder / FILES[name], "ab") as file:
-                file.write(np.ascontiguousarray(array).data)
-                file.flush()
-                os.fsync(file.fileno())
-            self.lengths[name] += array.nbytes
-        sums = {name: hashlib.sha256(array.data).hexdigest() for name, array in parts.items() if name != "indptr"}
-        self.blocks.append({"rows": n, "entries": int(parts["values"].size), "sha256": sums})
-        self.place = block.place
-        self._note()
-
-    def _parts(self, X: Any, block: Block) -> dict[str, np.ndarray]:
-        if scipy.sparse.issparse(X):
-            X = scipy.sparse.csr_array(X)
-            X.sum_duplicates()
-            begun = sum(done["entries"] for done in self.blocks)
-            starts = X.indptr.astype("<i8") + begun
-            parts = {"values": X.data.astype(self.dtype), "indices": X.indices.astype("<i4"),
-                     "indptr": starts if not self.blocks else starts[1:]}  # fmt: skip
-        else:
-            parts = {"values": np.ascontiguousarray(X, dtype=self.dtype).reshape(-1)}
-        for name, vector in (("target", block.target), ("weight", block.weight)):
-            if vector is not None:
-                parts[name] = np.ascontiguousarray(vector, dtype="<f8")
-        return parts
-
-    def _note(self) -> None:
-        kept = {"origin": self.origin, "place": self.place, "blocks": self.blocks, "lengths": self.lengths,
-                "about": self.about}  # fmt: skip
-        _replace(self.folder / PROGRESS, json.dumps(kept).encode())
-
-    def finish(self, names: list[str] | None = None, columns: int | None = None) -> None:
-        """Write the manifest: the folder is whole."""
-        if not self.blocks:
-            raise BlocksError(f"{self.folder}: there are no rows to write")
-        width = max(self.about["columns"], columns or 0)
-        manifest = {
-            "format": FORMAT, "version": VERSION, "rows": self.rows, "dtype": self.dtype.str, "ones": self.ones,
-            "blocks": self.blocks,
-        } | self.about | {"columns": width, "names": names}  # fmt: skip
-        text = json.dumps(manifest, ensure_ascii=False).encode()
-        _replace(self.folder / CHECKSUM, hashlib.sha256(text).hexdigest().encode())
-        _replace(self.folder / MANIFEST, text)
-        (self.folder / PROGRESS).unlink()
-
-
-def _replace(path: Path, content: bytes) -> None:
-    beside = path.with_name(path.name + ".part")
-    with open(beside, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(beside, path)
-
-
-def write_blocks(
-    folder: str | os.PathLike[str], blocks: Iterator[tuple[Any, ...]], *, dtype: str = "<f8", ones: bool = False
-) -> None:
-    """A folder from blocks made on the way: an iterator of (X, target) or (X, target, weight)."""
-    writer = BlockWriter(Path(folder), {"source": "blocks"}, dtype=dtype, ones=ones)
-    for number, block in enumerate(blocks):
-        X, target, weight = (*block, None, None)[:3]
-        writer.write(Block(with_ones(X) if ones else X, target, weight, number + 1))
-    writer.finish()
-
-
-def with_ones(X: Any) -> Any:
-    """The rows with a last column of ones, for an intercept."""
-    column = np.ones((X.shape[0], 1))
-    if scipy.sparse.issparse(X):
-        return scipy.sparse.csr_array(scipy.sparse.hstack([X, column], format="csr"))
-    return np.column_stack([X, column])
+__all__ = ["convert", "write_blocks"]
 
 
 def convert(
@@ -180,9 +22,32 @@ def convert(
     columns: int | None = None,
     progress: Callable[[int, float], None] | None = None,
 ) -> int:
-    """`source` (svmlight, CSV, TSV or Parquet, by its ending) as a folder of blocks; the number of rows."""
-    from skadmm.backends.readers import open_source
+    """Write a large file as a folder of blocks, which a ``Problem`` or an estimator takes as `X`.
 
+    Parameters
+    ----------
+    source : path
+        svmlight, CSV, TSV (plain or compressed) or Parquet, recognised by its ending.
+    folder : path
+        New or empty, or the folder of the same conversion that was stopped, which is continued.
+    target : str, optional
+        The column of targets; the last one by default. Not for svmlight.
+    block_rows : int, optional
+        Rows read and written at a time.
+    dtype : "<f8" or "<f4"
+        The type of the entries on disk.
+    ones : bool
+        Add a last column of ones, for an intercept.
+    columns : int, optional
+        The number of columns of an svmlight file, where the last ones may be empty.
+    progress : function of (int, float), optional
+        Called after every block with the rows written and the share of the file read (NaN where unknown).
+
+    Returns
+    -------
+    int
+        The number of rows.
+    """
     if not source.is_file():
         raise FileNotFoundError(f"{source}: there is no such file")
     stat = source.stat()
@@ -190,9 +55,9 @@ def convert(
     origin = {"source": source.name, "size": stat.st_size, "changed": stat.st_mtime_ns, "target": target,
               "block_rows": block_rows, "columns": columns}  # fmt: skip
     writer = BlockWriter(folder, origin, dtype=dtype, ones=ones)
-    for block in reader.blocks(writer.place, writer.rows):
+    for block in reader.blocks(writer.position, writer.rows):
         writer.write(block)
         if progress is not None:
-            progress(writer.rows, reader.share(block.place))
+            progress(writer.rows, reader.share(block.position))
     writer.finish(reader.names, reader.columns)
     return writer.rows

@@ -1,13 +1,13 @@
-"""A folder of blocks: rows on disk, mapped into memory and given back after use.
+"""A folder of blocks: rows on disk, mapped into memory, whose pages can be released after use.
 
     manifest.json       shape, kind, types; for every block its rows and the checksums of its part of each file
     manifest.sha256     the checksum of the manifest
     values.bin          the entries: all rows (dense, in C order), or the stored entries of CSR
     indices.bin, indptr.bin     the columns of the entries, and where each row begins (CSR only)
-    target.bin, weight.bin      one number a row, where there are any
+    target.bin, weight.bin      one number per row, where there are any
 
 The file names are fixed: nothing in a manifest is ever used as a path. Opening a folder reads it once, checks every
-checksum and refuses what is not whole, so compiled code can trust it.
+checksum and refuses a folder that is incomplete or damaged, so that compiled code can trust it.
 """
 
 from __future__ import annotations
@@ -22,25 +22,26 @@ from typing import Any
 import numpy as np
 
 from skadmm import _cancel
-from skadmm.kernels.rows import CSRRows, DenseRows
+from skadmm.kernels.rows import CSRRows, DenseRows, stored_entries
 
 FORMAT, VERSION = "skadmm-blocks", 1
 MANIFEST, CHECKSUM = "manifest.json", "manifest.sha256"
 FILES = {"values": "values.bin", "indices": "indices.bin", "indptr": "indptr.bin", "target": "target.bin",
          "weight": "weight.bin"}  # fmt: skip
 LARGEST_MANIFEST = 1 << 28
+"""Bytes."""
 LARGE_BLOCK = 32_768
-"""Stored entries of a block from which on it is worth while to tell the system that it will be read …"""
-FETCHED_AHEAD = 64_000_000
-"""… and how many bytes it is told of at a time."""
+"""Blocks with fewer stored entries are not prefetched."""
+PREFETCHED_BYTES = 64_000_000
+"""Bytes that are prefetched at a time."""
 
 
 class BlocksError(ValueError):
-    """A folder that is not a whole, sound set of blocks."""
+    """A folder that is not a complete, undamaged set of blocks."""
 
 
 def is_folder(X: Any) -> bool:
-    """Is it a folder of blocks, or the name of one?"""
+    """Is X a folder of blocks, or a path?"""
     return isinstance(X, (FileBlocks, str, os.PathLike))
 
 
@@ -50,7 +51,7 @@ def as_folder(X: Any) -> FileBlocks:
 
 
 class FileBlocks:
-    """Rows in a folder, as ``skadmm data convert`` or :func:`skadmm.backends.convert.write_blocks` leaves them.
+    """A folder of blocks, as ``skadmm data convert`` or :func:`skadmm.backends.convert.write_blocks` writes it.
 
     Parameters
     ----------
@@ -62,7 +63,7 @@ class FileBlocks:
     target, sample_weight : arrays or None
     names : list of column names or None
     ones : bool
-        Is the last column one of ones, for an intercept?
+        Does the last column hold ones, for an intercept?
 
     Raises
     ------
@@ -108,20 +109,19 @@ class FileBlocks:
         return manifest_checksum(self.folder)
 
     def expect(self, order: np.ndarray, batch_size: int) -> None:
-        """Blocks of `batch_size` rows will be read in this order: where they are large, fetch the first."""
-        stored = self.rows.data.size if isinstance(self.rows, CSRRows) else self.rows.values.size
-        if batch_size * stored < LARGE_BLOCK * self.n:
+        """Blocks of `batch_size` rows will be read in this order: where they are large, prefetch the first of them."""
+        if batch_size * stored_entries(self.rows) < LARGE_BLOCK * self.n:
             return
         fetched = 0
         for k in order:
-            if fetched >= FETCHED_AHEAD:
+            if fetched >= PREFETCHED_BYTES:
                 return
             fetched += self.fetch(int(k) * batch_size, min((int(k) + 1) * batch_size, self.n))
 
     def fetch(self, start: int, stop: int) -> int:
-        """Let the system fetch some rows before they are read, and none beyond them; how many bytes.
+        """Let the operating system read some rows ahead, and none beyond them; returns the number of bytes.
 
-        What it reads ahead of a page by itself is as long as a block may be, and of no use when the next is elsewhere.
+        Its own read-ahead does not help where the next block is elsewhere in the file.
         """
         rows = self.rows
         if isinstance(rows, CSRRows):
@@ -138,11 +138,12 @@ class FileBlocks:
         return fetched
 
     def release(self) -> None:
-        """Give back the pages read so far; the next read brings them back."""
+        """Release the memory of the pages read so far. Reading a page again brings it back."""
         for mapping in self._mappings.values():
             _advise(mapping, "MADV_DONTNEED")
 
     def _file(self, name: str) -> Path:
+        """The path of a file, which must be a regular file of the folder itself."""
         path = self.folder / FILES[name]
         if path.is_symlink():
             raise BlocksError(f"{path}: it is a link: a folder of blocks holds its files itself")
@@ -151,6 +152,7 @@ class FileBlocks:
         return path
 
     def _map(self, name: str, dtype: np.dtype, count: int) -> np.ndarray:
+        """A file of `count` entries as an array that is read from disk when it is used."""
         path = self._file(name)
         if path.stat().st_size != count * dtype.itemsize:
             raise BlocksError(
@@ -158,19 +160,20 @@ class FileBlocks:
             )
         if count == 0:
             return np.empty(0, dtype)
-        # Copy on write: never written to, but the kernels for read-only arrays would be others.
+        # Copy on write, although nothing is written: read-only arrays would need kernels of their own.
         with open(path, "rb") as file:
             mapping = mmap.mmap(file.fileno(), count * dtype.itemsize, access=mmap.ACCESS_COPY)
         self._mappings[name] = mapping
         return np.frombuffer(mapping, dtype)
 
     def _vector(self, name: str) -> np.ndarray | None:
+        """The targets or the weights, in memory; None where the folder has none."""
         if not self._manifest[name]:
             return None
         return np.array(self._map(name, np.dtype("<f8"), self.n))
 
     def _verify(self) -> None:
-        """Every byte against its checksum; numbers finite, columns in range."""
+        """Check every byte against its checksum, that numbers are finite, and that columns are in range."""
         row, entry = 0, 0
         values = self.rows.values.reshape(-1) if isinstance(self.rows, DenseRows) else self.rows.data
         for number, block in enumerate(self._manifest["blocks"]):
@@ -198,19 +201,19 @@ class FileBlocks:
 
 
 def _sorted_within(columns: np.ndarray, starts: np.ndarray, width: int) -> bool:
-    """Are the columns of every row in range, and rising?"""
+    """Are the columns of every row in range and in increasing order?"""
     if starts[0] != 0 or starts[-1] != columns.size:
         return False
     if columns.size == 0:
         return True
-    rising = np.diff(columns) > 0
+    increasing = np.diff(columns) > 0
     inner = starts[1:-1]
-    rising[inner[(inner > 0) & (inner < columns.size)] - 1] = True  # a new row may begin anywhere
-    return bool(columns.min() >= 0 and columns.max() < width and rising.all())
+    increasing[inner[(inner > 0) & (inner < columns.size)] - 1] = True  # a new row may begin anywhere
+    return bool(columns.min() >= 0 and columns.max() < width and increasing.all())
 
 
 def _advise(mapping: mmap.mmap, advice: str, *span: int) -> bool:
-    """Tell the system how a file will be read; False on systems that cannot be told (Windows)."""
+    """Advise the operating system how a file will be read; False where it takes no advice (Windows)."""
     if not hasattr(mapping, "madvise") or not hasattr(mmap, advice):
         return False
     mapping.madvise(getattr(mmap, advice), *span)
@@ -223,7 +226,7 @@ def manifest_checksum(folder: Path) -> str:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a folder, checked in form."""
+    """The manifest of a folder, with its checksum and its form checked."""
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder}: there is no such folder")
     if not (folder / MANIFEST).is_file() or not (folder / CHECKSUM).is_file():
@@ -242,6 +245,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def _check_form(manifest: Any) -> None:
+    """Raise where a manifest does not have the entries that it must have, of the right types."""
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise ValueError("it is not a manifest of blocks")
     if not _is_count(manifest["version"]) or manifest["version"] > VERSION:
@@ -267,5 +271,5 @@ def _check_form(manifest: Any) -> None:
         raise ValueError("its blocks do not add up to its rows")
 
 
-def _is_count(value: Any, least: int = 1) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value < 2**62
+def _is_count(value: Any, minimum: int = 1) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and minimum <= value < 2**62

@@ -1,6 +1,6 @@
 """Tables with named columns: of pandas, polars or pyarrow, or anything that exports an Arrow stream.
 
-Known by their methods, so that no library need be installed but the one the table comes from (pyarrow for a stream).
+They are recognised by their methods, so that only the library of the table has to be installed (pyarrow for a stream).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 def for_sklearn(X: Any) -> Any:
-    """A table of a library other than pandas as a pandas DataFrame, so that every scikit-learn sees its names."""
+    """A table of a library other than pandas as a pandas DataFrame, so that scikit-learn of any version finds names."""
     if _is_pandas(X):
         return X
     frame = frame_values(X)
@@ -26,7 +26,7 @@ def for_sklearn(X: Any) -> Any:
 
 
 def frame_values(X: Any, name: str = "X") -> tuple[np.ndarray, list[str]] | None:
-    """The numbers in a table and the names of its columns; None where `X` is no such table.
+    """The numbers in a table and the names of its columns; None where `X` is not such a table.
 
     float32 where all columns are, else float64. A missing value in a column of numbers is NaN.
     """
@@ -50,13 +50,13 @@ def frame_values(X: Any, name: str = "X") -> tuple[np.ndarray, list[str]] | None
 
 
 def _is_pandas(X: Any) -> bool:
-    """Is it a DataFrame of pandas, or of a library with the same face?"""
+    """Is X a DataFrame of pandas, or of a library with the same interface?"""
     return not hasattr(X, "collect_schema") and hasattr(X, "columns") and hasattr(getattr(X, "dtypes", None), "items")
 
 
 def _pandas_values(X: Any, name: str) -> tuple[np.ndarray, list[str]]:
-    strangers = [str(column) for column, dtype in X.dtypes.items() if getattr(dtype, "kind", "O") not in "fiub"]
-    _refuse(strangers, name)
+    others = [str(column) for column, dtype in X.dtypes.items() if getattr(dtype, "kind", "O") not in "fiub"]
+    _refuse(others, name)
     kinds = set(X.dtypes)
     plain = len(kinds) == 1 and next(iter(kinds)) in FLOATS
     return X.to_numpy() if plain else X.to_numpy(dtype=np.float64), [str(column) for column in X.columns]
@@ -71,6 +71,7 @@ def _arrow_values(table: Any, name: str) -> tuple[np.ndarray, list[str]]:
 
 
 def _assembled(columns: dict[str, np.ndarray], name: str) -> tuple[np.ndarray, list[str]]:
+    """Columns as one array, and their names."""
     _refuse([column for column, values in columns.items() if values.dtype.kind not in "fiub"], name)
     dtypes = {values.dtype for values in columns.values()}
     dtype = next(iter(dtypes)) if len(dtypes) == 1 and next(iter(dtypes)) in FLOATS else FLOATS[1]
@@ -81,6 +82,7 @@ def _assembled(columns: dict[str, np.ndarray], name: str) -> tuple[np.ndarray, l
     return array, list(columns)
 
 
-def _refuse(strangers: list[str], name: str) -> None:
-    if strangers:
-        raise TypeError(f"{name} has columns that are not numbers: {', '.join(strangers[:5])}. Encode them first")
+def _refuse(others: list[str], name: str) -> None:
+    """Raise where there are columns that are not numbers."""
+    if others:
+        raise TypeError(f"{name} has columns that are not numbers: {', '.join(others[:5])}. Encode them first")

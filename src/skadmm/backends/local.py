@@ -1,4 +1,4 @@
-"""Rows that compiled code in this process can read: in memory, or mapped from files."""
+"""Backends whose rows compiled code in this process can read: in memory, or mapped from files."""
 
 from __future__ import annotations
 
@@ -12,47 +12,69 @@ from skadmm import _cancel
 from skadmm.backends import tasks
 from skadmm.backends.base import Evaluation, StoredSamples
 from skadmm.backends.files import FileBlocks
-from skadmm.backends.slicing import part_of, take_rows
+from skadmm.backends.slicing import Rows, part_of, take_rows
 from skadmm.kernels.expansion import several
-from skadmm.kernels.rows import CSRRows, DenseRows, stored_entries
+from skadmm.kernels.rows import DenseRows, is_dense, stored_entries
 from skadmm.kernels.samples import Samples, mean_conjugate
+from skadmm.losses import Loss
 
 ENTRIES_PER_CHUNK = 8_000_000
-"""Stored entries of X read between two moments at which a run can be stopped."""
+"""Stored entries of X in a chunk. A run can be cancelled between two chunks."""
+ROWS_PER_CHUNK = (1024, 1 << 20)
+"""The minimum and the maximum number of rows in a chunk."""
 CHUNKS_AT_ONCE = 2
-"""Chunks read at the same time; each takes memory while it is read."""
+"""Chunks evaluated at the same time, each on a thread of its own."""
 
 
 class LocalBackend(StoredSamples):
-    """Samples in memory. A run can be stopped between two chunks of ``rows_per_chunk`` rows."""
+    """Samples in memory.
+
+    Parameters
+    ----------
+    rows : rows as compiled code reads them
+    target : ndarray of shape (n,)
+        Classes coded as −1 and +1.
+    weight : ndarray of shape (n,) or (0,)
+        Weights with mean one, or an empty array where all samples count the same.
+    loss : loss
+    classes : array, optional
+        The two classes, in classification.
+    feature_names : list of str, optional
+
+    Attributes
+    ----------
+    rows_per_chunk : int
+        Rows that are read between two checks of whether the run was cancelled.
+    """
 
     name = "memory"
     local_rows = True
+    block_memory = False
     slow_reads = False
     natural_batch = 1
 
     def __init__(
         self,
-        rows: DenseRows | CSRRows,
+        rows: Rows,
         target: np.ndarray,
         weight: np.ndarray,
-        loss: Any,
+        loss: Loss,
         *,
         classes: np.ndarray | None = None,
         feature_names: list[str] | None = None,
     ) -> None:
-        """`weight` has mean one, or is empty where all samples count the same."""
         self.rows, self.target, self.weight, self.loss = rows, target, weight, loss
         self.classes, self.feature_names = classes, feature_names
         self.n, self.d = rows.shape
         self.nnz = stored_entries(rows)
-        self.sparse = isinstance(rows, CSRRows)
+        self.sparse = not is_dense(rows)
         self.weighted = weight.size > 0
-        self.rows_per_chunk = max(1024, min(1 << 20, int(ENTRIES_PER_CHUNK * self.n / max(1, self.nnz))))
+        rows_per_chunk = int(ENTRIES_PER_CHUNK * self.n / max(1, self.nnz))
+        self.rows_per_chunk = max(ROWS_PER_CHUNK[0], min(ROWS_PER_CHUNK[1], rows_per_chunk))
 
     @property
     def fingerprint(self) -> Any:
-        """Rows, targets and weights themselves."""
+        """Rows, targets and weights."""
         return self.rows, self.target, self.weight
 
     def samples(self, batch_size: int = 1) -> Samples:
@@ -64,23 +86,26 @@ class LocalBackend(StoredSamples):
         return np.minimum(batch_size, self.n - np.arange(0, self.n, batch_size)).astype(float)
 
     def take(self, indices: np.ndarray) -> LocalBackend:
-        """Some samples, copied; their weights average to one again."""
+        """Some samples, copied; their weights are scaled to mean one."""
         weight = normalised(self.weight[indices]) if self.weighted else self.weight
         return self.with_samples(take_rows(self.rows, indices), self.target[indices], weight)
 
-    def with_samples(self, rows: Any, target: np.ndarray, weight: np.ndarray) -> LocalBackend:
+    def with_samples(self, rows: Rows, target: np.ndarray, weight: np.ndarray) -> LocalBackend:
         """Other samples in memory, under the same loss and classes."""
         return LocalBackend(rows, target, weight, self.loss, classes=self.classes, feature_names=self.feature_names)
 
     def prefetch(self, order: np.ndarray, batch_size: int) -> None:
-        """Rows in memory are at hand."""
+        """Do nothing: the rows are in memory."""
+
+    def fetch(self, start: int, stop: int) -> None:
+        """Rows from `start` to `stop` will be read next; those in memory are at hand."""
 
     def between_chunks(self) -> None:
-        """End a run that was cancelled."""
+        """Raise where the run was cancelled."""
         _cancel.check_cancelled()
 
     def chunks(self) -> Iterator[tuple[slice, Samples]]:
-        """Consecutive samples, and their place among all."""
+        """Consecutive samples, each chunk with its place among all of them."""
         whole, n = self.samples(), self.n
         rows_per_chunk = self.rows_per_chunk
         if n > rows_per_chunk and isinstance(self.rows, DenseRows) and not self.rows.values.flags.c_contiguous:
@@ -94,11 +119,11 @@ class LocalBackend(StoredSamples):
             yield slice(start, stop), part_of(whole, start, stop)
 
     def _results(self, work: Callable[[slice, Samples], Any]) -> Iterator[tuple[slice, Any]]:
-        """`work` on all chunks, a few at a time; results in their order, the same on any number of threads."""
+        """The results of `work` on all chunks, in their order. Some chunks at a time are evaluated in parallel."""
         chunks = self.chunks()
-        while some := list(itertools.islice(chunks, CHUNKS_AT_ONCE)):
-            each = several() if len(some) > 1 else map
-            yield from zip((place for place, _ in some), each(lambda chunk: work(*chunk), some), strict=True)
+        while group := list(itertools.islice(chunks, CHUNKS_AT_ONCE)):
+            each = several() if len(group) > 1 else map
+            yield from zip((place for place, _ in group), each(lambda chunk: work(*chunk), group), strict=True)
 
     def each(self, task: Callable[..., Any], *arguments: Any) -> list[Any]:
         """The results of a task, one per chunk."""
@@ -131,13 +156,20 @@ class LocalBackend(StoredSamples):
 
 
 class FileBackend(LocalBackend):
-    """Samples mapped from a folder of blocks; pages are released between two chunks."""
+    """Samples mapped from a folder of blocks. The memory of rows read is released between two chunks.
+
+    Parameters
+    ----------
+    folder : FileBlocks
+    target, weight, loss, classes
+        As for :class:`LocalBackend`.
+    """
 
     name = "files"
     slow_reads = True
 
     def __init__(
-        self, folder: FileBlocks, target: np.ndarray, weight: np.ndarray, loss: Any, classes: np.ndarray | None
+        self, folder: FileBlocks, target: np.ndarray, weight: np.ndarray, loss: Loss, classes: np.ndarray | None
     ) -> None:
         super().__init__(folder.rows, target, weight, loss, classes=classes, feature_names=folder.names)
         self.folder = folder
@@ -148,15 +180,19 @@ class FileBackend(LocalBackend):
         return self.folder.fingerprint, self.target, self.weight
 
     def prefetch(self, order: np.ndarray, batch_size: int) -> None:
-        """Let the system read blocks ahead, where they are large."""
+        """Let the system read the first of these blocks ahead, where blocks are large."""
         self.folder.expect(order, batch_size)
 
+    def fetch(self, start: int, stop: int) -> None:
+        """Let the system read these rows ahead."""
+        self.folder.fetch(start, stop)
+
     def between_chunks(self) -> None:
-        """End a run that was cancelled; give back the pages read so far."""
+        """Release the pages read so far, and raise where the run was cancelled."""
         self.folder.release()
         super().between_chunks()
 
 
 def normalised(weight: np.ndarray) -> np.ndarray:
-    """Weights that average to one."""
+    """The weights, scaled to mean one."""
     return weight * (weight.size / weight.sum())

@@ -1,4 +1,4 @@
-"""Large files read a block at a time: svmlight, CSV, TSV (plain or compressed) and Parquet."""
+"""Large files read one block at a time: svmlight, CSV, TSV (plain or compressed) and Parquet."""
 
 from __future__ import annotations
 
@@ -7,26 +7,25 @@ import io
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 import numpy as np
 
 from skadmm._names import no_column
-from skadmm.backends.convert import Block, with_ones
 from skadmm.backends.files import BlocksError
+from skadmm.backends.svmlight import OPENERS
+from skadmm.backends.writer import Block, with_ones
 
 CHUNK_BYTES = 32 << 20
-"""Of text, read at a time."""
+"""Bytes of text read at a time."""
 LONGEST_LINE = 1 << 28
 PARQUET_ROWS = 65_536
 ENDINGS = {".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight", ".txt": "svmlight", ".csv": ",",
            ".tsv": "\t", ".parquet": "parquet", ".pq": "parquet"}  # fmt: skip
 
 
-def open_source(path: Path, target: str | None, block_rows: int | None, ones: bool, columns: int | None) -> Any:
+def open_source(path: Path, target: str | None, block_rows: int | None, ones: bool, columns: int | None) -> Source:
     """A reader for the file, chosen by its ending."""
-    from skadmm.backends.svmlight import OPENERS
-
     suffixes = [suffix.lower() for suffix in path.suffixes]
     compressed = bool(suffixes) and suffixes[-1] in OPENERS
     ending = suffixes[-2 if compressed else -1] if len(suffixes) > compressed else ""
@@ -44,8 +43,23 @@ def open_source(path: Path, target: str | None, block_rows: int | None, ones: bo
     return TableSource(path, target, block_rows, ones, kind)
 
 
+class Source(Protocol):
+    """A file read a block at a time, from any position on."""
+
+    names: list[str] | None
+    """Column names, where the file has them."""
+    columns: int | None
+    """The number of columns, where it was given."""
+
+    def share(self, position: int) -> float:
+        """The share of the file before `position`; NaN where it is not known."""
+
+    def blocks(self, position: int, rows: int) -> Iterator[Block]:
+        """The blocks from `position` on, before which there were `rows` rows."""
+
+
 class TextSource:
-    """Lines of text; a place is an offset in the uncompressed text."""
+    """Lines of text; a position is an offset in the uncompressed text."""
 
     names: list[str] | None = None
     columns: int | None = None
@@ -55,41 +69,39 @@ class TextSource:
 
     def open(self) -> IO[bytes]:
         """The uncompressed text."""
-        from skadmm.backends.svmlight import OPENERS
-
         return OPENERS.get(self.path.suffix.lower(), open)(self.path, "rb")
 
-    def share(self, place: int) -> float:
-        """How much of the file is done, where that is known."""
+    def share(self, position: int) -> float:
+        """The share of the file before `position`; NaN where the file is compressed."""
         plain = self.path.suffix.lower() in ENDINGS
-        return place / max(1, self.path.stat().st_size) if plain else float("nan")
+        return position / max(1, self.path.stat().st_size) if plain else float("nan")
 
-    def chunks(self, place: int) -> Iterator[tuple[bytes, int]]:
-        """Whole lines from `place` on, and the place after them."""
+    def chunks(self, position: int) -> Iterator[tuple[bytes, int]]:
+        """Whole lines from `position` on, and the position after them."""
         import lzma
 
         try:
             with self.open() as stream:
-                stream.seek(place)
+                stream.seek(position)
                 while True:
-                    lines = self._transport(stream)
+                    lines = self._read_lines(stream)
                     if not lines:
                         return
                     if max(map(len, lines)) >= LONGEST_LINE:
                         raise BlocksError(f"{self.path}: a line of more than {LONGEST_LINE:,} bytes; is it text?")
-                    place += sum(map(len, lines))
-                    yield b"".join(lines), place
+                    position += sum(map(len, lines))
+                    yield b"".join(lines), position
         except (EOFError, lzma.LZMAError) as error:
             raise BlocksError(f"{self.path}: damaged or cut short ({error})") from error
 
-    def _transport(self, stream: IO[bytes]) -> list[bytes]:
+    def _read_lines(self, stream: IO[bytes]) -> list[bytes]:
         if self.block_rows is not None:
             return list(islice(iter(lambda: stream.readline(LONGEST_LINE), b""), self.block_rows))
         return stream.readlines(CHUNK_BYTES)
 
-    def blocks(self, place: int, rows: int) -> Iterator[Block]:
-        """The blocks from `place` on, before which there were `rows` rows."""
-        for text, after in self.chunks(max(place, self.begin())):
+    def blocks(self, position: int, rows: int) -> Iterator[Block]:
+        """The blocks from `position` on, before which there were `rows` rows."""
+        for text, after in self.chunks(max(position, self.begin())):
             try:
                 X, target = self.parse(text)
             except (ValueError, OverflowError) as error:
@@ -101,7 +113,7 @@ class TextSource:
                 yield Block(X, target, None, after)
 
     def begin(self) -> int:
-        """Where the rows begin."""
+        """The position of the first row."""
         return 0
 
     def parse(self, text: bytes) -> tuple[Any, np.ndarray]:
@@ -110,7 +122,7 @@ class TextSource:
 
 
 class SvmlightSource(TextSource):
-    """svmlight: columns count from one, unless the first block has a column 0."""
+    """svmlight text. Columns are numbered from one, unless the first block has a column 0."""
 
     def __init__(self, path: Path, block_rows: int | None, ones: bool, columns: int | None) -> None:
         super().__init__(path, block_rows, ones)
@@ -118,7 +130,7 @@ class SvmlightSource(TextSource):
         self._base: int | None = None
 
     def parse(self, text: bytes) -> tuple[Any, np.ndarray]:
-        """Rows with the columns as numbered from zero."""
+        """Rows with their columns numbered from zero."""
         X, target = self._read(text)
         if self._base is None:
             first, _ = self._read(next(self.chunks(0))[0])
@@ -144,7 +156,7 @@ class SvmlightSource(TextSource):
 
 
 class TableSource(TextSource):
-    """A table of numbers under a line of names."""
+    """CSV or TSV: a line of column names, then rows of numbers."""
 
     def __init__(self, path: Path, target: str | None, block_rows: int | None, ones: bool, separator: str) -> None:
         super().__init__(path, block_rows, ones)
@@ -175,7 +187,7 @@ class TableSource(TextSource):
 
 
 class ParquetSource:
-    """Parquet; a place is a number of rows."""
+    """Parquet; a position is a number of rows."""
 
     columns: int | None = None
 
@@ -195,22 +207,22 @@ class ParquetSource:
         self._target = target_column(path, names, target)
         self.names: list[str] | None = [name for name in names if name != self._target] + ["1"] * ones
 
-    def share(self, place: int) -> float:
-        """How much of the file is done."""
-        return place / max(1, self._file.metadata.num_rows)
+    def share(self, position: int) -> float:
+        """The share of the file before `position`."""
+        return position / max(1, self._file.metadata.num_rows)
 
-    def blocks(self, place: int, rows: int) -> Iterator[Block]:
-        """The blocks after the first `place` rows; none reaches over a row group."""
+    def blocks(self, position: int, rows: int) -> Iterator[Block]:
+        """The blocks after the first `position` rows. No block spans two row groups."""
         seen = 0
         for group in range(self._file.num_row_groups):
             size = self._file.metadata.row_group(group).num_rows
-            if seen + size <= place:
+            if seen + size <= position:
                 seen += size
                 continue
             try:
                 for batch in self._file.iter_batches(self.block_rows, row_groups=[group]):
                     seen += batch.num_rows
-                    if seen <= place:
+                    if seen <= position:
                         continue
                     X, target = split_frame(batch.to_pandas(), self._target, self.ones)
                     yield Block(X, target, None, seen)
@@ -219,7 +231,7 @@ class ParquetSource:
 
 
 def target_column(path: Path, names: list[str], target: str | None) -> str:
-    """The column of targets: the one named, or the last."""
+    """The column of targets: `target`, or the last column."""
     if len(set(names)) != len(names) or len(names) < 2:
         raise BlocksError(f"{path}: it takes two or more columns, each with a name of its own")
     if target is not None and target not in names:
@@ -228,9 +240,9 @@ def target_column(path: Path, names: list[str], target: str | None) -> str:
 
 
 def split_frame(frame: Any, target: str, ones: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The columns and the target, as numbers."""
-    strangers = [str(name) for name, dtype in frame.dtypes.items() if getattr(dtype, "kind", "O") not in "fiub"]
-    if strangers:
-        raise ValueError(f"columns that are not numbers throughout: {', '.join(strangers[:5])}. Encode them first")
+    """X and the target as arrays of float64."""
+    others = [str(name) for name, dtype in frame.dtypes.items() if getattr(dtype, "kind", "O") not in "fiub"]
+    if others:
+        raise ValueError(f"columns that are not numbers throughout: {', '.join(others[:5])}. Encode them first")
     X = frame.drop(columns=[target]).to_numpy(dtype=np.float64)
     return (with_ones(X) if ones else X), frame[target].to_numpy(dtype=np.float64)

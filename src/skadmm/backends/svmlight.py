@@ -1,4 +1,4 @@
-"""svmlight text, plain or compressed."""
+"""svmlight files, plain or compressed, read as a whole. ``readers.py`` reads large ones in blocks."""
 
 import bz2
 import gzip
@@ -17,7 +17,7 @@ ENDINGS = tuple(OPENERS)
 
 
 def read_bytes(path: Path) -> bytes:
-    """The uncompressed content of a file, by the ending of its name."""
+    """The uncompressed content of a file; the ending of its name says how it is compressed."""
     opener = OPENERS.get(path.suffix, open)
     try:
         with opener(path, "rb") as stream:

@@ -1,4 +1,4 @@
-"""Rows in memory: whatever table the user has, as compiled rows, copied only where that cannot be helped."""
+"""Tables in memory as rows that compiled code reads, copied only where it is necessary."""
 
 from typing import Any
 
@@ -30,6 +30,7 @@ def as_rows(X: Any, name: str = "X") -> tuple[DenseRows | CSRRows, list[str] | N
 
 
 def _floating(dtype: np.dtype, name: str) -> np.dtype:
+    """The type of the rows: float32 stays, other numbers become float64."""
     if dtype in (np.dtype(np.float32), np.dtype(np.float64)):
         return dtype
     if dtype.kind in "fiub":

@@ -1,4 +1,4 @@
-"""Targets and weights of samples, checked."""
+"""Checks of targets and sample weights."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import numpy as np
 
 from skadmm import _checks
 from skadmm.backends.local import normalised
+from skadmm.losses import Loss
 
 
-def as_target(target: Any, n: int, loss: Any, classes: Any = None) -> tuple[np.ndarray, np.ndarray | None]:
-    """The target as float64; for classification coded −1/+1, with the two classes in sorted order."""
+def as_target(
+    target: Any, n: int, loss: Loss, classes: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """The target as float64, and None; in classification coded as −1 and +1, and the two classes in sorted order."""
     if target is None:
         raise ValueError("target=None: it takes a vector with an entry for each row of X")
     array = np.asarray(target)
@@ -28,7 +31,7 @@ def as_target(target: Any, n: int, loss: Any, classes: Any = None) -> tuple[np.n
     return np.where(array == classes[1], 1.0, -1.0), classes
 
 
-def _two_classes(array: np.ndarray, loss: Any) -> np.ndarray:
+def _two_classes(array: np.ndarray, loss: Loss) -> np.ndarray:
     try:
         classes = np.unique(array)
     except TypeError:
@@ -40,7 +43,7 @@ def _two_classes(array: np.ndarray, loss: Any) -> np.ndarray:
 
 
 def as_weight(weight: Any, n: int) -> np.ndarray:
-    """Weights that average to one; empty where none are given."""
+    """The weights scaled to mean one; an empty array where none are given."""
     if weight is None:
         return np.empty(0)
     weight = _checks.vector(weight, "sample_weight", n, of="the number of rows of X")

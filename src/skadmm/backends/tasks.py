@@ -1,6 +1,7 @@
-"""What is asked of a block of samples: each task gives a mean over the block, so that blocks add up by their shares.
+"""Tasks: functions of a block of samples and of small arguments, which can be sent to where the rows are.
 
-A task is a plain function of the block's samples and a few small arguments, so that it can be sent to where rows live.
+Most return a mean over the block, so that the mean over all samples is the sum of their results times the block's share
+of the samples. The classes here are results that are combined in another way.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from skadmm.kernels.samples import Samples
 
 
 class Max(float):
-    """A number of which the largest counts, not the sum."""
+    """A result that is combined by the maximum, not by the sum."""
 
 
 class Concat(list):
-    """Answers that are not added up but put one after the other."""
+    """Results that are concatenated, not added up."""
 
 
 class Lost:
-    """The answer of a worker that has lost its memory; a sum with it is missing too."""
+    """The result of a task that found the memory it needs lost. A sum that includes it is Lost too."""
 
 
 def loss(samples: Samples, x: np.ndarray) -> float:
@@ -33,14 +34,14 @@ def loss(samples: Samples, x: np.ndarray) -> float:
 
 
 def gradient(samples: Samples, x: np.ndarray) -> np.ndarray:
-    """Its gradient."""
+    """The gradient of (1/n) Σ ℓ_i at x."""
     out = np.empty(x.size)
     kernels.mean_gradient(samples, x, out)
     return out
 
 
 def loss_and_gradient(samples: Samples, x: np.ndarray) -> tuple[float, np.ndarray]:
-    """Both, in one sweep over the rows."""
+    """(1/n) Σ ℓ_i(x) and its gradient, from one pass over the rows."""
     out = np.empty(x.size)
     return float(kernels.mean_loss_and_gradient(samples, x, out)), out
 
@@ -48,7 +49,7 @@ def loss_and_gradient(samples: Samples, x: np.ndarray) -> tuple[float, np.ndarra
 def evaluate(
     samples: Samples, x: np.ndarray, n: int, slopes: np.ndarray, margins: np.ndarray
 ) -> tuple[float, np.ndarray]:
-    """Σ ℓ_i(x) / n and its gradient, of these of n samples; and the slope and the margin of each, into their arrays."""
+    """The block's part of (1/n) Σ ℓ_i(x) and of its gradient. `slopes` and `margins` receive those of each sample."""
     out = np.empty(x.size)
     return float(kernels.evaluate_samples(samples, x, n, slopes, margins, out)) / n, out
 
@@ -89,7 +90,7 @@ def weighted_norms(samples: Samples) -> np.ndarray:
 
 
 def agreement(samples: Samples, direction: np.ndarray) -> tuple[float, float]:
-    """The least and the largest b_i a_i·direction of the samples that count."""
+    """The minimum and the maximum of b_i a_i·direction over the samples with a weight, and of zero."""
     margins = np.empty(samples.target.size)
     multiply(samples.rows, direction, margins)
     margins *= samples.target
@@ -98,25 +99,25 @@ def agreement(samples: Samples, direction: np.ndarray) -> tuple[float, float]:
     return float(margins.min(initial=0.0)), float(margins.max(initial=0.0))
 
 
-def scaled(answer: Any, share: float) -> Any:
-    """An answer times a number."""
-    if isinstance(answer, tuple):
-        return tuple(scaled(part, share) for part in answer)
-    return answer if share == 1.0 else answer * share
+def scaled(result: Any, share: float) -> Any:
+    """A result, or each entry of a tuple of results, times a number."""
+    if isinstance(result, tuple):
+        return tuple(scaled(part, share) for part in result)
+    return result if share == 1.0 else result * share
 
 
-def added(answers: list[Any]) -> Any:
-    """Answers, or tuples of them, added up in order."""
-    if any(isinstance(answer, Lost) for answer in answers):
+def added(results: list[Any]) -> Any:
+    """Results, or tuples of them, added up in their order."""
+    if any(isinstance(result, Lost) for result in results):
         return Lost()
-    first = answers[0]
+    first = results[0]
     if isinstance(first, Max):
-        return Max(max(answers))
+        return Max(max(results))
     if isinstance(first, Concat):
-        return Concat(itertools.chain.from_iterable(answers))
+        return Concat(itertools.chain.from_iterable(results))
     if isinstance(first, tuple):
-        return tuple(added([answer[k] for answer in answers]) for k in range(len(first)))
+        return tuple(added([result[k] for result in results]) for k in range(len(first)))
     total = first
-    for answer in answers[1:]:
-        total = total + answer
+    for result in results[1:]:
+        total = total + result
     return total

@@ -1,9 +1,10 @@
-"""The command line, ``skadmm``: one file a group of commands.
+"""The command line, ``skadmm``: one file per command or group of commands.
 
-A command raises; :func:`main` turns what it raised into one line on stderr and an exit code: 0 done, 1 it could not be
-done, 2 it was asked wrongly, 130 interrupted.
+A command raises an exception; :func:`main` turns it into one line on stderr and an exit code: 0 success, 1 failure,
+2 usage error, 130 interrupted.
 """
 
+import importlib
 import sys
 from typing import Any
 
@@ -11,6 +12,8 @@ from skadmm._version import __version__
 from skadmm.cli._installed import installed
 
 INTERRUPTED = 130
+COMMANDS = ("fit", "predict", "compare", "reproduce", "data", "info", "warm_up")
+"""The files of this package that hold commands, in the order of ``skadmm --help``."""
 
 
 def main() -> None:
@@ -43,9 +46,9 @@ def run(arguments: list[str] | None = None) -> int:
     except (ValueError, TypeError) as error:
         return _complain(str(error), 2)
     except Exception as error:
-        # A wrong option or argument; the class has moved between versions of typer, its method has not.
+        # A usage error. Its class has moved between versions of typer; its method has not.
         if not hasattr(error, "format_message"):
-            from skadmm.datasets import DataError  # takes a while to import
+            from skadmm.datasets import DataError  # slow to import
 
             if isinstance(error, DataError):
                 return _complain(str(error), 1)
@@ -53,7 +56,7 @@ def run(arguments: list[str] | None = None) -> int:
         context = getattr(error, "ctx", None)
         return _complain(f"{error.format_message()} (see `{context.command_path if context else 'skadmm'} --help`)", 2)
     # Some versions of typer turn an interrupt into this code by themselves.
-    return _complain("interrupted; what is finished is kept", code) if code == INTERRUPTED else code
+    return _complain("interrupted; finished work is kept", code) if code == INTERRUPTED else code
 
 
 def _complain(message: str, code: int) -> int:
@@ -63,8 +66,6 @@ def _complain(message: str, code: int) -> int:
 
 def _app() -> Any:
     import typer
-
-    from skadmm.cli import compare, data, fit, info, predict, reproduce, warm_up
 
     app = typer.Typer(
         name="skadmm",
@@ -81,8 +82,8 @@ def _app() -> Any:
             print(__version__)
             raise typer.Exit
 
-    for group in (fit, predict, compare, reproduce, data, info, warm_up):
-        group.add_to(app)
+    for name in COMMANDS:
+        importlib.import_module(f"skadmm.cli.{name}").add_to(app)
     return app
 
 

@@ -42,7 +42,8 @@ def fit(
     groups: Path | None = typer.Option(None, help="JSON: lists of columns, or a label per column."),  # noqa: B008
     order: int = typer.Option(1, help="The degree of a trend's pieces."),
     ridge: float = typer.Option(0.0, help="Strength of an added squared l2 norm."),
-    loss: str | None = typer.Option(None, help="logistic or squared-hinge; squared or huber."),
+    loss: str | None = typer.Option(None, help="A registered loss, such as logistic, squared-hinge, squared or huber."),
+    penalty: str | None = typer.Option(None, help="For --model lasso-...: a registered penalty. [default: l1]"),
     standardize: bool = typer.Option(False, "--standardize", help="Divide columns by their standard deviation."),
     intercept: bool = typer.Option(True, "--intercept/--no-intercept", help="Fit an intercept."),
     folds: int = typer.Option(5, min=2, help="Of the cross-validation."),
@@ -78,18 +79,8 @@ def fit(
         "method": method,
         "verbose": 0 if quiet or as_json else 1,
     }  # fmt: skip
-    if l1_ratio is not None:
-        options["l1_ratio"] = l1_ratio
-    if loss is not None:
-        options["loss"] = loss
-    _refuse_unused(model, graph, groups)
-    if not model.startswith(("lasso", "group")):
-        options["graph"] = _graph(graph)
-    if model.startswith("group"):
-        options["groups"] = _groups(groups)
-    if model == "trend-filter":
-        options["order"] = order
-    estimator.set_params(**options)
+    options |= {name: value for name, value in (("l1_ratio", l1_ratio), ("loss", loss)) if value is not None}
+    estimator.set_params(**options, **_own_options(model, graph, groups, penalty, order))
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -102,12 +93,24 @@ def fit(
     _tell(summary(estimator) | {"seconds": seconds, "file": str(out), "warnings": notes}, as_json)
 
 
-def _refuse_unused(model: str, graph: str, groups: Path | None) -> None:
-    """An option that the model has no use for is a mistake."""
+def _own_options(model: str, graph: str, groups: Path | None, penalty: str | None, order: int) -> dict[str, Any]:
+    """The parameters that not all models have; an option that the model does not use is an error."""
     if graph != "chain" and model.startswith(("lasso", "group")):
         raise CommandError(f"--graph {graph}: --model {model} takes no graph", 2)
     if groups is not None and not model.startswith("group"):
         raise CommandError(f"--groups {groups}: --model {model} takes no groups", 2)
+    if penalty is not None and not model.startswith("lasso"):
+        raise CommandError(f"--penalty {penalty}: --model {model} has its own penalty; --model lasso-... takes one", 2)
+    options: dict[str, Any] = {}
+    if not model.startswith(("lasso", "group")):
+        options["graph"] = read_graph(graph)
+    if model.startswith("group"):
+        options["groups"] = _groups(groups)
+    if penalty is not None:
+        options["penalty"] = penalty
+    if model == "trend-filter":
+        options["order"] = order
+    return options
 
 
 def summary(estimator: Any) -> dict[str, Any]:
@@ -155,7 +158,8 @@ def _estimator(model: str, alpha: float | None, search: dict[str, Any]) -> Any:
     )
 
 
-def _graph(text: str) -> Any:
+def read_graph(text: str) -> Any:
+    """What ``--graph`` stands for."""
     if text == "chain":
         return None
     if text == "precision":

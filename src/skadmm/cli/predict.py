@@ -28,7 +28,7 @@ def predict(
     force: bool = typer.Option(False, "--force", help="Replace an existing file."),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:  # fmt: skip
-    """Predict, one line a row."""
+    """Predict, one line per row."""
     import skadmm
 
     if out is not None and out.exists() and not force:

@@ -79,11 +79,15 @@ def reproduce(
         progress=_Lines(), say=lambda text: print(text, file=sys.stderr, flush=True),
     )  # fmt: skip
     _tell(outcome)
-    if outcome.failures:
-        first = outcome.failures[0]
+    _refuse_failures(outcome.failures)
+
+
+def _refuse_failures(failures: list[Any]) -> None:
+    """Raise where cells failed."""
+    if failures:
+        first = failures[0]
         raise CommandError(
-            f"{len(outcome.failures)} cells failed, first {first.task.label}: {first.error}; "
-            "the same command tries them again"
+            f"{len(failures)} cells failed, first {first.task.label}: {first.error}; the same command tries them again"
         )
 
 
@@ -111,14 +115,14 @@ class _Lines:
 
     def __init__(self) -> None:
         self.terminal = sys.stderr.isatty()
-        self.told = 0.0
+        self.last_shown = 0.0
 
     def __call__(self, task: Any, clock: Any, left: float) -> None:
         now = time.monotonic()
         last = clock.done == clock.total
-        if not self.terminal and now - self.told < 15 and not last:
+        if not self.terminal and now - self.last_shown < 15 and not last:
             return
-        self.told = now
+        self.last_shown = now
         line = f"{clock.done}/{clock.total} cells, {_duration(left)} left; done: {task.label}"
         print(f"\r\x1b[2K{line}" if self.terminal else line, end="" if self.terminal and not last else "\n",
               file=sys.stderr, flush=True)  # fmt: skip

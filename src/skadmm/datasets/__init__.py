@@ -1,4 +1,4 @@
-"""Data: the paper's sets and their substitutes with checks, any svmlight file, built-in and synthetic data."""
+"""Data sets: those of the paper and their substitutes with checksums, svmlight files, built-in and synthetic data."""
 
 from skadmm.backends.svmlight import read_svmlight
 from skadmm.datasets.builtin import BUILTIN, load_builtin

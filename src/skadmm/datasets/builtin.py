@@ -1,16 +1,15 @@
-"""Binary problems that scikit-learn carries along: no file, no download."""
+"""Binary classification data that scikit-learn includes, so that nothing has to be downloaded."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from skadmm._names import Registry
 
-BUILTIN: Registry[Callable[[], tuple[Any, np.ndarray]]] = Registry("built-in data set")
+BUILTIN: Registry[Callable[[], tuple[np.ndarray, np.ndarray]]] = Registry("built-in data set")
 
 
-def _breast_cancer() -> tuple[Any, np.ndarray]:
+def _breast_cancer() -> tuple[np.ndarray, np.ndarray]:
     """569 × 30: benign (+1) or malignant tumours."""
     from sklearn.datasets import load_breast_cancer
 
@@ -18,7 +17,7 @@ def _breast_cancer() -> tuple[Any, np.ndarray]:
     return np.asarray(data.data, dtype=float), np.where(data.target == 1, 1.0, -1.0)
 
 
-def _digits() -> tuple[Any, np.ndarray]:
+def _digits() -> tuple[np.ndarray, np.ndarray]:
     """1,797 × 64: odd (+1) or even digits, from pixels in 0 … 1."""
     from sklearn.datasets import load_digits
 
@@ -30,7 +29,7 @@ BUILTIN.add("breast-cancer", _breast_cancer)
 BUILTIN.add("digits", _digits)
 
 
-def load_builtin(name: str) -> tuple[Any, np.ndarray]:
+def load_builtin(name: str) -> tuple[np.ndarray, np.ndarray]:
     """X and the target (−1, +1) of one of scikit-learn's own data sets.
 
     Parameters

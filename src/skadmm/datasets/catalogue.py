@@ -1,4 +1,4 @@
-"""What is known of each data set: where it comes from, and how to tell that a file is the right one."""
+"""Each data set: where it comes from, and how a file is recognised as the right one."""
 
 from dataclasses import dataclass, field
 
@@ -9,27 +9,27 @@ LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
 
 @dataclass(frozen=True)
 class Facts:
-    """What the right file holds. ``None`` means not known, so not checked."""
+    """The content of the right file. ``None`` means unknown, and is not checked."""
 
     samples: int
     features: int
     nonzeros: int | None = None
     labels: dict[float, int] | None = None
-    """How many rows carry each label, as written in the file."""
+    """The number of rows with each label, as written in the file."""
     text_sha256: dict[str, str] = field(default_factory=dict)
     """By stem of the file's name: the SHA-256 of the uncompressed text. The same for every compression."""
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """One data set by its own name; a substitute never goes by the name of what it stands in for."""
+    """A data set. A substitute has a name of its own, not that of the set that it replaces."""
 
     name: str
     facts: Facts
     source: str
     licence: str
     stems: tuple[str, ...]
-    """File names to look for, without the endings of compression; the first found is taken."""
+    """Possible file names, without the endings of compression; the first that is found is used."""
     layout: str = "svmlight"
     """"svmlight", "phy" (KDD Cup 2004) or "sido0" (Causality Workbench)."""
     url: str | None = None

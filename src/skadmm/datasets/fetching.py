@@ -1,4 +1,4 @@
-"""Downloads, checked before they are called data."""
+"""Downloads of data sets, with their checksums and dimensions checked."""
 
 import os
 from pathlib import Path
@@ -49,7 +49,7 @@ def fetch(name: str, data_dir: str | os.PathLike[str] | None = None) -> Path:
 
 
 def remember(path: Path, loaded: Loaded) -> None:
-    """Note the checksum beside the file, so that a later change is noticed."""
+    """Write the checksum to a file beside it, so that a later change is detected."""
     path.with_name(path.name + ".sha256").write_text(f"{loaded.sha256}  {path.name}\n")
 
 

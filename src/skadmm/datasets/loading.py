@@ -1,4 +1,4 @@
-"""A data set by name: found, checked, read."""
+"""Loading a data set by name, or an svmlight file by path, with checks that it is the right one."""
 
 import io
 import os
@@ -23,7 +23,7 @@ class Loaded(NamedTuple):
     target: np.ndarray
     """−1 and +1: the larger label of the file is +1, except where the set says otherwise."""
     sha256: str
-    """Of the uncompressed text, or of the arrays where there is no text."""
+    """The checksum of the uncompressed text, or of the arrays where there is no text."""
     origin: str
     """The file's name, or where the data was built."""
 
@@ -62,7 +62,7 @@ def load(name: str, data_dir: str | os.PathLike[str] | None = None, *, check: bo
 
 
 def load_file(path: Any) -> Loaded:
-    """Any svmlight file of two classes."""
+    """An svmlight file with two classes."""
     path = Path(path)
     if not path.is_file():
         raise DataError(f"{path}: there is no such file")
@@ -76,7 +76,7 @@ def load_file(path: Any) -> Loaded:
 
 
 def read(entry: DataSet, path: Path, *, check: bool = True) -> Loaded:
-    """The set `entry` from the file at `path`, refused where it is another file."""
+    """The set `entry` from the file at `path`; an error where the file is another one."""
     try:
         content = read_bytes(path)
         digest = sha256(content)
@@ -91,18 +91,18 @@ def read(entry: DataSet, path: Path, *, check: bool = True) -> Loaded:
 
 
 def missing(entry: DataSet, data_dir: Any = None) -> str:
-    """What to do about a set whose file is not there, in one line."""
+    """The message for a set whose file is not found: where it was searched for, and how to get it."""
     folder = Path(data_dir) if data_dir is not None else cache_folder()
-    looked = ", ".join(str(path) for path in data_folders(data_dir))
+    searched = ", ".join(str(path) for path in data_folders(data_dir))
     if entry.url is not None:
         hint = f"run `skadmm data fetch {entry.name}`, or point {VARIABLE} or --data-dir at a folder with it"
     else:
         hint = (entry.by_hand or "").format(folder=folder)
-    return f"{entry.name}: no {entry.stems[0]} (plain, .xz, .bz2 or .gz) in {looked}; {hint}"
+    return f"{entry.name}: no {entry.stems[0]} (plain, .xz, .bz2 or .gz) in {searched}; {hint}"
 
 
 def check_sum(entry: DataSet, path: Path, digest: str) -> None:
-    """Refuse a file whose checksum is known and another; one seen for the first time is remembered beside it."""
+    """Raise where the checksum of a file is not the known one, or not the one that was written when it was fetched."""
     stem = path.name.split(".")[0]
     known = entry.facts.text_sha256.get(stem) if "libsvm" not in path.name else None
     if known is not None:
@@ -118,7 +118,7 @@ def check_sum(entry: DataSet, path: Path, digest: str) -> None:
 
 
 def check_facts(name: str, facts: Facts, path: Path, X: Any, target: np.ndarray) -> None:
-    """Refuse data of other dimensions or with other labels than the set has."""
+    """Raise where data have other dimensions or labels than the set."""
     values, counts = np.unique(target, return_counts=True)
     found: dict[str, Any] = {
         "samples": X.shape[0],
@@ -166,7 +166,7 @@ def _parse(entry: DataSet, path: Path, content: bytes) -> tuple[Any, np.ndarray]
 
 
 def _width(entry: DataSet, content: bytes) -> int | None:
-    """The set's width, or None to let a wider file through to the check that names both widths."""
+    """The number of features of the set; None for a wider file, for which ``check_facts`` then names both numbers."""
     try:
         parse(content[: content.find(b"\n", 100_000) + 1] or content, entry.facts.features, "")
     except ValueError:
@@ -182,7 +182,7 @@ def _table(content: bytes, path: Path) -> np.ndarray:
 
 
 def _parse_phy(content: bytes, path: Path) -> tuple[Any, np.ndarray]:
-    """KDD Cup 2004: a number of the event, its label, 78 features; 999 and 9999 mean missing."""
+    """KDD Cup 2004: the number of the event, its label, 78 features; 999 and 9999 mean missing."""
     table = _table(content, path)
     X = np.ascontiguousarray(table[:, 2:])
     X[(X == 999) | (X == 9999)] = 0.0

@@ -1,4 +1,4 @@
-"""Where data files live: a folder given, SKADMM_DATA, ./data, and the cache that downloads go to."""
+"""Folders of data files: one given by the user, those in SKADMM_DATA, ./data, and the cache of downloads."""
 
 import os
 from pathlib import Path
@@ -9,11 +9,11 @@ VARIABLE = "SKADMM_DATA"
 
 
 class DataError(Exception):
-    """Data that is not there, or is not what its name says. The message is one line and says what to do."""
+    """Data that are missing, or not what their name says. The message is one line and says what to do."""
 
 
 def cache_folder() -> Path:
-    """The folder downloads go to when none is given: the system's, where platformdirs is installed to name it."""
+    """The default folder of downloads: the system's cache where platformdirs is installed to find it, else ~/.cache."""
     if not os.environ.get("XDG_CACHE_HOME"):
         try:
             from platformdirs import user_cache_path
@@ -28,7 +28,7 @@ def cache_folder() -> Path:
 
 
 def data_folders(data_dir: str | os.PathLike[str] | None = None) -> list[Path]:
-    """The folders to look in, in order. A folder given by argument or by SKADMM_DATA must exist."""
+    """The folders to search, in order. A folder given by argument or by SKADMM_DATA must exist."""
     if data_dir is not None:
         return [_existing(Path(data_dir), "--data-dir")]
     named = [Path(part) for part in os.environ.get(VARIABLE, "").split(os.pathsep) if part]
@@ -42,7 +42,7 @@ def _existing(folder: Path, origin: str) -> Path:
 
 
 def find_file(stems: tuple[str, ...], folders: list[Path]) -> Path | None:
-    """The first file that is one of the `stems`, plain or compressed."""
+    """The first file with one of the names `stems`, plain or compressed; None where there is none."""
     for folder in folders:
         for stem in stems:
             for ending in ENDINGS:

@@ -1,4 +1,4 @@
-"""Problems with a known answer."""
+"""Synthetic data with known coefficients."""
 
 from typing import Any, NamedTuple
 
@@ -136,12 +136,12 @@ def make_fused_signal(
     noise = _checks.number(noise, "noise", least=0)
     rng = np.random.default_rng(random_state)
     jumps = np.sort(rng.choice(np.arange(1, d), size=n_pieces - 1, replace=False)) if n_pieces > 1 else np.empty(0, int)
-    chunk = np.searchsorted(jumps, np.arange(d), side="right")
+    piece = np.searchsorted(jumps, np.arange(d), side="right")
     levels = rng.uniform(1, 2, n_pieces) * rng.choice([-1.0, 1.0], n_pieces)
     levels[::2] = 0.0
     if n_pieces == 1:
         levels[0] = 1.0
-    x = levels[chunk]
+    x = levels[piece]
     X = rng.standard_normal((n, d))
     signal = X @ x
     target = signal + noise * signal.std() * rng.standard_normal(n)

@@ -1,4 +1,4 @@
-"""The scikit-learn face: classifiers and regressors with structured sparsity, their paths and cross-validation."""
+"""The scikit-learn interface: classifiers and regressors with structured sparsity, their paths and cross-validation."""
 
 import importlib
 from typing import TYPE_CHECKING, Any
@@ -46,8 +46,12 @@ __all__ = [
     "TrendFilterCV",
 ]
 
-# scikit-learn takes a while to import: a class is imported when it is first used.
-_HOMES = {"FeatureGraph": "_graphs", "TrendFilter": "trend", "TrendFilterCV": "trend"} | {
+# scikit-learn is slow to import: a class is imported when it is first used.
+_MODULES = {
+    "FeatureGraph": "_graphs",
+    "TrendFilter": "trend",
+    "TrendFilterCV": "trend",
+} | {
     f"{family}Lasso{kind}": family.lower()
     for family in ("Fused", "Generalized", "Group")
     for kind in ("Classifier", "Regressor", "ClassifierCV", "RegressorCV")
@@ -58,9 +62,9 @@ if not TYPE_CHECKING:  # type checkers would take every name for known
 
     def __getattr__(name: str) -> Any:
         if name == "ESTIMATORS":
-            value: Any = {known: __getattr__(known) for known in _HOMES if known != "FeatureGraph"}
-        elif name in _HOMES:
-            value = getattr(importlib.import_module(f"skadmm.estimators.{_HOMES[name]}"), name)
+            value: Any = {known: __getattr__(known) for known in _MODULES if known != "FeatureGraph"}
+        elif name in _MODULES:
+            value = getattr(importlib.import_module(f"skadmm.estimators.{_MODULES[name]}"), name)
         else:
             raise AttributeError(f"module 'skadmm.estimators' has no attribute {name!r}")
         globals()[name] = value

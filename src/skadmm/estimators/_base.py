@@ -16,10 +16,13 @@ from skadmm.backends.frames import for_sklearn
 from skadmm.estimators._callbacks import CallbackSupport, Tasks, with_callbacks
 from skadmm.estimators._design import Design, build_design
 from skadmm.estimators._large import LargeTable, is_large, large_design, large_scores, read_large
+from skadmm.estimators._losses import check_storable
 from skadmm.estimators._penalty import Penalty
+from skadmm.operators.line import Line
+from skadmm.problem.constraint import Constraint
 from skadmm.problem.problem import Problem
 from skadmm.problem.structure import degrees_of_freedom, fused
-from skadmm.run.path import reached
+from skadmm.run.follow import reached
 from skadmm.run.result import Result, Status
 from skadmm.run.solve import solve
 from skadmm.solvers import ALGORITHMS, SOLVERS
@@ -49,9 +52,14 @@ class Prepared(NamedTuple):
             loss=self.loss,
             omega=self.design.ridge(self.ridge),
             psi=None if free else self.penalty.psi(alpha),
-            A=None if free else self.design.widened(self.penalty.A),
+            A=None if free else self._constraint(),
             sample_weight=self.sample_weight,
         )
+
+    def _constraint(self) -> Constraint:
+        """A x = y, with what is known of A."""
+        A, trend = self.design.widened(self.penalty.A), self.penalty.trend
+        return Constraint(A, None, None, A.shape[1], line=trend if isinstance(trend, Line) else None)
 
 
 class StructuredModel(CallbackSupport, BaseEstimator):
@@ -81,8 +89,8 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         """
         raise NotImplementedError
 
-    def _losses(self) -> tuple[str, ...]:
-        """The names `loss` takes."""
+    def _checked_loss(self) -> Any:
+        """`loss` as an instance, of the kind of loss that the model takes."""
         raise NotImplementedError
 
     def _read(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, np.ndarray | None]:
@@ -161,15 +169,6 @@ class StructuredModel(CallbackSupport, BaseEstimator):
             ALGORITHMS[self.method]
         if hasattr(self, "alpha"):
             _checks.number(self.alpha, "alpha", least=0)
-
-    def _checked_loss(self) -> Any:
-        from skadmm.losses import as_loss
-
-        known = self._losses()
-        name = self.loss if isinstance(self.loss, str) else getattr(self.loss, "name", None)
-        if name not in known:
-            raise ValueError(f"loss={self.loss!r}: it takes one of {', '.join(map(repr, known))}")
-        return as_loss(self.loss)
 
     def _table(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, np.ndarray | None]:
         """X, y and the weights, validated; float64, dense in C order or CSR. A large table stays where it is."""
@@ -264,7 +263,12 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         """Write the fitted model to one file, without pickle; :func:`skadmm.load` reads it."""
         from skadmm.estimators.persistence import save
 
+        self._check_storable()
         save(self, path)
+
+    def _check_storable(self) -> None:
+        """Raise where a parameter cannot be written to a file."""
+        check_storable(self.loss)
 
 
 def _fits(earlier: Any, problem: Problem) -> bool:

@@ -21,7 +21,7 @@ except ImportError:  # before scikit-learn 1.9
 
 
 class Tasks:
-    """The subtasks of one fit, told to the estimator's callbacks; silent where it has none."""
+    """The subtasks of one fit, reported to the callbacks of the estimator where it has any."""
 
     def __init__(self, estimator: Any, count: int, X: Any, y: Any) -> None:
         self._estimator, self._X, self._y = estimator, X, y
@@ -36,11 +36,11 @@ class Tasks:
         if self._context is None:
             yield
             return
-        told = {"estimator": self._estimator, "X": self._X, "y": self._y}
+        context = {"estimator": self._estimator, "X": self._X, "y": self._y}
         inner = self._context.subcontext(task_name=name)
-        inner.call_on_fit_task_begin(**told)
+        inner.call_on_fit_task_begin(**context)
         yield
-        inner.call_on_fit_task_end(**told)
+        inner.call_on_fit_task_end(**context)
 
     def close(self) -> None:
         """The fit is done."""

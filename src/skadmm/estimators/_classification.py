@@ -13,11 +13,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from skadmm.backends import is_dask
 from skadmm.estimators._base import StructuredModel
 from skadmm.estimators._large import LargeTable, classes_of
+from skadmm.estimators._losses import checked_loss, class_probabilities, mean_of
 
 
-def _is_logistic(estimator: Any) -> bool:
-    if getattr(estimator.loss, "name", estimator.loss) != "logistic":
-        raise AttributeError(f"probabilities need loss='logistic', this is loss={estimator.loss!r}")
+def _has_probabilities(estimator: Any) -> bool:
+    if mean_of(estimator.loss) is None:
+        raise AttributeError(f"loss={estimator.loss!r} defines no probabilities: they need a loss with a method `mean`")
     return True
 
 
@@ -26,8 +27,8 @@ class Classification(ClassifierMixin, StructuredModel):
 
     class_weight: Any
 
-    def _losses(self) -> tuple[str, ...]:
-        return ("logistic", "squared-hinge")
+    def _checked_loss(self) -> Any:
+        return checked_loss(self.loss, labels=True)
 
     def _read(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, np.ndarray | None]:
         X, y, sample_weight = self._table(X, y, sample_weight, **checks)
@@ -91,7 +92,7 @@ class Classification(ClassifierMixin, StructuredModel):
         index = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[index]
 
-    @available_if(_is_logistic)
+    @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probability of each class; for more than two, those of the separate models, made to add up to one.
 
@@ -103,16 +104,15 @@ class Classification(ClassifierMixin, StructuredModel):
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        from scipy.special import expit
-
+        probability: Any = mean_of(self.loss)
         scores = self.decision_function(X)
         if scores.ndim == 1:
-            return np.column_stack([expit(-scores), expit(scores)])
-        shares = expit(scores)
+            return class_probabilities(probability, scores)
+        shares = probability(scores)
         total = shares.sum(axis=1, keepdims=True)
         return np.where(total > 0, shares / np.where(total > 0, total, 1.0), 1.0 / scores.shape[1])
 
-    @available_if(_is_logistic)
+    @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """The logarithm of :meth:`predict_proba`.
 

@@ -11,6 +11,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skadmm import _checks
 from skadmm.backends import as_rows
+from skadmm.estimators import _splitters  # noqa: F401  registers how they are stored
 from skadmm.estimators._base import Prepared, StructuredModel
 from skadmm.estimators._callbacks import Tasks, with_callbacks
 from skadmm.estimators._design import assembled, spread
@@ -18,7 +19,8 @@ from skadmm.estimators._large import refuse_large
 from skadmm.estimators._progress import Counter
 from skadmm.losses import deviance
 from skadmm.problem.problem import on_samples
-from skadmm.run.path import Path, alpha_grid, alpha_max, checked_alphas, path, reached
+from skadmm.run.follow import reached
+from skadmm.run.path import Path, alpha_grid, alpha_max, checked_alphas, path
 
 SELECTIONS = ("min", "1se", "aic", "bic")
 
@@ -122,7 +124,7 @@ class CrossValidated(StructuredModel):
         best = int(np.argmin(self.cv_mean_))
         if self.selection == "min":
             return best
-        # The strongest penalty whose loss is within one standard error of the least.
+        # The strongest penalty whose loss is within one standard error of the smallest.
         return int(np.flatnonzero(self.cv_mean_ <= self.cv_mean_[best] + self.cv_se_[best])[0])
 
     def _splitter(self, y: Any) -> Any:

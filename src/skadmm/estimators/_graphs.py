@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from numbers import Real
 from typing import Any, NamedTuple
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from skadmm.io import codec
 from skadmm.operators import chain, grid, incidence, precision_graph
 
 
@@ -147,3 +149,26 @@ def _nodes_of(graph: Any, names: Sequence[Any] | None) -> list[Any] | None:
     if unknown:
         raise ValueError(f"graph has the node {unknown[0]!r}, which is not among the columns of X")
     return list(names)
+
+
+def _is_networkx(value: Any) -> bool:
+    networkx = sys.modules.get("networkx")  # whoever has a graph of it has imported it
+    return networkx is not None and isinstance(value, networkx.Graph)
+
+
+def _encode_networkx(graph: Any, encode: codec.Encode) -> dict[str, Any]:
+    edges = [[encode(u), encode(v), encode(dict(data))] for u, v, data in graph.edges(data=True)]
+    return {"nodes": [encode(node) for node in graph.nodes], "edges": edges}
+
+
+def _decode_networkx(stored: dict[str, Any], decode: codec.Decode) -> Any:
+    import networkx as nx
+
+    graph = nx.Graph()
+    graph.add_nodes_from(decode(node) for node in stored["nodes"])
+    graph.add_edges_from((decode(u), decode(v), decode(data)) for u, v, data in stored["edges"])
+    return graph
+
+
+codec.register_fields("graph", FeatureGraph)
+codec.register("networkx", _is_networkx, _encode_networkx, _decode_networkx)

@@ -5,13 +5,15 @@ from typing import Any, NamedTuple
 import scipy.sparse as sp
 
 from skadmm import _checks
+from skadmm._names import nearest
+from skadmm.estimators._mixture import Mixture
 from skadmm.operators import stack
 from skadmm.operators.canonical import canonical
-from skadmm.regularizers import L1, GroupL2
+from skadmm.regularizers import L1, REGULARIZERS, GroupL2, as_regularizer, with_strength
 
 
 class Penalty(NamedTuple):
-    """alpha · ψ(Ax), ψ the sum of |·|, or of the groups' Euclidean norms where there are `groups`."""
+    """alpha · ψ(Ax). Unless `kind` is given, ψ is the ℓ1 norm, or the sum of the groups' Euclidean norms."""
 
     A: sp.csr_array
     groups: Any = None
@@ -23,9 +25,13 @@ class Penalty(NamedTuple):
     """The :class:`FeatureGraph` that A was built from, or None."""
     members: Any = None
     """The column numbers of each group of features, or None."""
+    kind: Any = None
+    """Another ψ: a regulariser with a strength."""
 
     def psi(self, alpha: float) -> Any:
         """ψ of strength `alpha`."""
+        if self.kind is not None:
+            return with_strength(self.kind, alpha)
         return L1(alpha) if self.groups is None else GroupL2(alpha, self.groups)
 
 
@@ -37,6 +43,39 @@ def with_l1(matrix: sp.csr_array, l1_ratio: float) -> sp.csr_array:
     if l1_ratio == 1.0 or matrix.shape[0] == 0:
         return canonical(l1_ratio * sp.eye_array(d, format="csr"))
     return stack(matrix, "identity", weights=[1.0 - l1_ratio, l1_ratio])
+
+
+def general_penalty(matrix: sp.csr_array, penalty: Any, l1_ratio: float) -> Penalty:
+    """(1 − l1_ratio) reg(Gx) + l1_ratio ‖x‖₁ for any regulariser with a strength, which alpha replaces."""
+    reg = checked_penalty(penalty, matrix.shape[0])
+    if l1_ratio == 1.0 or (isinstance(reg, L1) and reg.weights is None):
+        return Penalty(with_l1(matrix, l1_ratio))
+    if l1_ratio == 0.0:
+        return Penalty(canonical(matrix), kind=reg)
+    mixture = Mixture(1.0, with_strength(reg, 1.0 - l1_ratio), L1(l1_ratio), matrix.shape[0])
+    return Penalty(stack(matrix, "identity"), kind=mixture)
+
+
+def checked_penalty(penalty: Any, rows: int) -> Any:
+    """`penalty`, a name in ``REGULARIZERS`` or an instance for vectors of length `rows`, as an instance."""
+    names = [name for name, cls in REGULARIZERS.items() if has_strength(cls)]
+    allowed = f"it takes one of {', '.join(map(repr, names))}, or an instance of a regulariser with a field 'strength'"
+    reg = penalty
+    if isinstance(penalty, str):
+        if penalty not in REGULARIZERS:
+            raise ValueError(f"penalty={penalty!r}: {allowed}.{nearest(penalty, names)}")
+        reg = REGULARIZERS[penalty]()
+    elif penalty is None:
+        raise TypeError(f"penalty=None: {allowed}")
+    as_regularizer(reg, rows, "penalty")
+    if not has_strength(type(reg)):
+        raise ValueError(f"penalty={penalty!r} has no strength, so that alpha cannot scale it: {allowed}")
+    return reg
+
+
+def has_strength(cls: type[Any]) -> bool:
+    """Has this class of regularisers a field that multiplies it?"""
+    return "strength" in cls._fields
 
 
 def checked_ratio(l1_ratio: Any) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,35 +15,13 @@ from skadmm.backends.frames import for_sklearn
 from skadmm.estimators._base import StructuredModel
 from skadmm.estimators._graphs import feature_graph, unframed
 from skadmm.estimators._penalty import Penalty, checked_ratio, with_l1
-from skadmm.losses import deviance
 from skadmm.operators import trend
 from skadmm.operators.canonical import canonical
-from skadmm.operators.line import GraphTrend, Line, line_at
-from skadmm.problem.structure import degrees_of_freedom, ties
-from skadmm.run.path import Path
+from skadmm.operators.line import GraphTrend, line_at
+from skadmm.operators.trend import spaced_trend
+from skadmm.problem.structure import ties
+from skadmm.run.follow import Solution
 from skadmm.run.result import Result
-from skadmm.solvers.second_order.signal import Signal
-
-
-def spaced_trend(positions: np.ndarray, order: int) -> sp.csr_array:
-    """Divided differences of order k+1 on increasing positions, in units of their mean spacing.
-
-    Evenly spaced, it is :func:`skadmm.operators.trend`.
-
-    References
-    ----------
-    Tibshirani, R. J. (2014). Adaptive piecewise polynomial estimation via trend filtering. Annals of Statistics 42.
-    """
-    d = positions.size
-    if d - 1 - order <= 0:
-        return sp.csr_array((0, d))
-    unit = (positions[-1] - positions[0]) / (d - 1)
-    t = positions / unit
-    D = trend(d, 0)
-    for k in range(1, order + 1):
-        shrink = sp.diags_array(k / (t[k:] - t[:-k]))
-        D = sp.csr_array(trend(d - k, 0) @ shrink @ D)
-    return canonical(D)
 
 
 def graph_trend(G: sp.csr_array, order: int) -> sp.csr_array:
@@ -138,31 +117,6 @@ class TrendModel(StructuredModel):
         folds = _checks.count(5 if self.cv is None else self.cv, "cv", least=2)
         return PredefinedSplit(np.argsort(np.argsort(self._positions, kind="stable")) % folds)
 
-    def _is_exact(self, prepared: Any) -> bool:
-        """Is it a signal that the interior point method takes: squared loss, every knot observed?"""
-        return (
-            self._signal
-            and self.method == "auto"
-            and prepared.loss.name == "squared"
-            and prepared.penalty.A.shape[0] > 0
-            and bool(np.all(np.bincount(prepared.design.X.indices, minlength=prepared.design.X.shape[1]) > 0))
-            and (prepared.sample_weight is None or bool(np.all(prepared.sample_weight > 0)))
-        )
-
-    def _solve(self, prepared: Any, target: np.ndarray, alpha: float, earlier: Any, **options: Any) -> Result:
-        if alpha > 0 and self._is_exact(prepared):
-            return self._as_signal(prepared, prepared.problem(target, alpha)).solve(alpha, float(self.tol))
-        return super()._solve(prepared, target, alpha, earlier, **options)
-
-    def _as_signal(self, prepared: Any, problem: Any) -> Signal:
-        trend = prepared.penalty.trend
-        return Signal(problem, trend if isinstance(trend, Line) else None)
-
-    def _alpha_max(self, prepared: Any, target: np.ndarray) -> float:
-        if isinstance(prepared.penalty.trend, Line) and self._is_exact(prepared):
-            return self._as_signal(prepared, prepared.problem(target, 1.0)).alpha_max
-        return super()._alpha_max(prepared, target)
-
     def _trend(self, prepared: Any) -> Any:
         trend = prepared.penalty.trend
         return trend._replace(G=prepared.design.widened(trend.G)) if isinstance(trend, GraphTrend) else trend
@@ -175,22 +129,18 @@ class TrendModel(StructuredModel):
     def _path(
         self, prepared: Any, target: np.ndarray, alphas: np.ndarray, callback: Any, *, certify: bool = True
     ) -> Any:
-        if not self._is_exact(prepared):
+        """Degrees of freedom over a graph follow from the zeros of the solver's own Ax."""
+        over_graph = self._signal and isinstance(prepared.penalty.trend, GraphTrend)
+        if not over_graph or prepared.penalty.A.shape[0] == 0:
             return super()._path(prepared, target, alphas, callback, certify=certify)
-        signal = self._as_signal(prepared, prepared.problem(target, 1.0))
-        results = []
-        for k, alpha in enumerate(alphas):
-            results.append(signal.solve(float(alpha), float(self.tol)))
-            callback(k, results[-1])
-        losses = np.array([r.objective - a * np.abs(r.y).sum() for a, r in zip(alphas, results, strict=True)])
-        if prepared.ridge > 0:
-            losses -= np.array([0.5 * prepared.ridge * float(r.x @ r.x) for r in results])
-        return Path(
-            alphas=alphas, x=np.array([r.x for r in results]), losses=losses,
-            dof=np.array([_dof(prepared.penalty, r) for r in results]), gaps=np.array([r.gap for r in results]),
-            statuses=[str(r.status) for r in results], n_samples=target.size,
-            deviance=np.array([deviance(prepared.loss, loss, target.size) for loss in losses]),
-        )  # fmt: skip
+        dof = []
+
+        def count(k: int, solution: Solution) -> None:
+            dof.append(_dof(prepared.penalty, solution))
+            callback(k, solution)
+
+        found = super()._path(prepared, target, alphas, count, certify=certify)
+        return replace(found, dof=np.array(dof))
 
     def _fold(self, prepared: Any, part: Any, test: Any, weight: Any) -> Any:
         """In a fold only the knots it observes are there; between them the signal is read off as in predict."""
@@ -245,11 +195,11 @@ def _along(knots: np.ndarray, order: int, l1_ratio: float) -> Penalty:
     return Penalty(with_l1(D, l1_ratio), trend=line)
 
 
-def _dof(penalty: Penalty, result: Result) -> int:
-    if isinstance(penalty.trend, GraphTrend):
-        # The interior point method leaves rounding in y where it finds no exact pattern.
-        return penalty.trend.dof(np.where(ties(penalty.A, result.x), 0.0, result.y))
-    return degrees_of_freedom(penalty.A, result.x, y=result.y)
+def _dof(penalty: Penalty, solution: Result | Solution) -> int:
+    """The degrees of freedom of a signal over a graph."""
+    # The interior point method leaves rounding in y where it finds no exact pattern.
+    y = penalty.A @ solution.x if solution.y is None else solution.y
+    return penalty.trend.dof(np.where(ties(penalty.A, solution.x), 0.0, y))
 
 
 def _between(knots: np.ndarray, values: np.ndarray, positions: np.ndarray, *, step: bool) -> np.ndarray:

@@ -52,7 +52,9 @@ class FusedLassoClassifier(_Fused, OnlineClassification):
         the graph carries none.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
-    loss : "logistic" or "squared-hinge"
+    loss : str or loss
+        "logistic", "squared-hinge", or another loss for two classes: its name in ``skadmm.losses.LOSSES``, or an
+        instance.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -70,7 +72,7 @@ class FusedLassoClassifier(_Fused, OnlineClassification):
 
     Attributes
     ----------
-    coef_, intercept_ : the coefficients, one row a problem, and the intercept
+    coef_, intercept_ : the coefficients, one row per problem, and the intercept
     classes_ : the classes
     clusters_ : for each feature the number of its cluster, −1 where the coefficient is fused to zero
     n_clusters_ : the number of clusters that are not zero
@@ -143,7 +145,9 @@ class FusedLassoRegressor(_Fused, OnlineRegression):
         the graph carries none.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
-    loss : "squared" or "huber", or ``skadmm.losses.Huber(delta)``
+    loss : str or loss
+        "squared", "huber", or another loss for numbers: its name in ``skadmm.losses.LOSSES``, or an instance such as
+        ``Huber(0.5)``.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -219,8 +223,8 @@ class FusedLassoClassifierCV(_Fused, CrossValidated, Classification):
     cv : int, splitter or None
         As in scikit-learn.
     selection : "min", "1se", "aic" or "bic"
-        The least mean held-out loss; the largest alpha within one standard error of it; or an information criterion on
-        one path over all the data.
+        The smallest mean held-out loss; the largest alpha within one standard error of it; or an information criterion
+        on one path over all the data.
     n_jobs : int or None
         Folds at a time.
     graph : None, tuple, networkx graph, adjacency matrix, edge list or "precision"
@@ -239,7 +243,9 @@ class FusedLassoClassifierCV(_Fused, CrossValidated, Classification):
         the graph carries none.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
-    loss : "logistic" or "squared-hinge"
+    loss : str or loss
+        "logistic", "squared-hinge", or another loss for two classes: its name in ``skadmm.losses.LOSSES``, or an
+        instance.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -255,7 +261,7 @@ class FusedLassoClassifierCV(_Fused, CrossValidated, Classification):
 
     Attributes
     ----------
-    coef_, intercept_ : the coefficients, one row a problem, and the intercept
+    coef_, intercept_ : the coefficients, one row per problem, and the intercept
     classes_ : the classes
     clusters_ : for each feature the number of its cluster, −1 where the coefficient is fused to zero
     n_clusters_ : the number of clusters that are not zero
@@ -325,8 +331,8 @@ class FusedLassoRegressorCV(_Fused, CrossValidated, Regression):
     cv : int, splitter or None
         As in scikit-learn.
     selection : "min", "1se", "aic" or "bic"
-        The least mean held-out loss; the largest alpha within one standard error of it; or an information criterion on
-        one path over all the data.
+        The smallest mean held-out loss; the largest alpha within one standard error of it; or an information criterion
+        on one path over all the data.
     n_jobs : int or None
         Folds at a time.
     graph : None, tuple, networkx graph, adjacency matrix, edge list or "precision"
@@ -345,7 +351,9 @@ class FusedLassoRegressorCV(_Fused, CrossValidated, Regression):
         the graph carries none.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
-    loss : "squared" or "huber", or ``skadmm.losses.Huber(delta)``
+    loss : str or loss
+        "squared", "huber", or another loss for numbers: its name in ``skadmm.losses.LOSSES``, or an instance such as
+        ``Huber(0.5)``.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool

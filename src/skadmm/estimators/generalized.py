@@ -1,4 +1,4 @@
-"""The generalised lasso: any penalty matrix A."""
+"""The generalised lasso: any penalty matrix A, and any penalty with a strength on Ax."""
 
 from __future__ import annotations
 
@@ -8,18 +8,24 @@ from skadmm.estimators._base import StructuredModel
 from skadmm.estimators._classification import Classification
 from skadmm.estimators._cv import CrossValidated
 from skadmm.estimators._online import OnlineClassification, OnlineRegression
-from skadmm.estimators._penalty import Penalty, checked_ratio, with_l1
+from skadmm.estimators._penalty import Penalty, checked_ratio, general_penalty
 from skadmm.estimators._regression import Regression
 from skadmm.operators.canonical import as_operator
 
 
 class _Generalized(StructuredModel):
     A: Any
+    penalty: Any
     l1_ratio: Any
 
     def _penalty(self, X: Any, names: Any) -> Penalty:
         A = _in_column_order(self.A, names)
-        return Penalty(with_l1(as_operator(A, X.shape[1]), checked_ratio(self.l1_ratio)))
+        return general_penalty(as_operator(A, X.shape[1]), self.penalty, checked_ratio(self.l1_ratio))
+
+    def _check_storable(self) -> None:
+        super()._check_storable()
+        if not isinstance(self.penalty, str):
+            raise TypeError(f"penalty={self.penalty!r} cannot be saved: a file holds the name of a regulariser")
 
 
 def _in_column_order(A: Any, names: Any) -> Any:
@@ -35,7 +41,8 @@ def _in_column_order(A: Any, names: Any) -> Any:
 class GeneralizedLassoClassifier(_Generalized, OnlineClassification):
     """Classification by the generalised lasso.
 
-    Minimises (1/n) Σ ℓ + alpha ((1 − l1_ratio) ‖Ax‖₁ + l1_ratio ‖x‖₁) + (ridge/2)‖x‖².
+    Minimises (1/n) Σ ℓ + alpha ((1 − l1_ratio) R(Ax) + l1_ratio ‖x‖₁) + (ridge/2)‖x‖², with R = ‖·‖₁
+    unless `penalty` names another.
     More than two classes: one against the rest, under one shared penalty.
 
     Parameters
@@ -46,11 +53,16 @@ class GeneralizedLassoClassifier(_Generalized, OnlineClassification):
         The penalty matrix, its entries used as they are; a DataFrame is matched to the columns of X by name. None is
         the identity, the plain lasso. The matrix of a graph with its weights and signs is
         ``skadmm.operators.incidence(graph)``.
+    penalty : str or regulariser
+        R: a name in ``skadmm.regularizers.REGULARIZERS``, or an instance such as ``GroupL2(groups=rows)`` or one of
+        your own. It needs a field `strength`, whose value alpha replaces. "l1" is ‖Ax‖₁.
     l1_ratio : float in [0, 1]
         The share of the plain ℓ1 norm.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
-    loss : "logistic" or "squared-hinge"
+    loss : str or loss
+        "logistic", "squared-hinge", or another loss for two classes: its name in ``skadmm.losses.LOSSES``, or an
+        instance.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -68,7 +80,7 @@ class GeneralizedLassoClassifier(_Generalized, OnlineClassification):
 
     Attributes
     ----------
-    coef_, intercept_ : the coefficients, one row a problem, and the intercept
+    coef_, intercept_ : the coefficients, one row per problem, and the intercept
     classes_ : the classes
     clusters_, n_clusters_ : the features that rows of A with one or two entries fuse, as in the fused lasso
     dof_ : degrees of freedom, without the intercept
@@ -81,6 +93,7 @@ class GeneralizedLassoClassifier(_Generalized, OnlineClassification):
         alpha: float = 0.01,
         *,
         A: Any = None,
+        penalty: Any = "l1",
         l1_ratio: float = 0.0,
         ridge: float = 0.0,
         loss: Any = "logistic",
@@ -96,6 +109,7 @@ class GeneralizedLassoClassifier(_Generalized, OnlineClassification):
     ) -> None:
         self.alpha = alpha
         self.A = A
+        self.penalty = penalty
         self.l1_ratio = l1_ratio
         self.ridge = ridge
         self.loss = loss
@@ -113,7 +127,8 @@ class GeneralizedLassoClassifier(_Generalized, OnlineClassification):
 class GeneralizedLassoRegressor(_Generalized, OnlineRegression):
     """Regression by the generalised lasso.
 
-    Minimises (1/n) Σ ℓ + alpha ((1 − l1_ratio) ‖Ax‖₁ + l1_ratio ‖x‖₁) + (ridge/2)‖x‖².
+    Minimises (1/n) Σ ℓ + alpha ((1 − l1_ratio) R(Ax) + l1_ratio ‖x‖₁) + (ridge/2)‖x‖², with R = ‖·‖₁
+    unless `penalty` names another.
 
     Parameters
     ----------
@@ -123,11 +138,16 @@ class GeneralizedLassoRegressor(_Generalized, OnlineRegression):
         The penalty matrix, its entries used as they are; a DataFrame is matched to the columns of X by name. None is
         the identity, the plain lasso. The matrix of a graph with its weights and signs is
         ``skadmm.operators.incidence(graph)``.
+    penalty : str or regulariser
+        R: a name in ``skadmm.regularizers.REGULARIZERS``, or an instance such as ``GroupL2(groups=rows)`` or one of
+        your own. It needs a field `strength`, whose value alpha replaces. "l1" is ‖Ax‖₁.
     l1_ratio : float in [0, 1]
         The share of the plain ℓ1 norm.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
-    loss : "squared" or "huber", or ``skadmm.losses.Huber(delta)``
+    loss : str or loss
+        "squared", "huber", or another loss for numbers: its name in ``skadmm.losses.LOSSES``, or an instance such as
+        ``Huber(0.5)``.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -156,6 +176,7 @@ class GeneralizedLassoRegressor(_Generalized, OnlineRegression):
         alpha: float = 0.01,
         *,
         A: Any = None,
+        penalty: Any = "l1",
         l1_ratio: float = 0.0,
         ridge: float = 0.0,
         loss: Any = "squared",
@@ -170,6 +191,7 @@ class GeneralizedLassoRegressor(_Generalized, OnlineRegression):
     ) -> None:
         self.alpha = alpha
         self.A = A
+        self.penalty = penalty
         self.l1_ratio = l1_ratio
         self.ridge = ridge
         self.loss = loss
@@ -186,7 +208,8 @@ class GeneralizedLassoRegressor(_Generalized, OnlineRegression):
 class GeneralizedLassoClassifierCV(_Generalized, CrossValidated, Classification):
     """Classification by the generalised lasso, alpha chosen by cross-validation.
 
-    Minimises (1/n) Σ ℓ + alpha ((1 − l1_ratio) ‖Ax‖₁ + l1_ratio ‖x‖₁) + (ridge/2)‖x‖².
+    Minimises (1/n) Σ ℓ + alpha ((1 − l1_ratio) R(Ax) + l1_ratio ‖x‖₁) + (ridge/2)‖x‖², with R = ‖·‖₁
+    unless `penalty` names another.
     More than two classes: one against the rest, under one shared penalty.
 
     Parameters
@@ -197,19 +220,24 @@ class GeneralizedLassoClassifierCV(_Generalized, CrossValidated, Classification)
     cv : int, splitter or None
         As in scikit-learn.
     selection : "min", "1se", "aic" or "bic"
-        The least mean held-out loss; the largest alpha within one standard error of it; or an information criterion on
-        one path over all the data.
+        The smallest mean held-out loss; the largest alpha within one standard error of it; or an information criterion
+        on one path over all the data.
     n_jobs : int or None
         Folds at a time.
     A : matrix of shape (m, n_features), "identity" or None
         The penalty matrix, its entries used as they are; a DataFrame is matched to the columns of X by name. None is
         the identity, the plain lasso. The matrix of a graph with its weights and signs is
         ``skadmm.operators.incidence(graph)``.
+    penalty : str or regulariser
+        R: a name in ``skadmm.regularizers.REGULARIZERS``, or an instance such as ``GroupL2(groups=rows)`` or one of
+        your own. It needs a field `strength`, whose value alpha replaces. "l1" is ‖Ax‖₁.
     l1_ratio : float in [0, 1]
         The share of the plain ℓ1 norm.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
-    loss : "logistic" or "squared-hinge"
+    loss : str or loss
+        "logistic", "squared-hinge", or another loss for two classes: its name in ``skadmm.losses.LOSSES``, or an
+        instance.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -225,7 +253,7 @@ class GeneralizedLassoClassifierCV(_Generalized, CrossValidated, Classification)
 
     Attributes
     ----------
-    coef_, intercept_ : the coefficients, one row a problem, and the intercept
+    coef_, intercept_ : the coefficients, one row per problem, and the intercept
     classes_ : the classes
     clusters_, n_clusters_ : the features that rows of A with one or two entries fuse, as in the fused lasso
     dof_ : degrees of freedom, without the intercept
@@ -245,6 +273,7 @@ class GeneralizedLassoClassifierCV(_Generalized, CrossValidated, Classification)
         selection: str = "min",
         n_jobs: Any = None,
         A: Any = None,
+        penalty: Any = "l1",
         l1_ratio: float = 0.0,
         ridge: float = 0.0,
         loss: Any = "logistic",
@@ -263,6 +292,7 @@ class GeneralizedLassoClassifierCV(_Generalized, CrossValidated, Classification)
         self.selection = selection
         self.n_jobs = n_jobs
         self.A = A
+        self.penalty = penalty
         self.l1_ratio = l1_ratio
         self.ridge = ridge
         self.loss = loss
@@ -279,7 +309,8 @@ class GeneralizedLassoClassifierCV(_Generalized, CrossValidated, Classification)
 class GeneralizedLassoRegressorCV(_Generalized, CrossValidated, Regression):
     """Regression by the generalised lasso, alpha chosen by cross-validation.
 
-    Minimises (1/n) Σ ℓ + alpha ((1 − l1_ratio) ‖Ax‖₁ + l1_ratio ‖x‖₁) + (ridge/2)‖x‖².
+    Minimises (1/n) Σ ℓ + alpha ((1 − l1_ratio) R(Ax) + l1_ratio ‖x‖₁) + (ridge/2)‖x‖², with R = ‖·‖₁
+    unless `penalty` names another.
 
     Parameters
     ----------
@@ -289,19 +320,24 @@ class GeneralizedLassoRegressorCV(_Generalized, CrossValidated, Regression):
     cv : int, splitter or None
         As in scikit-learn.
     selection : "min", "1se", "aic" or "bic"
-        The least mean held-out loss; the largest alpha within one standard error of it; or an information criterion on
-        one path over all the data.
+        The smallest mean held-out loss; the largest alpha within one standard error of it; or an information criterion
+        on one path over all the data.
     n_jobs : int or None
         Folds at a time.
     A : matrix of shape (m, n_features), "identity" or None
         The penalty matrix, its entries used as they are; a DataFrame is matched to the columns of X by name. None is
         the identity, the plain lasso. The matrix of a graph with its weights and signs is
         ``skadmm.operators.incidence(graph)``.
+    penalty : str or regulariser
+        R: a name in ``skadmm.regularizers.REGULARIZERS``, or an instance such as ``GroupL2(groups=rows)`` or one of
+        your own. It needs a field `strength`, whose value alpha replaces. "l1" is ‖Ax‖₁.
     l1_ratio : float in [0, 1]
         The share of the plain ℓ1 norm.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
-    loss : "squared" or "huber", or ``skadmm.losses.Huber(delta)``
+    loss : str or loss
+        "squared", "huber", or another loss for numbers: its name in ``skadmm.losses.LOSSES``, or an instance such as
+        ``Huber(0.5)``.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -335,6 +371,7 @@ class GeneralizedLassoRegressorCV(_Generalized, CrossValidated, Regression):
         selection: str = "min",
         n_jobs: Any = None,
         A: Any = None,
+        penalty: Any = "l1",
         l1_ratio: float = 0.0,
         ridge: float = 0.0,
         loss: Any = "squared",
@@ -352,6 +389,7 @@ class GeneralizedLassoRegressorCV(_Generalized, CrossValidated, Regression):
         self.selection = selection
         self.n_jobs = n_jobs
         self.A = A
+        self.penalty = penalty
         self.l1_ratio = l1_ratio
         self.ridge = ridge
         self.loss = loss

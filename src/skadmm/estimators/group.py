@@ -56,7 +56,9 @@ class GroupLassoClassifier(_Grouped, OnlineClassification):
         The share of the plain ℓ1 norm.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
-    loss : "logistic" or "squared-hinge"
+    loss : str or loss
+        "logistic", "squared-hinge", or another loss for two classes: its name in ``skadmm.losses.LOSSES``, or an
+        instance.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -74,7 +76,7 @@ class GroupLassoClassifier(_Grouped, OnlineClassification):
 
     Attributes
     ----------
-    coef_, intercept_ : the coefficients, one row a problem, and the intercept
+    coef_, intercept_ : the coefficients, one row per problem, and the intercept
     classes_ : the classes
     groups_ : the column numbers of each group
     active_groups_ : for each group (and problem) whether any of its coefficients is not zero
@@ -141,7 +143,9 @@ class GroupLassoRegressor(_Grouped, OnlineRegression):
         The share of the plain ℓ1 norm.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
-    loss : "squared" or "huber", or ``skadmm.losses.Huber(delta)``
+    loss : str or loss
+        "squared", "huber", or another loss for numbers: its name in ``skadmm.losses.LOSSES``, or an instance such as
+        ``Huber(0.5)``.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -214,8 +218,8 @@ class GroupLassoClassifierCV(_Grouped, CrossValidated, Classification):
     cv : int, splitter or None
         As in scikit-learn.
     selection : "min", "1se", "aic" or "bic"
-        The least mean held-out loss; the largest alpha within one standard error of it; or an information criterion on
-        one path over all the data.
+        The smallest mean held-out loss; the largest alpha within one standard error of it; or an information criterion
+        on one path over all the data.
     n_jobs : int or None
         Folds at a time.
     groups : list of sequences of column numbers or names, labels, dict, Series or None
@@ -231,7 +235,9 @@ class GroupLassoClassifierCV(_Grouped, CrossValidated, Classification):
         The share of the plain ℓ1 norm.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
-    loss : "logistic" or "squared-hinge"
+    loss : str or loss
+        "logistic", "squared-hinge", or another loss for two classes: its name in ``skadmm.losses.LOSSES``, or an
+        instance.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -247,7 +253,7 @@ class GroupLassoClassifierCV(_Grouped, CrossValidated, Classification):
 
     Attributes
     ----------
-    coef_, intercept_ : the coefficients, one row a problem, and the intercept
+    coef_, intercept_ : the coefficients, one row per problem, and the intercept
     classes_ : the classes
     groups_ : the column numbers of each group
     active_groups_ : for each group (and problem) whether any of its coefficients is not zero
@@ -314,8 +320,8 @@ class GroupLassoRegressorCV(_Grouped, CrossValidated, Regression):
     cv : int, splitter or None
         As in scikit-learn.
     selection : "min", "1se", "aic" or "bic"
-        The least mean held-out loss; the largest alpha within one standard error of it; or an information criterion on
-        one path over all the data.
+        The smallest mean held-out loss; the largest alpha within one standard error of it; or an information criterion
+        on one path over all the data.
     n_jobs : int or None
         Folds at a time.
     groups : list of sequences of column numbers or names, labels, dict, Series or None
@@ -331,7 +337,9 @@ class GroupLassoRegressorCV(_Grouped, CrossValidated, Regression):
         The share of the plain ℓ1 norm.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
-    loss : "squared" or "huber", or ``skadmm.losses.Huber(delta)``
+    loss : str or loss
+        "squared", "huber", or another loss for numbers: its name in ``skadmm.losses.LOSSES``, or an instance such as
+        ``Huber(0.5)``.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool

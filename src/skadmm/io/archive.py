@@ -1,6 +1,6 @@
-"""Arrays and JSON in one file: an uncompressed zip, versioned and checksummed. Nothing is ever unpickled.
+"""Arrays and JSON in one file: an uncompressed zip archive with a version and checksums. Nothing is ever unpickled.
 
-    manifest.json       format, version, what the kind of file asks for; the checksums of the arrays
+    manifest.json       format, version, the fields of the kind of file, and the checksums of the arrays
     manifest.sha256     the checksum of the manifest
     arrays/0.npy, …     the arrays
 
@@ -26,15 +26,15 @@ import numpy as np
 
 from skadmm._version import __version__
 
-LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the same content makes the same bytes
-
+FIXED_TIME = (1980, 1, 1, 0, 0, 0)
+"""The time stamp of every entry: the same content gives the same bytes."""
 
 DAMAGE = (zipfile.BadZipFile, EOFError, OSError, RuntimeError, ValueError, OverflowError, KeyError, struct.error)
-"""What reading a spoilt zip file raises."""
+"""What reading a damaged zip file raises."""
 
 
 class Kind(NamedTuple):
-    """A kind of file: its mark, the newest version of it, what people call it, and the error it raises."""
+    """A kind of file: its format name, the newest version, its name in messages, and the error it raises."""
 
     format: str
     version: int
@@ -45,7 +45,7 @@ class Kind(NamedTuple):
 
 
 def write(path: Path, kind: Kind, content: dict[str, Any], arrays: list[np.ndarray]) -> None:
-    """Write a file of `kind` at once, or not at all."""
+    """Write a file of `kind` completely, or not at all."""
     encoded = [_npy(array) for array in arrays]
     manifest = {"format": kind.format, "version": kind.version, "skadmm": __version__} | content
     manifest["arrays"] = [hashlib.sha256(data).hexdigest() for data in encoded]
@@ -72,7 +72,7 @@ def _write_atomically(path: Path, entries: dict[str, bytes]) -> None:
         with os.fdopen(handle, "wb") as file:
             with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
                 for entry, data in entries.items():
-                    archive.writestr(zipfile.ZipInfo(entry, LONG_AGO), data)
+                    archive.writestr(zipfile.ZipInfo(entry, FIXED_TIME), data)
             file.flush()
             os.fsync(file.fileno())
         mask = os.umask(0)

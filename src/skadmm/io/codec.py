@@ -1,15 +1,69 @@
-"""Parameters and fitted attributes as JSON with arrays beside it, and back. Only kinds listed here are read."""
+"""Values as JSON with arrays beside it, and back.
+
+Plain values (numbers, strings, arrays, sparse matrices, lists, tuples, dictionaries) are known here. Every other class
+registers how it is stored, in the module that defines it::
+
+    codec.register("graph", FeatureGraph, encode, decode)
+
+A file names kinds, never classes or functions, and only registered kinds are read. Nothing is ever unpickled.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-SPLITTERS = ("KFold", "StratifiedKFold", "RepeatedKFold", "RepeatedStratifiedKFold", "ShuffleSplit", "TimeSeriesSplit",
-             "StratifiedShuffleSplit", "LeaveOneOut")  # fmt: skip
+Encode = Callable[[Any], Any]
+"""From a value to JSON; given to the functions that encode a class, for its parts."""
+Decode = Callable[[Any], Any]
+"""From JSON to the value."""
+
+
+class Form(NamedTuple):
+    """How the values of one kind are stored."""
+
+    matches: type | tuple[type, ...] | Callable[[Any], bool]
+    """Their class, or a test for them."""
+    encode: Callable[[Any, Encode], dict[str, Any]]
+    """From a value to the entries of a JSON object, without "kind"."""
+    decode: Callable[[dict[str, Any], Decode], Any]
+    """From that object to the value; raises ValueError, TypeError or KeyError where it holds something else."""
+
+    def takes(self, value: Any) -> bool:
+        """Is the value of this kind?"""
+        if isinstance(self.matches, (type, tuple)):
+            return isinstance(value, self.matches)
+        return self.matches(value)
+
+
+_forms: dict[str, Form] = {}
+
+
+def register(
+    kind: str,
+    matches: type | tuple[type, ...] | Callable[[Any], bool],
+    encode: Callable[[Any, Encode], dict[str, Any]],
+    decode: Callable[[dict[str, Any], Decode], Any],
+) -> None:
+    """Make a kind of value known. Files hold its name, so a kind that was released keeps its name and its form."""
+    if kind in _forms or kind in _PLAIN:
+        raise ValueError(f"kind={kind!r} is registered already")
+    _forms[kind] = Form(matches, encode, decode)
+
+
+def register_fields(kind: str, cls: type[tuple[Any, ...]]) -> None:
+    """Store a NamedTuple as the list of its fields."""
+    register(
+        kind,
+        cls,
+        lambda value, encode: {"fields": [encode(field) for field in value]},
+        lambda stored, decode: cls(*(decode(field) for field in stored["fields"])),
+    )
 
 
 class Writer:
@@ -36,17 +90,22 @@ class Writer:
         if isinstance(value, dict):
             pairs = [[self.encode(key, where), self.encode(entry, where)] for key, entry in value.items()]
             return {"kind": "dict", "pairs": pairs}
-        known = self._known(value, where)
-        if known is not None:
-            return known
-        if hasattr(value, "index") and hasattr(value, "to_dict"):  # a pandas Series, of labels by name
+        return self._object(value, where)
+
+    def _object(self, value: Any, where: str) -> Any:
+        """A value of a registered kind, a table of pandas, a list or a tuple."""
+        for kind, form in _forms.items():
+            if form.takes(value):
+                return {"kind": kind} | form.encode(value, lambda part: self.encode(part, where))
+        pandas = sys.modules.get("pandas")  # whoever has a Series has imported it
+        if pandas is not None and isinstance(value, (pandas.Series, pandas.DataFrame)):
             return self.encode(value.to_dict(), where)
         if isinstance(value, (list, tuple)):
             kind = "tuple" if isinstance(value, tuple) else "list"
             return {"kind": kind, "items": [self.encode(entry, where) for entry in value]}
         raise TypeError(f"{where}={type(value).__name__} cannot be saved: give it as numbers, strings or arrays")
 
-    def _array(self, array: np.ndarray, where: str) -> Any:
+    def _array(self, array: np.ndarray, where: str) -> dict[str, Any]:
         if array.dtype.kind == "O":
             entries = [self.encode(entry, where) for entry in array.ravel().tolist()]
             return {"kind": "objects", "shape": list(array.shape), "items": entries}
@@ -55,53 +114,17 @@ class Writer:
         self.arrays.append(array)
         return {"kind": "array", "index": len(self.arrays) - 1}
 
-    def _sparse(self, matrix: Any, where: str) -> Any:
+    def _sparse(self, matrix: Any, where: str) -> dict[str, Any]:
         csr = sp.csr_array(matrix)
         parts = [self._array(part, where) for part in (csr.data, csr.indices, csr.indptr)]
         return {"kind": "sparse", "shape": list(csr.shape), "parts": parts}
 
-    def _known(self, value: Any, where: str) -> Any:
-        """The kinds of this package, a few of others; None for what is none of them."""
-        from skadmm.estimators import FeatureGraph
-        from skadmm.losses import LOSSES
-        from skadmm.operators.precision_result import PrecisionGraph
-        from skadmm.run.result import Result
-
-        if isinstance(value, FeatureGraph):
-            return {"kind": "graph", "fields": [self.encode(field, where) for field in value]}
-        if isinstance(value, PrecisionGraph):
-            return {"kind": "precision", "fields": [self.encode(field, where) for field in value]}
-        if isinstance(value, Result):
-            return self._result(value, where)
-        name: Any = getattr(value, "name", None)
-        if isinstance(name, str) and name in LOSSES and type(value) is LOSSES[name] and isinstance(value, tuple):
-            return {"kind": "loss", "name": name, "fields": [self.encode(field, where) for field in value]}
-        if hasattr(value, "number_of_nodes") and hasattr(value, "edges"):
-            nodes = [self.encode(node, where) for node in value.nodes]
-            edges = [[self.encode(u, where), self.encode(v, where), self.encode(dict(data), where)]
-                     for u, v, data in value.edges(data=True)]  # fmt: skip
-            return {"kind": "networkx", "nodes": nodes, "edges": edges}
-        if type(value).__module__.startswith("sklearn.model_selection") and type(value).__name__ in SPLITTERS:
-            held = {key: entry for key, entry in vars(value).items() if not key.startswith("_")}
-            return {"kind": "splitter", "class": type(value).__name__, "held": self.encode(held, where)}
-        return None
-
-    def _result(self, result: Any, where: str) -> Any:
-        """All of a result but its tables: a loaded model starts afresh, from its coefficients."""
-        held = {name: getattr(result, name) for name in RESULT_FIELDS}
-        held["status"], held["kkt"] = result.status.name, tuple(result.kkt)
-        return {"kind": "result", "held": self.encode(held, where)}
-
-
-RESULT_FIELDS = ("x", "y", "dual", "x_average", "y_average", "message", "method", "settings", "objective",
-                 "feasibility", "gap", "stopped_on", "passes", "seconds", "records", "solver")  # fmt: skip
-
 
 class Reader:
-    """Decodes what :class:`Writer` encoded; anything else is a ValueError."""
+    """Decodes what :class:`Writer` encoded; anything else is an error."""
 
     def __init__(self, arrays: list[np.ndarray]) -> None:
-        self._arrays = arrays
+        self.arrays = arrays
 
     def decode(self, value: Any) -> Any:
         """The value."""
@@ -109,86 +132,59 @@ class Reader:
             return value
         if not isinstance(value, dict):
             raise ValueError(f"{value!r} is not an encoded value")
-        decoder = getattr(self, f"_decode_{value.get('kind')}", None)
-        if decoder is None:
-            raise ValueError(f"the kind {value.get('kind')!r} is not known")
-        return decoder(value)
+        kind = value.get("kind")
+        if isinstance(kind, str) and kind in _PLAIN:
+            return _PLAIN[kind](self, value)
+        if isinstance(kind, str) and kind in _forms:
+            return _forms[kind].decode(value, self.decode)
+        raise ValueError(f"the kind {kind!r} is not known")
 
-    def _decode_int(self, value: Any) -> int:
-        return int(value["value"])
 
-    def _decode_float(self, value: Any) -> float:
-        text = value["value"]
-        return float.fromhex(text) if "x" in text else float(text)
+def _int(reader: Reader, value: dict[str, Any]) -> int:
+    return int(value["value"])
 
-    def _decode_array(self, value: Any) -> np.ndarray:
-        index = value["index"]
-        if not isinstance(index, int) or not 0 <= index < len(self._arrays):
-            raise ValueError(f"there is no array {index!r}")
-        return self._arrays[index]
 
-    def _decode_objects(self, value: Any) -> np.ndarray:
-        array = np.empty(len(value["items"]), dtype=object)
-        array[:] = [self.decode(entry) for entry in value["items"]]
-        return array.reshape([int(length) for length in value["shape"]])
+def _float(reader: Reader, value: dict[str, Any]) -> float:
+    text = value["value"]
+    return float.fromhex(text) if "x" in text else float(text)
 
-    def _decode_sparse(self, value: Any) -> Any:
-        data, indices, indptr = (self.decode(part) for part in value["parts"])
-        matrix = sp.csr_array((data, indices, indptr), shape=tuple(int(k) for k in value["shape"]))
-        matrix.check_format()
-        return matrix
 
-    def _decode_list(self, value: Any) -> list[Any]:
-        return [self.decode(entry) for entry in value["items"]]
+def _array(reader: Reader, value: dict[str, Any]) -> np.ndarray:
+    index = value["index"]
+    if not isinstance(index, int) or not 0 <= index < len(reader.arrays):
+        raise ValueError(f"there is no array {index!r}")
+    return reader.arrays[index]
 
-    def _decode_tuple(self, value: Any) -> tuple[Any, ...]:
-        return tuple(self._decode_list(value))
 
-    def _decode_dict(self, value: Any) -> dict[Any, Any]:
-        return {self.decode(key): self.decode(entry) for key, entry in value["pairs"]}
+def _objects(reader: Reader, value: dict[str, Any]) -> np.ndarray:
+    array = np.empty(len(value["items"]), dtype=object)
+    array[:] = [reader.decode(entry) for entry in value["items"]]
+    return array.reshape([int(length) for length in value["shape"]])
 
-    def _decode_graph(self, value: Any) -> Any:
-        from skadmm.estimators import FeatureGraph
 
-        return FeatureGraph(*(self.decode(field) for field in value["fields"]))
+def _sparse(reader: Reader, value: dict[str, Any]) -> sp.csr_array:
+    data, indices, indptr = (reader.decode(part) for part in value["parts"])
+    matrix = sp.csr_array((data, indices, indptr), shape=tuple(int(k) for k in value["shape"]))
+    matrix.check_format()
+    return matrix
 
-    def _decode_precision(self, value: Any) -> Any:
-        from skadmm.operators.precision_result import PrecisionGraph
 
-        return PrecisionGraph(*(self.decode(field) for field in value["fields"]))
+def _list(reader: Reader, value: dict[str, Any]) -> list[Any]:
+    return [reader.decode(entry) for entry in value["items"]]
 
-    def _decode_loss(self, value: Any) -> Any:
-        from skadmm.losses import LOSSES
 
-        return LOSSES[value["name"]](*(self.decode(field) for field in value["fields"]))
+def _tuple(reader: Reader, value: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(_list(reader, value))
 
-    def _decode_networkx(self, value: Any) -> Any:
-        import networkx as nx
 
-        graph = nx.Graph()
-        graph.add_nodes_from(self.decode(node) for node in value["nodes"])
-        graph.add_edges_from((self.decode(u), self.decode(v), self.decode(data)) for u, v, data in value["edges"])
-        return graph
+def _dict(reader: Reader, value: dict[str, Any]) -> dict[Any, Any]:
+    return {reader.decode(key): reader.decode(entry) for key, entry in value["pairs"]}
 
-    def _decode_splitter(self, value: Any) -> Any:
-        import sklearn.model_selection
 
-        if value["class"] not in SPLITTERS:
-            raise ValueError(f"the splitter {value['class']!r} is not known")
-        splitter = object.__new__(getattr(sklearn.model_selection, value["class"]))
-        for key, entry in self.decode(value["held"]).items():
-            setattr(splitter, key, entry)
-        return splitter
-
-    def _decode_result(self, value: Any) -> Any:
-        from skadmm.problem.kkt import KKT
-        from skadmm.run.result import Result, Status
-
-        held = self.decode(value["held"])
-        held.setdefault("solver", "")  # files of 0.1.0 have none
-        if set(held) != {*RESULT_FIELDS, "status", "kkt"}:
-            raise ValueError("a result lacks some of its fields")
-        return Result(**(held | {"status": Status[held["status"]], "kkt": KKT(*held["kkt"])}))
+_PLAIN: dict[str, Callable[[Reader, dict[str, Any]], Any]] = {
+    "int": _int, "float": _float, "array": _array, "objects": _objects, "sparse": _sparse, "list": _list,
+    "tuple": _tuple, "dict": _dict,
+}  # fmt: skip
 
 
 def readable(value: Any, arrays: list[np.ndarray]) -> Any:
@@ -198,9 +194,7 @@ def readable(value: Any, arrays: list[np.ndarray]) -> Any:
     kind = value.get("kind")
     if kind is None:
         return {key: readable(entry, arrays) for key, entry in value.items()}
-    if kind == "int":
-        return int(value["value"])
-    if kind == "float":
+    if kind in ("int", "float"):
         return Reader(arrays).decode(value)
     if kind == "array":
         array = Reader(arrays).decode(value)

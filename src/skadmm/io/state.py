@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-PLAIN = (bool, int, float, str, np.bool_, np.integer, np.floating, type(None))
 NUMBER = (bool, int, float, np.bool_, np.integer, np.floating)
 
 
@@ -27,9 +26,6 @@ def resizable(**options: Any) -> Any:
 
 def capture(state: Any) -> dict[str, Any]:
     """The fields of a state that a checkpoint keeps."""
-    if not dataclasses.is_dataclass(state):
-        fixed = getattr(state, "FIXED", ())
-        return {name: value for name, value in vars(state).items() if name not in fixed and _kept(value)}
     values = {field.name: getattr(state, field.name) for field in _stored_fields(state)}
     return {name: capture(value) if dataclasses.is_dataclass(value) else value for name, value in values.items()}
 
@@ -39,9 +35,7 @@ def restore(state: Any, kept: dict[str, Any]) -> None:
     expected = capture(state)
     if kept.keys() != expected.keys():
         raise ValueError(f"{sorted(kept.keys() ^ expected.keys())[0]!r} is not part of it, or missing")
-    resized = {"features", "_old"}
-    if dataclasses.is_dataclass(state):
-        resized = {field.name for field in _stored_fields(state) if field.metadata.get("resizable")}
+    resized = {field.name for field in _stored_fields(state) if field.metadata.get("resizable")}
     for name, value in kept.items():
         here = getattr(state, name)
         if dataclasses.is_dataclass(here):
@@ -84,16 +78,6 @@ def fill(array: np.ndarray, stored: Any) -> None:
 
 def _stored_fields(state: Any) -> list[dataclasses.Field[Any]]:
     return [field for field in dataclasses.fields(state) if not field.metadata.get("transient")]
-
-
-def _kept(value: Any) -> bool:
-    if _is_arrays(value):
-        return True
-    if isinstance(value, tuple) and not hasattr(value, "_fields"):
-        return all(isinstance(entry, (*PLAIN, np.ndarray)) for entry in value)
-    if isinstance(value, tuple):
-        return all(isinstance(entry, PLAIN) for entry in value)
-    return isinstance(value, (*PLAIN, np.ndarray))
 
 
 def _is_arrays(value: Any) -> bool:

@@ -84,7 +84,7 @@ def _fingerprint(path: str) -> str:
 SHARED = ("kernels", "losses", "regularizers", "solvers/base.py", "solvers/dual_update.py",
           "solvers/first_order/x_solve.py", "solvers/first_order/snapshot.py")  # fmt: skip
 """What kernels of other files call. A kernel depends on these, on its own file and on those of its arguments' classes;
-``tests/test_project.py`` sees to it that it imports nothing else that is compiled."""
+``tests/integration/test_project.py`` sees to it that it imports nothing else that is compiled."""
 
 
 @functools.cache

@@ -114,8 +114,8 @@ def _dense_cross(
     few = gathered_rows(values.shape[1])
     for start in range(0, index.size, few):
         some = index[start : start + few]
-        map_reduce = some[-1] - some[0] == some.size - 1
-        gathered = values[some[0] : some[-1] + 1] if map_reduce else values[some]
+        together = some[-1] - some[0] == some.size - 1
+        gathered = values[some[0] : some[-1] + 1] if together else values[some]
         out += (scale[some, None] * gathered[:, columns]).T @ gathered
 
 

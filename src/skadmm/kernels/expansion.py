@@ -1,9 +1,9 @@
 """Second-order expansions of the loss in the margins: what SAN-ADMM reads from the rows.
 
 Sample i is expanded at the margin zᵢ: slope wᵢℓ'(zᵢ), curvature wᵢℓ''(zᵢ), or more where the loss says so. Every kernel
-works on an array of row numbers, so a stage, a set of hard rows and the whole data are the same thing. Sums over many
-rows are cut into a fixed number of parts, run on as many threads as there are and added in order: the result does not
-depend on the threads.
+works on an array of row numbers, so a batch, a set of large-shift samples and the whole data are treated alike. Sums
+over many rows are cut into a fixed number of parts, run on as many threads as there are and added in order: the result
+does not depend on the threads.
 """
 
 import functools
@@ -25,13 +25,13 @@ from skadmm.kernels.threads import one_thread
 
 PARTS = 4
 ENTRIES_PER_CHUNK = 1 << 20
-"""Rows between two moments at which a run can be stopped; fewer where rows come from files."""
+"""Rows between two calls of `between`, where a run can be stopped; fewer where rows come from files."""
 GATHERED_ROWS, GATHERED_ENTRIES = 512, 1 << 17
 """Dense rows gathered for one product: at least so many, and more of them where they are short."""
 SCALAR_WORK = 20.0
 """Evaluating a loss costs about as much as reading this many entries."""
 SMALL = 2_000_000
-"""Below this much work (entries read, or products formed) one part is quicker than four."""
+"""Below this much work (entries read, or products formed) one part is faster than four."""
 
 
 @kernel
@@ -167,51 +167,53 @@ def gathered_rows(d: int) -> int:
     return max(GATHERED_ROWS, GATHERED_ENTRIES // d)
 
 
-class Room(NamedTuple):
+class Workspace(NamedTuple):
     """Where dense rows are gathered and multiplied, again and again."""
 
     gathered: np.ndarray
     product: np.ndarray
 
 
-KEPT_ROOM = 1 << 18
-"""Room for no more entries than this is kept by each thread for its next sum."""
+KEPT_ENTRIES = 1 << 18
+"""A workspace of no more entries than this is kept by each thread for its next sum."""
 _kept = threading.local()
 
 
-def workspace_for(rows: Any, most: int) -> Room:
-    """For sums over up to so many rows. To allocate it anew each time would cost as much as the work where freed memory
+def workspace_for(rows: Any, limit: int) -> Workspace:
+    """For sums over up to `limit` rows. To allocate it anew each time would cost as much as the work where freed memory
     goes back to the system at once, as it does on Dask's workers."""
     if not isinstance(rows, DenseRows):
-        return Room(np.empty((0, 0)), np.empty((0, 0)))
+        return Workspace(np.empty((0, 0)), np.empty((0, 0)))
     d = rows.shape[1]
-    few = gathered_rows(d)
-    if few * d + d * d > KEPT_ROOM:
-        return Room(np.empty((min(few, max(most, 1)), d)), np.empty((d, d)))
-    room: Room | None = getattr(_kept, "room", None)
-    if room is None or room.product.shape[0] != d:
-        room = _kept.room = Room(np.empty((few, d)), np.empty((d, d)))
-    return room
+    size = gathered_rows(d)
+    if size * d + d * d > KEPT_ENTRIES:
+        return Workspace(np.empty((min(size, max(limit, 1)), d)), np.empty((d, d)))
+    workspace: Workspace | None = getattr(_kept, "workspace", None)
+    if workspace is None or workspace.product.shape[0] != d:
+        workspace = _kept.workspace = Workspace(np.empty((size, d)), np.empty((d, d)))
+    return workspace
 
 
-def _dense_outer(values: np.ndarray, index: np.ndarray, scale: np.ndarray, out: np.ndarray, room: Room) -> None:
+def _dense_outer(
+    values: np.ndarray, index: np.ndarray, scale: np.ndarray, out: np.ndarray, workspace: Workspace
+) -> None:
     """out ← out + Σ over `index` of scale_i a_i a_iᵀ, by BLAS: a product of a matrix with its own transpose, for the
     rows with positive scales and for those with negative ones."""
-    few = room.gathered.shape[0]
+    size = workspace.gathered.shape[0]
     negative = scale[index] < 0
     for add, chosen in ((np.add, index[~negative]), (np.subtract, index[negative])):
-        for start in range(0, chosen.size, few):
-            some = chosen[start : start + few]
-            gathered = room.gathered[: some.size]
-            _gather_scaled(values, some, scale, gathered)
-            np.matmul(gathered.T, gathered, out=room.product)
-            add(out, room.product, out=out)
+        for start in range(0, chosen.size, size):
+            chunk = chosen[start : start + size]
+            gathered = workspace.gathered[: chunk.size]
+            _gather_scaled(values, chunk, scale, gathered)
+            np.matmul(gathered.T, gathered, out=workspace.product)
+            add(out, workspace.product, out=out)
 
 
-def add_outer(rows: Any, index: np.ndarray, scale: np.ndarray, out: np.ndarray, room: Room) -> None:
+def add_outer(rows: Any, index: np.ndarray, scale: np.ndarray, out: np.ndarray, workspace: Workspace) -> None:
     """Lower triangle of out ← out + Σ over `index` of scale_i a_i a_iᵀ."""
     if isinstance(rows, DenseRows):
-        _dense_outer(rows.values, index, scale, out, room)
+        _dense_outer(rows.values, index, scale, out, workspace)
     else:
         _csr_outer(rows, index, scale, out)
 
@@ -241,13 +243,15 @@ def in_parts(
     index: np.ndarray | range,
     entries: float,
     rows_per_chunk: int = ENTRIES_PER_CHUNK,
+    between: Callable[[], None] = _cancel.check_cancelled,
 ) -> Iterator[Any]:
-    """`work` on fixed parts of `index`, several at once; the answers in order.
+    """`work` on fixed parts of `index`, several at once; the results in order.
 
-    `entries` is how much all of it reads; between `at_once` rows and the next a run can be stopped.
+    `entries` is how much all of it reads; `between` is called before each chunk of `rows_per_chunk` rows: it ends a run
+    that was cancelled, and may release the pages of a file.
     """
     for first in range(0, max(len(index), 1), rows_per_chunk):
-        _cancel.check_cancelled()
+        between()
         part = index[first : first + rows_per_chunk]
         some = np.arange(part.start, part.stop, part.step) if isinstance(part, range) else part
         if entries * (some.size / max(len(index), 1)) < SMALL:
@@ -257,7 +261,12 @@ def in_parts(
 
 
 def sum_rows(
-    rows: Any, index: np.ndarray | range, scale: np.ndarray, entries: float, rows_per_chunk: int = ENTRIES_PER_CHUNK
+    rows: Any,
+    index: np.ndarray | range,
+    scale: np.ndarray,
+    entries: float,
+    rows_per_chunk: int = ENTRIES_PER_CHUNK,
+    between: Callable[[], None] = _cancel.check_cancelled,
 ) -> np.ndarray:
     """Σ over `index` of scale_i a_i."""
 
@@ -266,7 +275,7 @@ def sum_rows(
         add_rows(rows, some, scale, out)
         return out
 
-    return functools.reduce(_added, in_parts(part, index, entries, rows_per_chunk))
+    return functools.reduce(_added, in_parts(part, index, entries, rows_per_chunk, between))
 
 
 def sum_expansions(
@@ -277,34 +286,40 @@ def sum_expansions(
     new: bool,
     work: float,
     rows_per_chunk: int = ENTRIES_PER_CHUNK,
+    between: Callable[[], None] = _cancel.check_cancelled,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Σ over `index` of bend_i a_i a_iᵀ, of scale_i a_i, and, where they are `new`, of a_i².
+    """Σ over `index` of curvatures_i a_i a_iᵀ, of scale_i a_i, and, where they are `new`, of a_i².
 
-    Few rows at a time, so that what is read for one sum is still near for the next.
+    A chunk of rows at a time, so that what is read for one sum is still in the cache for the next.
     """
     d = rows.shape[1]
-    few = gathered_rows(d)
+    size = gathered_rows(d)
 
     def part(some: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         outer, total, squares = np.zeros((d, d)), np.zeros(d), np.zeros(d)
-        room = workspace_for(rows, some.size)
-        for start in range(0, some.size, few):
-            chunk = some[start : start + few]
+        workspace = workspace_for(rows, some.size)
+        for start in range(0, some.size, size):
+            chunk = some[start : start + size]
             add_rows(rows, chunk, scale, total)
             if new:
                 add_squares(rows, chunk, squares)
-            add_outer(rows, chunk, curvatures, outer, room)
+            add_outer(rows, chunk, curvatures, outer, workspace)
         return outer, total, squares
 
     with one_thread():
-        parts = in_parts(part, index, work, rows_per_chunk)
+        parts = in_parts(part, index, work, rows_per_chunk, between)
         outer, total, squares = functools.reduce(lambda one, two: tuple(map(_added, one, two)), parts)
     mirror(outer)
     return outer, total, squares
 
 
 def sum_outer(
-    rows: Any, index: np.ndarray | range, scale: np.ndarray, entries: float, rows_per_chunk: int = ENTRIES_PER_CHUNK
+    rows: Any,
+    index: np.ndarray | range,
+    scale: np.ndarray,
+    entries: float,
+    rows_per_chunk: int = ENTRIES_PER_CHUNK,
+    between: Callable[[], None] = _cancel.check_cancelled,
 ) -> np.ndarray:
     """Σ over `index` of scale_i a_i a_iᵀ, both triangles."""
 
@@ -314,6 +329,6 @@ def sum_outer(
         return out
 
     with one_thread():
-        total = functools.reduce(_added, in_parts(part, index, entries, rows_per_chunk))
+        total = functools.reduce(_added, in_parts(part, index, entries, rows_per_chunk, between))
     mirror(total)
     return total

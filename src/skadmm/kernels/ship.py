@@ -1,7 +1,8 @@
 """Compile the kernels that a wheel carries: ``python -m skadmm.kernels.ship FOLDER``, run by ``hatch_build.py``.
 
-One process compiles the common kinds of model for the baseline processor. A second one runs them again from what the
-first has kept: kernels that it does not ask for are parts of others and are left out, and it must compile nothing.
+One process compiles the kernels of the common kinds of model for the baseline processor and records them. A second
+process runs the same models with these kernels. It must compile nothing; kernels that it does not load are parts of
+others and are removed.
 """
 
 import os
@@ -28,7 +29,7 @@ Path(sys.argv[2]).write_text(" ".join(shipped.used))
 
 
 def build(folder: Path) -> int:
-    """Fill `folder` with kernels and their manifest; how many there are."""
+    """Fill `folder` with kernels and their manifest; returns the number of kernels."""
     cpu, features = shipped.baseline()
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.iterdir():
@@ -40,11 +41,11 @@ def build(folder: Path) -> int:
         first = settings | {"NUMBA_CACHE_DIR": str(Path(work, "first")), "SKADMM_RECORD_KERNELS": str(folder)}
         subprocess.run([sys.executable, "-c", COMPILE], env=first, check=True)
         shipped.write_manifest(folder, cpu, features)
-        asked, missed = Path(work, "asked"), Path(work, "missed")
+        loaded, missed = Path(work, "loaded"), Path(work, "missed")
         missed.mkdir()
         second = settings | {"NUMBA_CACHE_DIR": str(Path(work, "second")), "SKADMM_RECORD_KERNELS": str(missed)}
-        subprocess.run([sys.executable, "-c", REPEAT, str(folder), str(asked)], env=second, check=True)
-        used, again = set(asked.read_text().split()), len(list(missed.iterdir()))
+        subprocess.run([sys.executable, "-c", REPEAT, str(folder), str(loaded)], env=second, check=True)
+        used, again = set(loaded.read_text().split()), len(list(missed.iterdir()))
     if again:
         raise RuntimeError(f"{again} kernels were compiled again although the first process had kept them")
     for file in folder.glob("*.bin"):

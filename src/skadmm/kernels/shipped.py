@@ -1,8 +1,8 @@
-"""Compiled kernels that a wheel carries: looked up after the user's own cache and before anything is compiled.
+"""Compiled kernels that a wheel carries: searched after the user's own cache and before anything is compiled.
 
-The folder ``skadmm/_kernels`` is made when a wheel is built (``make wheel``) and is read only. Its manifest says which
-versions and which processor the kernels are for and holds a SHA-256 checksum of each of them, and one of itself.
-A kernel whose checksum fails is never given to Numba's loader; it is compiled, as one that is not there.
+The folder ``skadmm/_kernels`` is made when a wheel is built (``make wheel``) and is read only. Its manifest names the
+versions and the processor that the kernels are for and holds a SHA-256 checksum of each of them, and one of itself.
+A kernel whose checksum fails is never given to Numba's loader; it is compiled, like one that is missing.
 """
 
 import functools
@@ -33,13 +33,14 @@ used: set[str] = set()
 
 
 class Shipped(NamedTuple):
-    """What the wheel carries for this process."""
+    """The kernels of the wheel that this process may use."""
 
     checksums: dict[str, str]
-    """By key; empty where nothing can be used."""
+    """By key; empty where no kernel can be used."""
     cpu: str
+    """The processor that the kernels are for."""
     refusal: str
-    """Why nothing is used; empty where the wheel carries no kernels, or they are in use."""
+    """Why no kernel is used; empty where the wheel carries none, or they are in use."""
 
 
 NOTHING = Shipped({}, "", "")
@@ -47,7 +48,7 @@ FOREIGN = Shipped({}, "", "the kernels in the package have another format")
 
 
 def environment() -> dict[str, Any]:
-    """What must be equal where kernels are built and where they are used."""
+    """Versions and the platform, which must be equal where kernels are built and where they are used."""
     import llvmlite
     import numba
     import numpy as np
@@ -71,7 +72,7 @@ def shipped() -> Shipped:
 
 
 def read(folder: Path) -> Shipped:
-    """The manifest in `folder`, if it is whole and made for this interpreter and processor."""
+    """The kernels in `folder`, if its manifest is intact and made for this interpreter and processor."""
     try:
         text = (folder / MANIFEST).read_bytes()
     except OSError:
@@ -90,6 +91,7 @@ def read(folder: Path) -> Shipped:
 
 
 def _mismatch(built: dict[str, Any]) -> str:
+    """Why kernels of another environment cannot be used here; empty where they can."""
     for name, here in environment().items():
         if built.get(name) != here:
             return f"the kernels in the package are for {name} {built.get(name)}, this is {here}"
@@ -97,7 +99,7 @@ def _mismatch(built: dict[str, Any]) -> str:
 
 
 def _unsuitable(cpu: str, features: list[str]) -> str:
-    """Why code for `cpu` is not for this process: the processor lacks something, or the user chose another one."""
+    """Why code for `cpu` cannot be used: the processor lacks a feature, or the user chose another one; else empty."""
     import numba
     from llvmlite import binding
 
@@ -115,7 +117,7 @@ def _unsuitable(cpu: str, features: list[str]) -> str:
 
 
 def payload(key: str) -> bytes | None:
-    """The bytes of one kernel, checked; None if the wheel does not carry it, or not whole."""
+    """The bytes of one kernel, with their checksum verified; None where the wheel lacks it, or it is damaged."""
     checksum = shipped().checksums.get(key)
     if checksum is None:
         return None
@@ -127,7 +129,7 @@ def payload(key: str) -> bytes | None:
 
 
 def recording() -> Path | None:
-    """The folder that a build collects kernels in."""
+    """The folder in which a build collects kernels; None outside a build."""
     folder = os.environ.get("SKADMM_RECORD_KERNELS")
     return Path(folder) if folder else None
 
@@ -138,7 +140,7 @@ def record(folder: Path, key: str, data: bytes) -> None:
 
 
 def write_manifest(folder: Path, cpu: str, features: tuple[str, ...]) -> int:
-    """Describe the kernels in `folder`; how many there are."""
+    """Write the manifest of the kernels in `folder`; returns the number of kernels."""
     files = sorted(folder.glob("*.bin"))
     manifest = {
         "format": FORMAT,
@@ -153,7 +155,7 @@ def write_manifest(folder: Path, cpu: str, features: tuple[str, ...]) -> int:
 
 
 def baseline() -> tuple[str, tuple[str, ...]]:
-    """The processor to build for on this machine, and the features it stands for."""
+    """The processor to build for on this machine, and the features that a processor needs to run the kernels."""
     machine = platform.machine().lower()
     if machine not in BASELINES:
         raise RuntimeError(f"there is no baseline processor for {machine}: kernels cannot be shipped for it")
@@ -161,7 +163,7 @@ def baseline() -> tuple[str, tuple[str, ...]]:
 
 
 def summary() -> str:
-    """One line for people: what the package carries and whether it is used."""
+    """One line for users: how many kernels the package carries, or why they are not used."""
     found = shipped()
     if found.refusal:
         return f"none used: {found.refusal}"

@@ -1,7 +1,7 @@
-"""One thread for the linear algebra behind NumPy while a run is going.
+"""One thread for the linear algebra behind NumPy during a run.
 
-OpenBLAS splits its sums by the number of threads, so more of them would change the last digits of a result; and on the
-matrices met here they gain little on an idle machine and cost a multiple on a busy one.
+OpenBLAS splits its sums by the number of threads, so more threads would change the last digits of a result. On matrices
+of the usual sizes they gain little on an idle machine, and are several times slower on a busy one.
 """
 
 import threading
@@ -12,7 +12,9 @@ from typing import Any
 
 _lock = threading.Lock()
 _inside = 0
+"""The number of runs under way."""
 _limiter: Any = None
+"""The limit in force, by which the former one is restored."""
 
 
 @cache
@@ -23,8 +25,11 @@ def _controller() -> Any:
 
 
 def _take_control() -> None:
-    """Newer versions of threadpoolctl let only the first thread that set a limit set another, and others fail in
-    silence. Here a lock sees to it that one at a time does, whichever thread that is."""
+    """Allow this thread to set the limit.
+
+    In newer versions of threadpoolctl only the first thread that set a limit can set another; calls of other threads
+    have no effect. Here a lock makes sure that one thread at a time sets it.
+    """
     import threadpoolctl
 
     clear = getattr(getattr(threadpoolctl, "OpenBLASController", None), "clear_controlling_thread", None)
@@ -34,7 +39,7 @@ def _take_control() -> None:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """One BLAS thread. The limit holds for the whole process, so the last run to leave lifts it."""
+    """Limit BLAS to one thread. The limit holds for the whole process, and is lifted when the last run ends."""
     global _inside, _limiter  # noqa: PLW0603
     with _lock:
         if _inside == 0:

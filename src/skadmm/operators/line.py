@@ -71,7 +71,7 @@ class GraphTrend(NamedTuple):
 
 
 def line_at(positions: np.ndarray, order: int) -> Line:
-    """The differences that :func:`skadmm.estimators._trends.spaced_trend` takes, in units of the mean spacing."""
+    """The differences that :func:`skadmm.operators.trend.spaced_trend` takes, in units of the mean spacing."""
     d = positions.size
     unit = (positions[-1] - positions[0]) / max(d - 1, 1)
     return Line(positions / unit, order, np.ones(d - 1 - order))
@@ -93,6 +93,23 @@ def as_line(A: sp.csr_array) -> Line | None:
     if np.any(np.abs(entries - scale[:, None] * binomial) > 1e-14 * np.abs(scale[:, None] * binomial)):
         return None
     return Line(np.arange(float(d)), k - 1, scale.copy())
+
+
+def as_uneven_line(A: sp.csr_array) -> Line | None:
+    """`A` as divided differences of order one at uneven positions, which its entries 1/h tell; None where it is
+    something else."""
+    m, d = A.shape
+    if m < 1 or d - m != 2 or A.nnz != 3 * m or np.any(np.diff(A.indptr) != 3):
+        return None
+    if not A.has_sorted_indices:
+        A = A.sorted_indices()
+    if np.any(A.indices.reshape(m, 3) != np.arange(m)[:, None] + np.arange(3)):
+        return None
+    first, middle, last = A.data.reshape(m, 3).T
+    sound = np.all(first > 0) and np.all(last > 0) and np.array_equal(first[1:], last[:-1])
+    if not sound or np.any(np.abs(first + middle + last) > 1e-14 * np.abs(middle)):
+        return None
+    return Line(np.concatenate([[0.0], np.cumsum(1.0 / np.append(first, last[-1]))]), 1, np.ones(m))
 
 
 def _unit(t: np.ndarray) -> np.ndarray:

@@ -5,6 +5,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from skadmm.io import codec
+
 
 class PrecisionGraph(NamedTuple):
     """A graph learnt from data; ``incidence`` takes it as it is.
@@ -31,3 +33,6 @@ class PrecisionGraph(NamedTuple):
     components: np.ndarray
     cut: int
     converged: bool
+
+
+codec.register_fields("precision", PrecisionGraph)

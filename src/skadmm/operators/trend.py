@@ -9,8 +9,10 @@ import scipy.sparse as sp
 from skadmm.operators.canonical import canonical, checked_count
 
 
-def trend(d: int, order: int) -> sp.csr_array:
+def trend(d: int, order: int, positions: Any = None) -> sp.csr_array:
     """Differences of order k+1: (A x)_i = Σ_j (−1)^(k+1−j) C(k+1, j) x_{i+j}, as ``numpy.diff(x, k + 1)``.
+
+    At uneven positions they are divided differences, in units of the mean spacing.
 
     ψ = ℓ1 then makes x a piecewise polynomial of degree k: order 0 is the fused lasso on a chain, order 1
     linear trend filtering, and so on.
@@ -21,6 +23,8 @@ def trend(d: int, order: int) -> sp.csr_array:
         Number of features, in their order along the line.
     order : int
         The degree k ≥ 0 of the pieces, at most d − 1.
+    positions : array of length d, or None
+        The increasing positions of the features; None means that they are evenly spaced.
 
     Returns
     -------
@@ -29,16 +33,48 @@ def trend(d: int, order: int) -> sp.csr_array:
     References
     ----------
     Kim, Koh, Boyd, Gorinevsky. ℓ1 trend filtering. SIAM Review 51, 2009.
+    Tibshirani, R. J. Adaptive piecewise polynomial estimation via trend filtering. Annals of Statistics 42, 2014.
     """
     d, order = checked_count(d, "d"), checked_count(order, "order", least=0)
     if order > d - 1:
         raise ValueError(f"order must be at most d − 1 = {d - 1}, got {order}")
+    if positions is not None:
+        return spaced_trend(_checked_positions(positions, d), order)
     k = order + 1
     coefficients = np.array([(-1) ** (k - j) * comb(k, j) for j in range(k + 1)], dtype=np.float64)
     rows = d - k
     indices = (np.arange(rows)[:, None] + np.arange(k + 1)).ravel()
     indptr = np.arange(rows + 1) * (k + 1)
     return canonical(sp.csr_array((np.tile(coefficients, rows), indices, indptr), shape=(rows, d)))
+
+
+def spaced_trend(positions: np.ndarray, order: int) -> sp.csr_array:
+    """Divided differences of order k+1 on increasing positions, in units of their mean spacing; none where there are
+    too few positions. Evenly spaced, it is ``trend(positions.size, order)``.
+    """
+    d = positions.size
+    if d - 1 - order <= 0:
+        return sp.csr_array((0, d))
+    unit = (positions[-1] - positions[0]) / (d - 1)
+    t = positions / unit
+    D = trend(d, 0)
+    for k in range(1, order + 1):
+        shrink = sp.diags_array(k / (t[k:] - t[:-k]))
+        D = sp.csr_array(trend(d - k, 0) @ shrink @ D)
+    return canonical(D)
+
+
+def _checked_positions(positions: Any, d: int) -> np.ndarray:
+    """`positions` as d finite, strictly increasing numbers."""
+    try:
+        values = np.asarray(positions, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"positions must be numbers, one per feature; got {positions!r}") from error
+    if values.shape != (d,):
+        raise ValueError(f"positions must have length {d}, one per feature; got shape {values.shape}")
+    if not np.all(np.isfinite(values)) or not np.all(np.diff(values) > 0):
+        raise ValueError("positions must be finite and strictly increasing")
+    return values
 
 
 def chain(d: int) -> sp.csr_array:

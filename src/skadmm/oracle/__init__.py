@@ -1,1 +1,29 @@
-"""What a second-order solver may ask about the samples, wherever they are stored."""
+"""What a second-order solver may ask about the samples, wherever they are kept."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from skadmm.backends.base import Backend
+from skadmm.backends.local import LocalBackend
+from skadmm.oracle.base import LARGE_SHIFT, LARGE_SHIFT_SHARE, LostMemory, SampleOracle
+from skadmm.oracle.local import LocalOracle
+from skadmm.oracle.remote import RemoteOracle
+from skadmm.oracle.single_pass import FileOracle
+from skadmm.oracle.speculative import SpeculativeOracle
+
+
+def oracle_for(backend: Backend, checkpoint: Any = None) -> SampleOracle:
+    """The oracle over the samples of a backend, by its capabilities; `checkpoint` is where the run is kept, if it is.
+
+    Where rows are slow to read, all of a step is computed at once.
+    """
+    if not backend.local_rows:
+        return SpeculativeOracle(RemoteOracle(cast(Any, backend), checkpoint), backend.n)
+    local = cast(LocalBackend, backend)
+    if backend.slow_reads:
+        return SpeculativeOracle(FileOracle(local), local.n)
+    return LocalOracle(local.samples(), 0, local.rows_per_chunk, local.between_chunks)
+
+
+__all__ = ["LARGE_SHIFT", "LARGE_SHIFT_SHARE", "LostMemory", "SampleOracle", "oracle_for"]

@@ -1,21 +1,29 @@
-"""Which samples each stage of the first pass looks at: each as many as all before it, spread over the data.
+"""The growing batches of the first pass: each has as many samples as all before it, spread over the data.
 
-Where a table is large, a stage is made of runs of rows next to each other instead of single ones: a disk brings whole
+Where a table is large, a batch is made of runs of rows next to each other instead of single ones: a disk brings whole
 stretches of a file, however few of their rows are wanted.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-FIRST_BATCH = 32
-"""The first stage holds one in so many samples …"""
-ROWS_PER_FEATURE = 8
-"""… but at least this many per feature."""
-LARGE, RUN = 1 << 27, 1 << 17
-"""From so many stored entries on a table is large, and so many make a run of rows: a thousand runs at least."""
+
+@dataclass(frozen=True)
+class BatchConfig:
+    """Settings of the growing batches."""
+
+    first_batch: int = 32
+    """The first batch holds one in so many samples …"""
+    rows_per_feature: int = 8
+    """… but at least this many per feature."""
+    large_table: int = 1 << 27
+    """From so many stored entries on, batches are made of runs of neighbouring rows …"""
+    run_entries: int = 1 << 17
+    """… each of about so many stored entries."""
 
 
 class GrowingBatch(NamedTuple):
@@ -27,7 +35,7 @@ class GrowingBatch(NamedTuple):
 
     def size(self, n: int) -> int:
         """How many of n samples."""
-        return sum(len(range(some.start, some.stop, some.step)) for some in self.slices(0, n))
+        return sum(len(range(at.start, at.stop, at.step)) for at in self.slices(0, n))
 
     def rows(self, n: int) -> np.ndarray:
         """Their numbers."""
@@ -45,16 +53,17 @@ class GrowingBatch(NamedTuple):
 
 def rows_of(slices: list[slice]) -> np.ndarray:
     """All numbers in some slices."""
-    return np.concatenate([np.arange(some.start, some.stop, some.step) for some in slices] or [np.empty(0, np.int64)])
+    return np.concatenate([np.arange(at.start, at.stop, at.step) for at in slices] or [np.empty(0, np.int64)])
 
 
-def plan(n: int, d: int, stored: int) -> list[GrowingBatch]:
-    """The stages of the first pass over n rows of d features, in order; `stored` entries in all."""
-    first = max(n // FIRST_BATCH, min(n, ROWS_PER_FEATURE * d), 1)
+def plan(n: int, d: int, stored: int, config: BatchConfig | None = None) -> list[GrowingBatch]:
+    """The batches of the first pass over n rows of d features, in order; `stored` entries in all."""
+    config = BatchConfig() if config is None else config
+    first = max(n // config.first_batch, min(n, config.rows_per_feature * d), 1)
     stride = 1 << int(np.log2(n / first))
-    width = max(1, int(RUN * n / stored)) if stored >= LARGE else 1
-    answer = [GrowingBatch(0, stride, width)]
+    width = max(1, int(config.run_entries * n / stored)) if stored >= config.large_table else 1
+    planned = [GrowingBatch(0, stride, width)]
     while stride > 1:
-        answer.append(GrowingBatch(stride // 2, stride, width))
+        planned.append(GrowingBatch(stride // 2, stride, width))
         stride //= 2
-    return answer
+    return planned

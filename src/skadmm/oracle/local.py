@@ -1,55 +1,69 @@
-"""What second-order steps ask of the samples: margins, expansions, and sums of rows and of their outer products.
+"""The oracle over rows in the memory of this process.
 
-:class:`Looks` keeps the scalars of each sample (margin, slope, curvature) next to its rows. On a cluster every block
-has one of its own on its worker, and ``RemoteLooks`` asks all of them and adds up; the engine sees no difference.
+On a cluster every block of rows has such an oracle of its own, on its worker (``remote.py``).
 """
 
 from __future__ import annotations
 
-import collections
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from skadmm import _cancel
-from skadmm.backends.slicing import take_rows
 from skadmm.backends.tasks import Max
-from skadmm.io import state as _state
-from skadmm.kernels.expansion import (
-    SCALAR_WORK,
-    add_squares,
-    expand,
-    expand_along,
-    in_parts,
-    loss_along,
-    margins,
-    margins_of_two,
-    sum_expansions,
-    sum_outer,
-    sum_rows,
-)
-from skadmm.kernels.rows import is_dense, stored_entries
+from skadmm.io import state as stored
+from skadmm.kernels.expansion import SCALAR_WORK, expand_along, in_parts, margins, margins_of_two
 from skadmm.kernels.samples import Samples, mean_conjugate
+from skadmm.oracle.base import BatchSums, CurvatureChange, Ends, FullSums, MarginsAndSlopes
 from skadmm.oracle.batches import GrowingBatch, rows_of
-
-Index = np.ndarray | range
-"""Numbers of rows."""
-LARGE_SHIFT, LARGE_SHIFT_SHARE = 0.5, 0.02
-"""A margin that moved by more than this is hard; at most this share of the samples."""
-DENSE_PRODUCT = 0.1
-"""What a product of two entries of a dense row costs next to reading one."""
-EDGES = 256
-"""Of a threshold sought among values on several workers, in one round."""
+from skadmm.oracle.large_shifts import LocalLargeShifts, ShiftedSamples
+from skadmm.oracle.reader import Index, RowReader
+from skadmm.problem.free_columns import LocalFreeColumns
 
 
-def large_shift_samples(moved: np.ndarray) -> np.ndarray:
-    """The rows whose margins moved most: more than HARD_MOVE, and at most a share of all."""
-    most = int(LARGE_SHIFT_SHARE * moved.size)
-    threshold = LARGE_SHIFT
-    if np.count_nonzero(moved > LARGE_SHIFT) > most:
-        threshold = float(np.partition(moved, moved.size - most - 1)[moved.size - most - 1])
-    return np.flatnonzero(moved > threshold)
+@dataclass
+class SampleScalars:
+    """What is kept of each sample between two steps."""
+
+    z: np.ndarray
+    """Its margin where it was last evaluated."""
+    slope: np.ndarray
+    """w ℓ' there."""
+    curvatures: np.ndarray
+    """w ℓ'' there, or more where the loss says so."""
+    used_curvatures: np.ndarray
+    """The curvature that is part of H."""
+    shift: np.ndarray
+    """How far the last step shifted its margin; during a step, the margin before it."""
+    placed_before: bool = False
+    """Has a step been completed, so that a margin can be said to have shifted?"""
+
+    @classmethod
+    def zeros(cls, size: int) -> SampleScalars:
+        """Of `size` samples, before the first evaluation."""
+        return cls(np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size))
+
+    def clear(self) -> None:
+        """As before the first evaluation."""
+        for numbers in (self.z, self.slope, self.curvatures, self.used_curvatures, self.shift):
+            numbers[:] = 0.0
+        self.placed_before = False
+
+
+@dataclass
+class Temporary:
+    """What is kept between two requests of one step, until the margins move; no checkpoint needs it."""
+
+    shifted: ShiftedSamples | None = None
+    """Copies of the large-shift samples."""
+    orthogonal: np.ndarray | None = None
+    """Slopes that are orthogonal to the free columns, and certify instead of the samples' own."""
+
+    def drop(self) -> None:
+        """Forget both."""
+        self.shifted = self.orthogonal = None
 
 
 def move_margins(
@@ -65,320 +79,210 @@ def move_margins(
 
 
 class LocalOracle:
-    """The samples of one home; `first` is the number of its first sample among all."""
+    """The samples of one block of rows; `first` is the number of its first sample among all.
 
-    here = True
-    """Are the scalars in this process?"""
-    FIXED: tuple[str, ...] = ("size", "d", "first", "_rows_per_chunk", "_per_row", "_batch")
-    """What the samples say, and no checkpoint; and what is of no use between two steps."""
+    `between` is called before each chunk of at most `rows_per_chunk` rows.
+    """
 
-    def __init__(self, samples: Samples, first: int = 0, rows_per_chunk: int = 1 << 20) -> None:
-        self._samples, self._rows_per_chunk = samples, rows_per_chunk
-        self.first = first
+    def __init__(
+        self,
+        samples: Samples,
+        first: int = 0,
+        rows_per_chunk: int = 1 << 20,
+        between: Callable[[], None] = _cancel.check_cancelled,
+    ) -> None:
+        self.samples, self.first = samples, first
         self.size, self.d = samples.rows.shape
-        self._per_row = stored_entries(samples.rows) / self.size
-        self.z, self.slope, self.curvatures = np.zeros(self.size), np.zeros(self.size), np.zeros(self.size)
-        """Margin, slope and curvature of each sample where it was last looked at."""
-        self.used_curvatures = np.zeros(self.size)
-        """The curvature of each sample that is part of H."""
-        self.moved = np.zeros(self.size)
-        """How far each margin went between its last two looks; while it looks, where it was before."""
-        self.known = False
-        """Has a look been completed, so that a margin can be said to have moved?"""
+        self.scalars = SampleScalars.zeros(self.size)
+        self.reader = self._make_reader(rows_per_chunk, between)
+        self.temporary = Temporary()
+        self.large_shifts = LocalLargeShifts(samples, self.reader, self.scalars, self.temporary)
+        self.free_columns = OracleFreeColumns(samples, rows_per_chunk, between, self.scalars, self.temporary)
         self._move = np.zeros(self.size)
-        self._from: np.ndarray | None = None
-        """Where the margins are to be taken at first, when the look goes on."""
+        """By how much the step moves each margin."""
+        self._start: np.ndarray | None = None
+        """The point at which margins are still to be computed, when the step is known."""
         self._old = np.empty(0)
-        """In a stage, what its samples had added to Σ (h z − slope) a."""
+        """What the samples of a batch had added to Σ (h z − slope) a before the step."""
         self._batch: GrowingBatch | None = None
-        self._subset: dict[str, Any] = {}
-        self._columns = np.empty((self.size, 0))
-        """Of the features that no penalty reaches, once they are asked for."""
+
+    def _make_reader(self, rows_per_chunk: int, between: Callable[[], None]) -> RowReader:
+        return RowReader(self.samples.rows, rows_per_chunk, between)
 
     @property
-    def _at(self) -> list[slice]:
-        """The rows looked at now. What is done to them is done in place: new arrays would cost more than the sums where
+    def _slices(self) -> list[slice]:
+        """The rows of the batch. Their numbers are changed in place: new arrays would cost more than the sums where
         freed memory goes back to the system at once, as it does on Dask's workers."""
         return [slice(0, self.size, 1)] if self._batch is None else self._batch.slices(self.first, self.size)
 
     @property
     def _index(self) -> Index:
         """Their numbers."""
-        at = self._at
-        return range(self.size)[at[0]] if len(at) == 1 else rows_of(at)
+        slices = self._slices
+        return range(self.size)[slices[0]] if len(slices) == 1 else rows_of(slices)
+
+    # -- storage -------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """All that it knows."""
-        return _state.capture(self)
+        """What is kept of each sample."""
+        return stored.capture(self.scalars)
 
     def resume(self, state: dict[str, Any]) -> bool:
-        """Know it again; yes, it does."""
-        _state.restore(self, state)
+        """Restore it. Always succeeds here."""
+        stored.restore(self.scalars, state)
         return True
 
-    # -- a look ------------------------------------------------------------------------------------------------
+    def restart(self) -> None:
+        """Forget all samples."""
+        self.scalars.clear()
+        self.temporary.drop()
 
-    def tell(self, name: str, *arguments: Any) -> None:
-        """Ask what has no answer."""
-        getattr(self, name)(*arguments)
+    def close(self) -> None:
+        """Nothing is kept elsewhere."""
+
+    # -- a step --------------------------------------------------------------------------------------------------
 
     def begin(
         self, batch: GrowingBatch | None, x: np.ndarray | None, new: bool = False, stale: float | None = None
     ) -> None:
-        """Turn to the samples of a stage, or to all; their margins at `x`, or where they were. What ``join`` and
-        ``renew`` will be asked (`new`, `stale`) is for those that see ahead."""
-        self.large_shift_end()
-        self._batch = batch
+        """Choose the samples, and where their margins start; `new` and `stale` are not needed here."""
+        self.large_shifts.end()
+        scalars, self._batch = self.scalars, batch
         if batch is None:
             self._old = np.empty(0)
         elif self._old.size != self.size:
             self._old = np.empty(self.size)
-        for at in self._at:
-            self.moved[at] = self.z[at]
+        for at in self._slices:
+            scalars.shift[at] = scalars.z[at]
             if batch is not None:
-                old = np.multiply(self.used_curvatures[at], self.z[at], out=self._old[at])
-                old -= self.slope[at]
-        self._from = x
+                old = np.multiply(scalars.used_curvatures[at], scalars.z[at], out=self._old[at])
+                old -= scalars.slope[at]
+        self._start = x
 
     def along(self, step: np.ndarray | None, t: float) -> float:
         """Σ of the losses at the margins moved by t times those of `step`; slopes and curvatures there."""
-        index, x, self._from = self._index, self._from, None
+        index, x, self._start = self._index, self._start, None
         if step is None:
             self._set(self._move, 0.0)
         if step is not None or x is not None:
-            rows = self._samples.rows
-            self._read(lambda part: move_margins(rows, part, x, step, self.z, self._move), index)
-        if x is not None and not self.known:
-            self._set(self.moved, self.z)
+            rows, z = self.samples.rows, self.scalars.z
+            self.reader.read(lambda part: move_margins(rows, part, x, step, z, self._move), index)
+        if x is not None and not self.scalars.placed_before:
+            self._set(self.scalars.shift, self.scalars.z)
         return self.losses(t)
 
-    def ends(self, step: np.ndarray) -> tuple[float, float]:
-        """The same at t = 0 and at t = 1, in one question; slopes and curvatures are those at 1."""
-        return self.along(step, 0.0), self.losses(1.0)
+    def ends(self, step: np.ndarray) -> Ends:
+        """The same at t = 0 and at t = 1; slopes and curvatures are those at 1."""
+        return Ends(self.along(step, 0.0), self.losses(1.0))
 
     def losses(self, t: float) -> float:
         """The same at another t."""
+        scalars = self.scalars
 
         def part(some: np.ndarray) -> float:
-            return float(expand_along(self._samples, some, self.z, self._move, t, self.slope, self.curvatures))
+            return float(expand_along(self.samples, some, scalars.z, self._move, t, scalars.slope, scalars.curvatures))
 
         index = self._index
         return float(sum(in_parts(part, index, SCALAR_WORK * len(index))))
 
-    def join(self, length: float, new: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-        """Move the margins by `length`; the changes of Σ h a aᵀ and Σ (h z − slope) a, Σ a² of new samples, and the
-        largest curvature."""
+    def join(self, length: float, new: bool) -> BatchSums:
+        """Take the step of a batch: what changes in the sums of the model."""
         self._go(length)
+        scalars = self.scalars
         change = self._move  # of no use any more
-        for at in self._at:
-            added = np.multiply(self.curvatures[at], self.z[at], out=change[at])
-            added -= self.slope[at]
+        for at in self._slices:
+            added = np.multiply(scalars.curvatures[at], scalars.z[at], out=change[at])
+            added -= scalars.slope[at]
             np.subtract(added, self._old[at], out=self._old[at])
-            np.subtract(self.curvatures[at], self.used_curvatures[at], out=change[at])
-        index = self._index
-        work, few = self._products(index), self._few(index)
-        sums = sum_expansions(self._samples.rows, index, change, self._old, new, work, few)
-        self._set(self.used_curvatures, self.curvatures)
+            np.subtract(scalars.curvatures[at], scalars.used_curvatures[at], out=change[at])
+        sums = self.reader.sum_expansions(self._index, change, self._old, new)
+        self._set(scalars.used_curvatures, scalars.curvatures)
         self._measure()
-        return *sums, self._max_curvature()
+        return BatchSums(*sums, self._max_curvature())
 
-    def settle(self, length: float) -> tuple[np.ndarray, float]:
-        """Move the margins by `length`; Σ slope a, and the largest curvature."""
+    def settle(self, length: float) -> FullSums:
+        """Take the step of all samples: the gradient there."""
         self._go(length)
         self._measure()
-        return self._rows(self._index, self.slope), self._max_curvature()
+        return FullSums(self.reader.sum_rows(self._index, self.scalars.slope), self._max_curvature())
 
-    def renew(self, stale: float, afresh: bool) -> tuple[Any, Any]:
-        """The change of Σ h a aᵀ over samples whose curvature changed by more than `stale`; afresh, also Σ a²."""
+    def renew(self, stale: float, afresh: bool) -> CurvatureChange:
+        """The change of Σ h a aᵀ over samples whose curvature changed by more than `stale`."""
+        scalars = self.scalars
         squares: Any = 0.0
         if afresh:
-            self.used_curvatures[:] = 0.0
-            squares = self._squares()
-        change = np.subtract(self.curvatures, self.used_curvatures, out=self._move)
+            scalars.used_curvatures[:] = 0.0
+            squares = self.reader.sum_squares()
+        change = np.subtract(scalars.curvatures, scalars.used_curvatures, out=self._move)
         rows = np.flatnonzero((change > stale) | (change < -stale))
         if rows.size == 0:
-            return 0.0, squares
-        H = self._outer(rows, change)
-        self.used_curvatures[rows] = self.curvatures[rows]
-        return H, squares
-
-    # -- hard rows -----------------------------------------------------------------------------------------------
-
-    def large_shift_count(self, edges: np.ndarray) -> np.ndarray:
-        """How many margins moved by more than each of `edges`, and by how much at most."""
-        ordered = np.sort(self.moved[self.moved > LARGE_SHIFT])
-        return ordered.size - np.searchsorted(ordered, edges, side="right")
-
-    def largest_shift(self) -> float:
-        """The longest move."""
-        return Max(self.moved.max())
-
-    def large_shift_threshold(self) -> float:
-        """What the margins of hard rows moved by more than."""
-        rows = large_shift_samples(self.moved)
-        return float(np.nextafter(self.moved[rows].min(), -np.inf)) if rows.size else np.inf
-
-    def large_shift_begin(self, threshold: float) -> int:
-        """Turn to copies of the samples whose margins moved by more, until ``hard_end``; how many there are."""
-        index = np.flatnonzero(self.moved > threshold)
-        rows, weight = self._copied(index), self._samples.weight
-        some = self._samples._replace(
-            rows=rows, target=self._samples.target[index], weight=weight[index] if weight.size else weight
-        )
-        self._subset = {"index": index, "samples": some, "all": np.arange(index.size), "move": np.empty(index.size)}
-        self._subset |= {"z": self.z[index], "slope": self.slope[index], "curvatures": self.curvatures[index]}
-        return int(index.size)
-
-    def _copied(self, index: np.ndarray) -> Any:
-        """Copies of some rows; two at least, for of one nobody can tell whether it is stored by columns."""
-        return take_rows(self._samples.rows, index if index.size > 1 else np.append(index, [0, 0]))
-
-    def large_shift_along(self, step: np.ndarray) -> tuple[float, float, float, float, float]:
-        """Along a step: Σ slope·move, Σ h move², Σ of the losses at its start and at its end, and the longest move."""
-        hard, move = self._subset, self._subset["move"]
-        rows, every = hard["samples"].rows, hard["all"]
-        self._read(lambda part: margins(rows, part, step, move), every)
-        tilt, curvatures = hard["slope"] @ move, self.used_curvatures[hard["index"]] @ move**2
-        reach = Max(np.abs(move).max(initial=0.0))
-        return float(tilt), float(curvatures), self.large_shift_losses(0.0), self.large_shift_losses(1.0), reach
-
-    def large_shift_losses(self, t: float) -> float:
-        """Σ of the losses at t times the step."""
-        hard = self._subset
-        return float(loss_along(hard["samples"], hard["all"], hard["z"], hard["move"], t))
-
-    def large_shift_move(self, length: float) -> tuple[np.ndarray, np.ndarray]:
-        """Take the step; the changes of Σ h a aᵀ and Σ (h z − slope) a."""
-        hard, used_curvatures = self._subset, self.used_curvatures[self._subset["index"]]
-        samples, every, z, slope, curvatures = (hard[name] for name in ("samples", "all", "z", "slope", "curvatures"))
-        old = used_curvatures * z - slope
-        z += length * hard["move"]
-        expand(samples, every, z, slope, curvatures)
-        entries, few = self._entries(every), self._few(every)
-        q = sum_rows(samples.rows, every, curvatures * z - slope - old, entries, few)
-        H = sum_outer(samples.rows, every, curvatures - used_curvatures, self._products(every), few)
-        self.used_curvatures[hard["index"]] = curvatures
-        return H, q
-
-    def large_shift_end(self) -> None:
-        """Back to all samples, where their last common look left them; H keeps what it has learnt."""
-        if "index" in self._subset:
-            self._subset = {}
+            return CurvatureChange(0.0, squares)
+        H = self.reader.sum_outer(rows, change)
+        scalars.used_curvatures[rows] = scalars.curvatures[rows]
+        return CurvatureChange(H, squares)
 
     # -- the certificate -----------------------------------------------------------------------------------------
 
     def conjugate(self, scale: float) -> float:
-        """Σ w ℓ*(scale θ / w) of the slopes θ of the last look."""
-        return self.size * float(mean_conjugate(self._samples, np.multiply(self.theta, scale, out=self._move)))
+        """Σ w ℓ*(scale θ / w) of the slopes that certify."""
+        orthogonal = self.temporary.orthogonal
+        theta = self.scalars.slope if orthogonal is None else orthogonal
+        return self.size * float(mean_conjugate(self.samples, np.multiply(theta, scale, out=self._move)))
 
-    @property
-    def theta(self) -> np.ndarray:
-        """The slopes that certify."""
-        self.large_shift_end()  # an interrupt may have come before it
-        return self._subset.get("theta", self.slope)
+    def margins_and_slopes(self) -> MarginsAndSlopes:
+        """Of every sample, where all of them were last evaluated."""
+        return MarginsAndSlopes(self.scalars.z, self.scalars.slope)
 
-    def free_begin(self, free: np.ndarray) -> np.ndarray:
-        """Turn to the columns of some features: Σ |a_j| |θ|."""
-        if self._columns.shape[1] != free.size:
-            self._columns = np.empty((self.size, free.size))
-            for k, feature in enumerate(free):
-                unit = np.zeros(self.d)
-                unit[feature] = 1.0
-                self._margins(range(self.size), unit, self._columns[:, k])
-        columns = self._columns
-        self._subset = {
-            "columns": columns,
-            "z": self.z.copy(),
-            "curvatures": np.empty(self.size),
-            "theta": self.slope.copy(),
-        }
-        return np.abs(columns).T @ np.abs(self.slope)
-
-    def free_sums(self) -> tuple[np.ndarray, np.ndarray]:
-        """Σ θ a_j, and Σ h a_j a_kᵀ, of those columns."""
-        free = self._subset
-        columns = free["columns"]
-        expand(self._samples, np.arange(self.size), free["z"], free["theta"], free["curvatures"])
-        return columns.T @ free["theta"], columns.T @ (free["curvatures"][:, None] * columns)
-
-    def free_reach(self, step: np.ndarray) -> float:
-        """The longest move of a margin when those coefficients move."""
-        return Max(np.abs(self._subset["columns"] @ step).max())
-
-    def free_go(self, step: np.ndarray) -> None:
-        """Move them."""
-        self._subset["z"] -= self._subset["columns"] @ step
-
-    def free_correct(self, step: np.ndarray) -> np.ndarray:
-        """Change the slopes themselves, as moving those coefficients would but for the rounding of margins; Σ θ a_j."""
-        free = self._subset
-        free["theta"] -= free["curvatures"] * (free["columns"] @ step)
-        return free["columns"].T @ free["theta"]
-
-    def free_end(self, found: bool) -> np.ndarray:
-        """Σ θ a at the slopes found; without them, those of the last look stand."""
-        gradient = self._rows(range(self.size), self._subset["theta"]) if found else np.zeros(self.d)
-        self._subset = {"theta": self._subset["theta"]} if found else {}
-        return gradient
-
-    # -- reading rows --------------------------------------------------------------------------------------------
+    # -- parts of a step -----------------------------------------------------------------------------------------
 
     def _set(self, numbers: np.ndarray, value: Any) -> None:
-        """Give the rows looked at now the numbers of another array, or one for all."""
-        for at in self._at:
+        """Give the rows of the batch the numbers of another array, or one for all."""
+        for at in self._slices:
             numbers[at] = value[at] if isinstance(value, np.ndarray) else value
 
     def _go(self, length: float) -> None:
         """Move the margins."""
-        self._subset = {}
+        self.temporary.drop()
         if length != 0.0:
-            for at in self._at:
+            for at in self._slices:
                 move = self._move[at]
                 move *= length
-                self.z[at] += move
+                self.scalars.z[at] += move
 
     def _measure(self) -> None:
         """How far the margins went."""
-        for at in self._at:
-            moved = self.moved[at]
-            np.abs(np.subtract(self.z[at], moved, out=moved), out=moved)
-        self.known = True
+        for at in self._slices:
+            shift = self.scalars.shift[at]
+            np.abs(np.subtract(self.scalars.z[at], shift, out=shift), out=shift)
+        self.scalars.placed_before = True
 
     def _max_curvature(self) -> float:
-        """The largest curvature of the rows looked at now."""
-        return Max(max((self.curvatures[at].max(initial=0.0) for at in self._at), default=0.0))
+        """The largest curvature in the batch."""
+        return Max(max((self.scalars.curvatures[at].max(initial=0.0) for at in self._slices), default=0.0))
 
-    def _margins(self, index: Index, x: np.ndarray, out: np.ndarray) -> None:
-        rows = self._samples.rows
-        self._read(lambda part: margins(rows, part, x, out), index)
 
-    def _read(self, work: Callable[[np.ndarray], None], index: Index) -> None:
-        """All of the rows in `index`, a part at a time."""
-        collections.deque(in_parts(work, index, self._entries(index), self._few(index)), maxlen=0)
+class OracleFreeColumns(LocalFreeColumns):
+    """Free columns that start from the margins and slopes of an oracle, and leave it the slopes they find."""
 
-    def _squares(self) -> np.ndarray:
-        out = np.zeros(self.d)
-        for start in range(0, self.size, self._rows_per_chunk):
-            _cancel.check_cancelled()
-            add_squares(self._samples.rows, np.arange(start, min(start + self._rows_per_chunk, self.size)), out)
-        return out
+    def __init__(
+        self,
+        samples: Samples,
+        rows_per_chunk: int,
+        between: Callable[[], None],
+        scalars: SampleScalars,
+        temporary: Temporary,
+    ) -> None:
+        super().__init__(samples, rows_per_chunk, between)
+        self._scalars, self._temporary = scalars, temporary
 
-    def _rows(self, index: Index, scale: np.ndarray) -> np.ndarray:
-        return sum_rows(self._samples.rows, index, scale, self._entries(index), self._few(index))
+    def begin(self, free: np.ndarray) -> np.ndarray:
+        """From where all samples were last evaluated; Σ |a_j| |θ|."""
+        self._temporary.drop()
+        self.place(self._scalars.z, self._scalars.slope)
+        return super().begin(free)
 
-    def _outer(self, index: Index, scale: np.ndarray) -> np.ndarray:
-        return sum_outer(self._samples.rows, index, scale, self._products(index), self._few(index))
-
-    def _few(self, index: Index) -> int:
-        """How many of these rows may be read at once: rows far apart touch as much of a file as all between them."""
-        span = int(index[-1] - index[0]) + 1 if len(index) > 0 else 1
-        return max(256, int(self._rows_per_chunk * len(index) / span))
-
-    def _entries(self, index: Index) -> float:
-        """About how many stored entries these rows have."""
-        return len(index) * self._per_row
-
-    def _products(self, index: Index) -> float:
-        """About what their outer products cost, in entries read; BLAS makes light of dense ones."""
-        dense = is_dense(self._samples.rows)
-        return self._entries(index) * self._per_row * (DENSE_PRODUCT if dense else 1.0)
+    def end(self, found: bool) -> np.ndarray:
+        """Σ θ a over all features; the slopes certify from now on, where they were found."""
+        gradient = super().end(found)
+        self._temporary.orthogonal = self.slopes if found else None
+        return gradient

@@ -1,9 +1,9 @@
-"""Looks that read every row once in a step.
+"""An oracle that reads every row once per step.
 
 A step asks for margins first, for sums over the rows once its length is known, and for a Hessian when the run goes on.
-In memory that costs little. Where rows come from a disk, or every question goes to a cluster, all of it is asked at
-once, as if the step were taken whole, which it nearly always is (``_ahead.py``): a few thousand rows are read, and
-their margins, slopes, sums and outer products are formed while they are near.
+In memory that costs little. Where rows come from a disk, or every request goes to a cluster, all of it is computed at
+once, as if the step were taken whole, which it nearly always is (``speculative.py``): a few thousand rows are read, and
+their margins, slopes, sums and outer products are formed while they are in the cache.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skadmm import _cancel
-from skadmm.backends.files import FileBlocks
+from skadmm.backends.local import LocalBackend
 from skadmm.backends.slicing import part_of, stack_rows, take_rows
 from skadmm.backends.tasks import Max
 from skadmm.kernels.expansion import (
@@ -34,10 +34,12 @@ from skadmm.kernels.expansion import (
 from skadmm.kernels.rows import is_dense
 from skadmm.kernels.samples import Samples
 from skadmm.kernels.threads import one_thread
-from skadmm.oracle.local import LARGE_SHIFT, LARGE_SHIFT_SHARE, LocalOracle, move_margins
+from skadmm.oracle.base import LARGE_SHIFT, LARGE_SHIFT_SHARE, Ahead, BatchSums, Ends, FullSums
+from skadmm.oracle.local import LocalOracle, move_margins
+from skadmm.oracle.reader import RowReader
 
 ENTRIES_PER_CHUNK = 1 << 20
-"""Entries of the rows that are dealt with one after the other."""
+"""Entries of the rows in one chunk, which are read once for all sums."""
 
 
 class Chunk(NamedTuple):
@@ -59,26 +61,27 @@ class Chunk(NamedTuple):
 
 
 class Sums:
-    """What the rows of a step add up to; `few` of them at a time."""
+    """What the rows of a step add up to, at most `chunk_size` of them at a time."""
 
-    def __init__(self, d: int, few: int) -> None:
-        self._few = few
+    def __init__(self, d: int, chunk_size: int) -> None:
+        self._chunk_size = chunk_size
         self.start = self.end = 0.0
-        """Σ of the losses where the step begins, and where it ends."""
+        """Σ of the losses at the start and at the end of the step."""
         self.rows, self.squares = np.zeros(d), np.zeros(d)
         self.outer: np.ndarray | None = None
         """Lower triangle of the sum of outer products; None where none were formed."""
-        self._room: Any = None
-        self.max_curvature, self.far = 0.0, 0
-        """The largest curvature; how many margins moved far."""
+        self._workspace: Any = None
+        self.max_curvature, self.large_shifts = 0.0, 0
+        """The largest curvature; how many margins move by more than LARGE_SHIFT."""
 
     def add_outer(self, rows: Any, index: np.ndarray, scale: np.ndarray) -> None:
         """And scale_i a_i a_iᵀ for the rows in `index`."""
         if index.size == 0:
             return
         if self.outer is None:
-            self.outer, self._room = np.zeros((self.rows.size, self.rows.size)), workspace_for(rows, self._few)
-        add_outer(rows, index, scale, self.outer, self._room)
+            self.outer = np.zeros((self.rows.size, self.rows.size))
+            self._workspace = workspace_for(rows, self._chunk_size)
+        add_outer(rows, index, scale, self.outer, self._workspace)
 
     def add(self, other: Sums) -> None:
         """And those of other rows."""
@@ -91,11 +94,11 @@ class Sums:
         elif other.outer is not None:
             self.outer += other.outer
         self.max_curvature = max(self.max_curvature, other.max_curvature)
-        self.far += other.far
+        self.large_shifts += other.large_shifts
 
     @property
     def H(self) -> Any:
-        """The sum of outer products, both triangles."""
+        """The sum of outer products, both triangles; 0.0 where none were formed."""
         if self.outer is None:
             return 0.0
         mirror(self.outer)
@@ -103,18 +106,28 @@ class Sums:
 
 
 class SinglePassOracle(LocalOracle):
-    """Looks that can be asked for all of a step at once."""
+    """A local oracle that can do all of a step at once."""
 
-    def batch_ahead(
-        self, step: np.ndarray | None, new: bool
-    ) -> tuple[float, float, Any, np.ndarray, np.ndarray, float]:
-        """Σ of the losses at both ends of a step, and what ``join`` says after the whole of it."""
-        x, self._from = self._from, None
+    def __init__(
+        self,
+        samples: Samples,
+        first: int = 0,
+        rows_per_chunk: int = 1 << 20,
+        between: Callable[[], None] = _cancel.check_cancelled,
+        entries_per_chunk: int = ENTRIES_PER_CHUNK,
+    ) -> None:
+        super().__init__(samples, first, rows_per_chunk, between)
+        self._entries_per_chunk = entries_per_chunk
+
+    def batch_ahead(self, step: np.ndarray | None, new: bool) -> tuple[Ends, BatchSums]:
+        """Σ of the losses at both ends of a step, and what ``join`` returns after the whole of it."""
+        x, self._start = self._start, None
+        known = self.scalars
 
         def evaluate(chunk: Chunk, sums: Sums) -> None:
             z, move = self._margins_of(chunk, x, step)
             used_curvatures, slope, curvatures, old = (
-                chunk.of(array) for array in (self.used_curvatures, self.slope, self.curvatures, self._old)
+                chunk.of(array) for array in (known.used_curvatures, known.slope, known.curvatures, self._old)
             )
             samples, index, at = chunk.samples, chunk.numbers, chunk.at
             sums.start += loss_along(samples, index, z, move, 0.0)
@@ -129,28 +142,27 @@ class SinglePassOracle(LocalOracle):
             sums.max_curvature = max(sums.max_curvature, float(curvatures[at].max(initial=0.0)))
 
         sums = self._summed(evaluate)
-        return sums.start, sums.end, sums.H, sums.rows, sums.squares, Max(sums.max_curvature)
+        return Ends(sums.start, sums.end), BatchSums(sums.H, sums.rows, sums.squares, Max(sums.max_curvature))
 
     def batch_taken(self) -> None:
         """The whole step has been taken."""
         self._go(1.0)
-        self._set(self.used_curvatures, self.curvatures)
+        self._set(self.scalars.used_curvatures, self.scalars.curvatures)
         self._measure()
 
-    def evaluate_ahead(
-        self, step: np.ndarray | None, both: bool, stale: float | None
-    ) -> tuple[float, float, np.ndarray, float, Any, int]:
-        """Σ of the losses at both ends of a step or only at its end, and after the whole of it Σ slope a, the largest
-        curvature, what ``renew`` says, and how many margins moved far."""
-        x, self._from = self._from, None
+    def evaluate_ahead(self, step: np.ndarray | None, both: bool, stale: float | None) -> Ahead:
+        """Σ of the losses at both ends of a step or only at its end, and what ``settle`` and ``renew`` return after the
+        whole of it."""
+        x, self._start = self._start, None
+        known = self.scalars
 
         def evaluate(chunk: Chunk, sums: Sums) -> None:
             samples, index, at = chunk.samples, chunk.numbers, chunk.at
             used_curvatures, slope, curvatures = (
-                chunk.of(array) for array in (self.used_curvatures, self.slope, self.curvatures)
+                chunk.of(array) for array in (known.used_curvatures, known.slope, known.curvatures)
             )
             if x is None and step is not None and not both:
-                z, move = chunk.of(self.z), chunk.of(self._move)
+                z, move = chunk.of(known.z), chunk.of(self._move)
                 sums.end += expand_and_add(samples, index, step, z, move, slope, curvatures, sums.rows)
             else:
                 z, move = self._margins_of(chunk, x, step)
@@ -163,12 +175,13 @@ class SinglePassOracle(LocalOracle):
                 change[at] = curvatures[at] - used_curvatures[at]
                 sums.add_outer(samples.rows, index[np.abs(change[at]) > stale], change)
             sums.max_curvature = max(sums.max_curvature, float(curvatures[at].max(initial=0.0)))
-            far = index[np.abs(z[at] + move[at] - chunk.of(self.moved)[at]) > LARGE_SHIFT]
-            sums.far += far.size
+            far = index[np.abs(z[at] + move[at] - chunk.of(known.shift)[at]) > LARGE_SHIFT]
+            sums.large_shifts += far.size
             self._keep(chunk, far)
 
         sums = self._summed(evaluate)
-        return sums.start, sums.end, sums.rows, Max(sums.max_curvature), sums.H, sums.far
+        after = FullSums(sums.rows, Max(sums.max_curvature))
+        return Ahead(Ends(sums.start, sums.end), after, sums.H, sums.large_shifts)
 
     def evaluation_taken(self) -> None:
         """The whole step has been taken."""
@@ -177,72 +190,74 @@ class SinglePassOracle(LocalOracle):
 
     def renewed(self, stale: float) -> None:
         """H has been brought up to date."""
-        change = np.subtract(self.curvatures, self.used_curvatures, out=self._move)
+        known = self.scalars
+        change = np.subtract(known.curvatures, known.used_curvatures, out=self._move)
         rows = np.abs(change, out=change) > stale
-        self.used_curvatures[rows] = self.curvatures[rows]
+        known.used_curvatures[rows] = known.curvatures[rows]
 
-    # -- pieces ----------------------------------------------------------------------------------------------------
+    # -- chunks ----------------------------------------------------------------------------------------------------
 
     def _margins_of(self, chunk: Chunk, x: np.ndarray | None, step: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Margins where the step begins, and by how much it moves them."""
-        z, move = chunk.of(self.z), chunk.of(self._move)
+        z, move = chunk.of(self.scalars.z), chunk.of(self._move)
         rows, index, at = chunk.samples.rows, chunk.numbers, chunk.at
         if step is None:
             move[at] = 0.0
         move_margins(rows, index, x, step, z, move)
-        if x is not None and not self.known:
-            chunk.of(self.moved)[at] = z[at]
+        if x is not None and not self.scalars.placed_before:
+            chunk.of(self.scalars.shift)[at] = z[at]
         return z, move
 
     def _keep(self, chunk: Chunk, far: np.ndarray) -> None:
-        """These rows moved far, and may be asked for again."""
+        """The step shifts these rows far, so they may be asked for again."""
 
     def _summed(self, evaluate: Callable[[Chunk, Sums], None]) -> Sums:
-        """Look at all pieces, several at once; what they add up to does not depend on how many."""
-        slices = self._slices()
-        few = max((len(range(at.start, at.stop, at.step)) for at in slices), default=0)
-        total = Sums(self.d, few)
+        """Evaluate all chunks, several at once; what they add up to does not depend on how many."""
+        slices = self.chunk_slices()
+        size = max((len(range(at.start, at.stop, at.step)) for at in slices), default=0)
+        total = Sums(self.d, size)
 
         def part(numbers: np.ndarray) -> Sums:
-            sums = Sums(self.d, few)
+            sums = Sums(self.d, size)
             for k in numbers:
                 evaluate(self._chunk(slices[k]), sums)
             return sums
 
         with one_thread():
-            for group in self._groups(slices, few):
-                work = len(group) * (self._products(range(few)) + SCALAR_WORK * few)
-                for sums in in_parts(part, group, work):
+            for group in self.groups(slices, size):
+                work = len(group) * (self.reader.products(range(size)) + SCALAR_WORK * size)
+                for sums in in_parts(part, group, work, between=self.reader.between):
                     total.add(sums)
         return total
 
-    def _groups(self, slices: list[slice], few: int) -> Iterator[range]:
-        """The numbers of as many slices as may be read between two moments at which a run can be stopped."""
-        rows_per_chunk = max(1, self._rows_per_chunk // (few * slices[0].step)) if slices else 1
-        for first in range(0, len(slices), rows_per_chunk):
-            last = first + rows_per_chunk
-            self._expect(slices[0 if first == 0 else last : last + rows_per_chunk])
+    def groups(self, slices: list[slice], size: int) -> Iterator[range]:
+        """The numbers of as many slices as may be read between two moments at which a run can be stopped; `size` is
+        the number of rows in the largest of them."""
+        count = max(1, self.reader.rows_per_chunk // (size * slices[0].step)) if slices else 1
+        for first in range(0, len(slices), count):
+            last = first + count
+            self._expect(slices[0 if first == 0 else last : last + count])
             yield range(len(slices))[first:last]
 
-    def _slices(self) -> list[slice]:
-        """Where pieces are: not too many rows in one, and as many pieces as parts of the work where there can be."""
-        places = self._at
-        few = ENTRIES_PER_CHUNK / max(self._per_row, 1.0)
+    def chunk_slices(self) -> list[slice]:
+        """Where chunks are: not too many rows in one, and as many chunks as parts of the work where there can be."""
+        places = self._slices
+        size = self._entries_per_chunk / max(self.reader.entries_per_row, 1.0)
         if len(places) == 1:
             rows = len(range(self.size)[places[0]])
-            few = min(few, self._rows_per_chunk / (PARTS * places[0].step), -(-rows // PARTS))
-        few = max(256, int(few))
+            size = min(size, self.reader.rows_per_chunk / (PARTS * places[0].step), -(-rows // PARTS))
+        size = max(256, int(size))
         return [
-            slice(start, min(start + few * at.step, at.stop), at.step)
+            slice(start, min(start + size * at.step, at.stop), at.step)
             for at in places
-            for start in range(at.start, at.stop, few * at.step)
+            for start in range(at.start, at.stop, size * at.step)
         ]
 
     def _chunk(self, at: slice) -> Chunk:
-        rows = self._samples.rows
+        rows = self.samples.rows
         whole = is_dense(rows) and not rows.values.flags.c_contiguous
         place = slice(0, self.size) if whole else slice(at.start, at.stop)  # some rows of columns are another array
-        samples = part_of(self._samples, place.start, place.stop)
+        samples = part_of(self.samples, place.start, place.stop)
         inside = slice(at.start - place.start, at.stop - place.start, at.step)
         return Chunk(place, samples, inside)
 
@@ -250,27 +265,63 @@ class SinglePassOracle(LocalOracle):
         """These will be read next."""
 
 
+class KeptCopies(NamedTuple):
+    """Copies of some rows, and their numbers."""
+
+    numbers: np.ndarray
+    rows: Any
+
+
+class FileReader(RowReader):
+    """Rows in files; large-shift samples were copied when they were last read, where they are few."""
+
+    kept: KeptCopies | None = None
+    """The rows that the last step shifted far; None where they were many."""
+
+    def copied(self, index: np.ndarray) -> Any:
+        """Copies of some rows: those kept, or read again, a chunk at a time."""
+        if self.kept is not None and np.array_equal(self.kept.numbers, index):
+            return self.kept.rows
+        size, parts = self.chunk_size(index), []
+        for start in range(0, index.size, size):
+            self.between()
+            parts.append(take_rows(self.rows, index[start : start + size]))
+        return stack_rows(parts) if parts else super().copied(index)
+
+
 class FileOracle(SinglePassOracle):
-    """Of rows in files: fetched before they are read, and copied where they are few and will be asked for again."""
+    """Rows in files: fetched before they are read, released after it, and copied where they will be asked for again."""
 
-    FIXED: tuple[str, ...] = (*LocalOracle.FIXED, "_room", "_copies")
+    reader: FileReader
 
-    def __init__(self, samples: Samples, folder: FileBlocks, rows_per_chunk: int) -> None:
-        super().__init__(samples, 0, rows_per_chunk)
-        self._folder = folder
-        self._far: dict[int, tuple[np.ndarray, Any]] = {}
-        """The numbers of rows that moved far, and their copies, by where their piece begins."""
-        self._room, self._lock = 0, threading.Lock()
-        """For so many more of them."""
-        self._copies: tuple[np.ndarray, Any] | None = None
-        """All of them after the last look; None where they were many."""
+    def __init__(
+        self,
+        backend: LocalBackend,
+        rows_per_chunk: int | None = None,
+        between: Callable[[], None] | None = None,
+        entries_per_chunk: int = ENTRIES_PER_CHUNK,
+    ) -> None:
+        super().__init__(
+            backend.samples(),
+            rows_per_chunk=backend.rows_per_chunk if rows_per_chunk is None else rows_per_chunk,
+            between=backend.between_chunks if between is None else between,
+            entries_per_chunk=entries_per_chunk,
+        )
+        self._backend = backend
+        self._far: dict[int, KeptCopies] = {}
+        """Copies of rows that the step shifts far, by where their chunk begins."""
+        self._left, self._lock = 0, threading.Lock()
+        """How many more of them may be kept."""
+
+    def _make_reader(self, rows_per_chunk: int, between: Callable[[], None]) -> RowReader:
+        return FileReader(self.samples.rows, rows_per_chunk, between)
 
     def _summed(self, evaluate: Callable[[Chunk, Sums], None]) -> Sums:
-        self._room, self._far, self._copies = int(LARGE_SHIFT_SHARE * self.size), {}, None
+        self._left, self._far, self.reader.kept = int(LARGE_SHIFT_SHARE * self.size), {}, None
         sums = super()._summed(evaluate)
-        if self._room >= 0 and self._far:
+        if self._left >= 0 and self._far:
             numbers, rows = zip(*(self._far[start] for start in sorted(self._far)), strict=True)
-            self._copies = np.concatenate(numbers), stack_rows(list(rows))
+            self.reader.kept = KeptCopies(np.concatenate(numbers), stack_rows(list(rows)))
         self._far = {}
         return sums
 
@@ -278,26 +329,17 @@ class FileOracle(SinglePassOracle):
         if far.size == 0:
             return
         with self._lock:
-            self._room -= far.size
-            if self._room < 0:
+            self._left -= far.size
+            if self._left < 0:
                 self._far = {}
                 return
-        copies = chunk.place.start + far, take_rows(chunk.samples.rows, far)
+        copies = KeptCopies(chunk.place.start + far, take_rows(chunk.samples.rows, far))
         with self._lock:
-            if self._room >= 0:
+            if self._left >= 0:
                 self._far[chunk.place.start] = copies
-
-    def _copied(self, index: np.ndarray) -> Any:
-        if self._copies is not None and np.array_equal(self._copies[0], index):
-            return self._copies[1]
-        few, parts = self._few(index), []
-        for start in range(0, index.size, few):
-            _cancel.check_cancelled()
-            parts.append(take_rows(self._samples.rows, index[start : start + few]))
-        return stack_rows(parts) if parts else super()._copied(index)
 
     def _expect(self, slices: list[slice]) -> None:
         if self._batch is None:
-            return  # one row after the other: what the system reads ahead by itself is quicker
+            return  # one row after the other: what the system reads ahead by itself is faster
         for at in slices:
-            self._folder.fetch(at.start, at.stop)
+            self._backend.fetch(at.start, at.stop)

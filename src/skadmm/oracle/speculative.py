@@ -1,7 +1,8 @@
-"""A step asked for all at once, on the guess that it will be taken whole.
+"""A step requested all at once, on the guess that it will be taken whole.
 
-Between the engine and looks that are slow to answer: what the engine will ask next, if it takes the step as it is,
-comes with the answer to its first question and is kept for it here. Where the step is shortened, questions are asked.
+It stands between a solver and an oracle that is slow to answer: what the solver will ask next, if it takes the step as
+it is, comes with the response to its first request and is kept for it here. Where the step is shortened, the slow
+oracle is asked again.
 """
 
 from __future__ import annotations
@@ -10,15 +11,28 @@ from typing import Any
 
 import numpy as np
 
+from skadmm.oracle.base import (
+    LARGE_SHIFT,
+    LARGE_SHIFT_SHARE,
+    BatchSums,
+    CurvatureChange,
+    Ends,
+    FullSums,
+    MarginsAndSlopes,
+    ShiftAlong,
+    ShiftSums,
+    SinglePass,
+)
 from skadmm.oracle.batches import GrowingBatch
-from skadmm.oracle.local import LARGE_SHIFT, LARGE_SHIFT_SHARE
+from skadmm.problem.free_columns import FreeColumns
 
 
 class SpeculativeOracle:
-    """Answers for `looks`, of n samples."""
+    """Answers for a slow oracle over n samples."""
 
-    def __init__(self, oracle: Any, n: int) -> None:
-        self._looks, self._n = oracle, n
+    def __init__(self, oracle: SinglePass, n: int) -> None:
+        self._slow = oracle
+        self.large_shifts = SpeculativeLargeShifts(oracle, n)
         self._batch: GrowingBatch | None = None
         self._new: bool = False
         self._stale: float | None = None
@@ -26,83 +40,135 @@ class SpeculativeOracle:
         self._forget()
 
     def _forget(self) -> None:
-        self._sums: Any = None
-        """What ``join`` or ``settle`` will say, if all of the step is taken …"""
+        self._batch_sums: BatchSums | None = None
+        """What ``join`` will return, if all of the step is taken …"""
+        self._full_sums: FullSums | None = None
+        """… or ``settle`` …"""
         self._H: Any = None
-        """… and ``renew`` …"""
-        self._far: int | None = None
-        """… and how many margins will have moved far."""
+        """… and ``renew``."""
+        self.large_shifts.expected = None
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._looks, name)
+    @property
+    def free_columns(self) -> FreeColumns:
+        """Those of the slow oracle."""
+        return self._slow.free_columns
 
-    def restart(self) -> None:
-        """Nothing is known any more."""
-        self._forget()
-        self._looks.restart()
+    # -- a step --------------------------------------------------------------------------------------------------
 
     def begin(
         self, batch: GrowingBatch | None, x: np.ndarray | None, new: bool = False, stale: float | None = None
     ) -> None:
-        """Turn to the samples of a stage: are they new? Or to all: which curvatures are stale? None where no Hessian
-        will be wanted."""
+        """Choose the samples; `new` and `stale` tell what is to be computed with the first request."""
         self._forget()
         self._batch, self._new, self._stale = batch, new, stale
-        self._looks.tell("begin", batch, x)
+        self._slow.begin(batch, x)
 
     def along(self, step: np.ndarray | None, t: float) -> float:
         """Σ of the losses at the end of a step, or where the samples are if there is none."""
         if step is not None and t != 1.0:
-            raise ValueError(f"the first question is about the whole step, not {t} of it")
-        return self._ask(step, both=False)[1]
+            raise ValueError(f"the first request is about the whole step, not {t} of it")
+        return self._request(step, both=False).end
 
-    def ends(self, step: np.ndarray) -> tuple[float, float]:
+    def ends(self, step: np.ndarray) -> Ends:
         """Σ of the losses at both ends of a step."""
-        return self._ask(step, both=True)
+        return self._request(step, both=True)
 
-    def _ask(self, step: np.ndarray | None, both: bool) -> tuple[float, float]:
+    def losses(self, t: float) -> float:
+        """Σ of the losses at another t of the same step."""
+        return self._slow.losses(t)
+
+    def _request(self, step: np.ndarray | None, both: bool) -> Ends:
         if self._batch is not None:
-            start, end, *sums = self._looks.batch_ahead(step, self._new)
-        else:
-            start, end, *sums, H, far = self._looks.evaluate_ahead(step, both, self._stale)
-            self._H, self._far = None if self._stale is None else H, int(far)
-        self._sums = tuple(sums)
-        return start, end
+            ends, self._batch_sums = self._slow.batch_ahead(step, self._new)
+            return ends
+        ends, self._full_sums, H, self.large_shifts.expected = self._slow.evaluate_ahead(step, both, self._stale)
+        self._H = None if self._stale is None else H
+        return ends
 
-    def join(self, length: float, new: bool) -> Any:
-        """The step of a stage has been taken."""
-        sums, self._sums = self._sums, None
-        if length != 1.0:
-            return self._looks.join(length, new)
-        self._looks.tell("batch_taken")
+    def join(self, length: float, new: bool) -> BatchSums:
+        """The step of a batch is taken."""
+        sums, self._batch_sums = self._batch_sums, None
+        if length != 1.0 or sums is None:
+            return self._slow.join(length, new)
+        self._slow.batch_taken()
         return sums
 
-    def settle(self, length: float) -> Any:
-        """A step of all samples has been taken."""
-        sums, self._sums = self._sums, None
-        if length != 1.0:
+    def settle(self, length: float) -> FullSums:
+        """A step of all samples is taken."""
+        sums, self._full_sums = self._full_sums, None
+        if length != 1.0 or sums is None:
             self._forget()
-            return self._looks.settle(length)
-        self._looks.tell("evaluation_taken")
+            return self._slow.settle(length)
+        self._slow.evaluation_taken()
         return sums
 
-    def renew(self, stale: float, afresh: bool) -> Any:
-        """The change of H."""
+    def renew(self, stale: float, afresh: bool) -> CurvatureChange:
+        """The change of Σ h a aᵀ."""
         H, self._H = self._H, None
         if H is None or afresh or stale != self._stale:
-            return self._looks.renew(stale, afresh)
-        self._looks.tell("renewed", stale)
-        return H, 0.0
+            return self._slow.renew(stale, afresh)
+        self._slow.renewed(stale)
+        return CurvatureChange(H, 0.0)
 
-    def large_shift_threshold(self) -> float:
-        """What the margins of hard rows moved by more than."""
-        if self._far is None or self._far > LARGE_SHIFT_SHARE * self._n:
-            return float(self._looks.large_shift_threshold())
-        return LARGE_SHIFT if self._far > 0 else np.inf
+    # -- the certificate, and storage ------------------------------------------------------------------------------
 
-    def large_shift_begin(self, threshold: float) -> int:
-        """Turn to the hard rows."""
-        if self._far is None or threshold != LARGE_SHIFT:
-            return int(self._looks.large_shift_begin(threshold))
-        self._looks.tell("large_shift_begin", threshold)
-        return self._far
+    def conjugate(self, scale: float) -> float:
+        """Σ w ℓ*(scale θ / w)."""
+        return self._slow.conjugate(scale)
+
+    def margins_and_slopes(self) -> MarginsAndSlopes | None:
+        """Those of the slow oracle."""
+        return self._slow.margins_and_slopes()
+
+    def state(self) -> dict[str, Any]:
+        """Of the slow oracle; between two steps nothing is kept here."""
+        return self._slow.state()
+
+    def resume(self, state: dict[str, Any]) -> bool:
+        """Let the slow oracle take it up."""
+        return self._slow.resume(state)
+
+    def restart(self) -> None:
+        """Nothing is known any more."""
+        self._forget()
+        self._slow.restart()
+
+    def close(self) -> None:
+        """The run is over."""
+        self._slow.close()
+
+
+class SpeculativeLargeShifts:
+    """The large-shift samples of a slow oracle; how many there are is often known with the step."""
+
+    def __init__(self, oracle: SinglePass, n: int) -> None:
+        self._slow, self._limit = oracle, LARGE_SHIFT_SHARE * n
+        self.expected: int | None = None
+        """How many margins the step shifts by more than LARGE_SHIFT, if it is taken whole."""
+
+    def threshold(self) -> float:
+        """The shift above which a sample is one of them; ∞ where there are none."""
+        if self.expected is None or self.expected > self._limit:
+            return self._slow.large_shifts.threshold()
+        return LARGE_SHIFT if self.expected > 0 else np.inf
+
+    def begin(self, threshold: float, count: int | None = None) -> int:
+        """Copy them."""
+        known = self.expected if threshold == LARGE_SHIFT else None
+        return self._slow.large_shifts.begin(threshold, count if known is None else known)
+
+    def along(self, step: np.ndarray) -> ShiftAlong:
+        """Their losses along a step."""
+        return self._slow.large_shifts.along(step)
+
+    def losses(self, t: float) -> float:
+        """Σ of their losses at t times the step."""
+        return self._slow.large_shifts.losses(t)
+
+    def move(self, length: float) -> ShiftSums:
+        """Take the step."""
+        return self._slow.large_shifts.move(length)
+
+    def end(self) -> None:
+        """Drop the copies."""
+        self._slow.large_shifts.end()

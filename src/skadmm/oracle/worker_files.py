@@ -1,4 +1,4 @@
-"""What the samples of a block know, in a file that its worker writes beside a checkpoint: nothing of it travels.
+"""What is kept of the samples of a block, in a file that its worker writes beside a checkpoint: nothing of it travels.
 
 Each checkpoint has a folder of its own inside ``<checkpoint>.blocks``, under a name that the checkpoint holds, with one
 file for each block. The folder of the last checkpoint that was written stays until the next one is. Where a worker does
@@ -20,22 +20,21 @@ from skadmm.oracle.local import LocalOracle
 
 
 class KeptError(ValueError):
-    """A file that does not hold what a block knows."""
+    """A file that does not hold the state of a block."""
 
 
 NAME = re.compile("[0-9a-f]{32}")
 """Of the folder of one checkpoint."""
-KIND = archive.Kind("skadmm-looks", 1, "block of a checkpoint", KeptError, {"oracle": dict})
+KIND = archive.Kind("skadmm-oracle", 1, "block of a checkpoint", KeptError, {"oracle": dict})
 
 
 def keep(
     samples: Samples, memory: dict[str, Any], run: str, number: int, folder: Path, name: str, stay: Collection[str]
 ) -> Any:
-    """Write what this block knows after question `number`; how often that failed. Older folders go, but for `stay`."""
+    """Write the state of this block after request `number`; how often that failed. Older folders go, but for `stay`."""
     last, oracle = memory.get(run, (None, None))
     if last != number:
         return (Lost(),)
-    oracle.large_shift_end()  # the next look would see to it
     try:
         folder.mkdir(exist_ok=True)
         for old in folder.iterdir():
@@ -51,7 +50,7 @@ def keep(
 
 
 def resume_from(samples: Samples, memory: dict[str, Any], run: str, folder: Path, name: str) -> Any:
-    """Let the fresh looks of this block know what the file says."""
+    """Give the fresh oracle of this block the state in the file."""
     number, oracle = memory.pop(run, (None, None))
     if oracle is None:
         return (Lost(),)
@@ -65,4 +64,4 @@ def resume_from(samples: Samples, memory: dict[str, Any], run: str, folder: Path
 
 
 def _file(folder: Path, name: str, oracle: LocalOracle) -> Path:
-    return folder / name / f"{oracle.first}.looks"
+    return folder / name / f"{oracle.first}.oracle"

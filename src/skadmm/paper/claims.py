@@ -188,7 +188,7 @@ def _why(trace: pd.DataFrame, data: str, matrix: str, means: _Means, others: tup
 
 
 def claim_grid(verdicts: list[Verdict]) -> list[dict[str, str]]:
-    """The verdicts for a table: a row a claim and run, a column a data set."""
+    """The verdicts for a table: a row per claim and run, a column per data set."""
     rows: dict[tuple[str, str, str], dict[str, str]] = {}
     for verdict in verdicts:
         key = (verdict.matrix, verdict.variant, verdict.claim)

@@ -24,7 +24,7 @@ class Collected(NamedTuple):
     trace: pd.DataFrame
     """One row a recording."""
     optima: pd.DataFrame
-    """One row a problem and repeat."""
+    """One row per problem and repeat."""
     graphs: pd.DataFrame
     """One row a training half."""
     digests: tuple[str, ...]

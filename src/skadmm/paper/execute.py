@@ -95,7 +95,7 @@ def _rehearse(problem: Problem, method: str, options: dict[str, Any]) -> None:
     """Have the kernels of this problem and method compiled."""
     few = problem.subset(np.arange(0, problem.n_samples, max(1, problem.n_samples // REHEARSAL_SAMPLES)))
     asked = {} if method in BEYOND else options
-    with contextlib.suppress(ValueError):  # a refusal is told by the run itself
+    with contextlib.suppress(ValueError):  # the run itself reports a refusal
         run.solve(few, method, step="theory", passes=REHEARSAL_PASSES, **asked)
 
 
@@ -105,7 +105,7 @@ def run_graph(settings: Settings, store: Store, source: Source, repeat: int) -> 
 
 
 def run_optimum(settings: Settings, store: Store, source: Source, cell: Cell) -> None:
-    """Find the least objective of a cell's problem and save it."""
+    """Find the smallest objective of a cell's problem and save it."""
     problem = problem_of(settings, store, source, cell.repeat, cell.matrix, cell.problem)
     with by_steps_not_by_clock():
         found = find_optimum(problem)
@@ -120,7 +120,8 @@ def _recordings(result: Result, n: int) -> pd.DataFrame:
     frame["passes"] = (frame["passes"] - selection_passes / n).round(9)
     frame["seconds"] -= tuning.seconds if tuning else 0.0
     frame.insert(0, "record", range(len(frame)))
-    frame["step"] = float(result.settings["step"])
+    step = result.settings["step"]
+    frame["step"] = np.nan if step is None else float(step)  # a method may have none
     frame["step_at_edge"] = bool(tuning is not None and tuning.step >= tuning.candidates.max())
     frame["selection_passes"] = selection_passes / n
     frame["selection_seconds"] = tuning.seconds if tuning else 0.0
@@ -133,7 +134,7 @@ def _restored(
 ) -> pd.DataFrame:
     """What restores a stochastic average method on many samples.
 
-    Its table, filled at x₀ = 0, makes the first steps full-gradient steps of length 1/L: an L small enough to be quick
+    Its table, filled at x₀ = 0, makes the first steps full-gradient steps of length 1/L: an L small enough to be fast
     later overshoots at once, so selection on 500 samples settles for one that is too large. Here one pass of opg-admm
     finds a start, and the step grows with the number of samples behind each entry: n over the size of the subset.
     """

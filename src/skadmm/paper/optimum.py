@@ -20,7 +20,7 @@ ROUNDS = 60
 
 
 def find_optimum(problem: Problem) -> dict[str, Any]:
-    """The least objective, how it was found and how sure it is."""
+    """The smallest objective, how it was found and how sure it is."""
     result = _newton(problem)
     if result is None or not _good_enough(result):
         exact = _exact(problem)
@@ -65,8 +65,8 @@ def _exact(problem: Problem) -> Result:
             return result
         multiplier = rho * result.dual
         primal = result.kkt.feasibility / max(float(np.linalg.norm(result.y)), 1e-300)
-        pull = float(np.linalg.norm(problem.constraint.At(multiplier)))
-        dual = result.kkt.stationarity / max(pull, 1e-300)
+        scale = float(np.linalg.norm(problem.constraint.At(multiplier)))
+        dual = result.kkt.stationarity / max(scale, 1e-300)
         rho *= float(np.clip(np.sqrt(max(primal, 1e-300) / max(dual, 1e-300)), 0.2, 5.0))
         start = {"x0": result.x, "y0": result.y, "dual0": multiplier / rho}
     assert best is not None

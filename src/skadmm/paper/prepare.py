@@ -126,7 +126,7 @@ def graph_of(settings: Settings, store: Store, source: Source, repeat: int) -> G
     if not path.is_file():
         X = halves_of(settings, store, source, repeat).X
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that the graph is approximate is kept, and told in the report
+            warnings.simplefilter("ignore")  # that the graph is approximate is kept, and reported
             found = precision_graph(X, alpha=settings.graph_alpha, degree=settings.graph_degree)
         G = incidence(found, n_features=X.shape[1], signs=False)  # the paper's differences have no signs
         save_matrix(path, G, alpha=np.array(found.alpha), cut=np.array(found.cut), converged=np.array(found.converged))

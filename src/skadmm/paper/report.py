@@ -71,7 +71,7 @@ def _asset(name: str) -> str:
 
 
 def series(trace: pd.DataFrame, settings: Settings, iterate: str) -> list[dict[str, Any]]:
-    """Every line: mean, least and greatest over repeats at each recording."""
+    """Every line: mean, minimum and maximum over repeats at each recording."""
     lines = []
     column = "objective" if iterate == "last" else "objective_average"
     for key, frame in trace.groupby([*KEYS, "method", "variant"], sort=False):
@@ -188,7 +188,7 @@ def _badge(verdict: Verdict | None) -> str:
 
 
 def _summaries(settings: Settings, summary: pd.DataFrame) -> str:
-    """One foldable table a problem."""
+    """One foldable table per problem."""
     parts: list[str] = []
     for key, frame in summary.groupby(KEYS, sort=False):
         data, matrix, problem = key

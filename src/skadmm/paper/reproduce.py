@@ -61,7 +61,7 @@ def reproduce(
     iterate : "last" or "average"
         Which iterate's objective the figures and tables show. The testing loss is that of the last.
     progress, say : functions, optional
-        Told of every finished cell, and of every stage.
+        Called with every finished cell, and at every phase.
     command : str
         The command line, for the report.
 

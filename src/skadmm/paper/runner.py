@@ -126,8 +126,8 @@ def run_missing(
     clock = Clock(len(graphs) + len(rest), jobs)
     failures: list[Failure] = []
     do = _in_this_process if jobs == 1 else _in_processes
-    for stage, later in ((graphs, rest), (rest, [])):
-        do(settings, store, stage, later, clock, failures, progress)
+    for now, later in ((graphs, rest), (rest, [])):
+        do(settings, store, now, later, clock, failures, progress)
     return failures
 
 
@@ -189,10 +189,10 @@ def _in_processes(
 def _start_worker() -> None:
     """A worker whose parent was killed ends too, instead of waiting for work for ever."""
 
-    def control(parent: Any) -> None:
+    def watch(parent: Any) -> None:
         parent.join()
         os._exit(1)
 
     parent = multiprocessing.parent_process()
     if parent is not None:
-        threading.Thread(target=control, args=(parent,), daemon=True).start()
+        threading.Thread(target=watch, args=(parent,), daemon=True).start()

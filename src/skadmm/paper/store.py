@@ -56,7 +56,7 @@ class Store:
         return self.folder / "graphs" / f"{_safe(known['data'])}-r{known['repeat']:02d}-{fingerprint(known)}.npz"
 
     def optimum_path(self, known: dict[str, Any]) -> Path:
-        """The least objective of a problem."""
+        """The smallest objective of a problem."""
         name = f"{known['matrix']}-{known['problem']}-r{known['repeat']:02d}-{fingerprint(known)}.json"
         return self.folder / "optima" / _safe(known["data"]) / name
 

@@ -70,7 +70,7 @@ def at_checkpoints(trace: pd.DataFrame, settings: Settings, iterate: str) -> pd.
 
 
 def summarise(trace: pd.DataFrame, settings: Settings, iterate: str = "last") -> pd.DataFrame:
-    """One row a method: mean ± std at the checkpoints, mean rank, median passes (and seconds) to each target."""
+    """One row per method: mean ± std at the checkpoints, mean rank, median passes (and seconds) to each target."""
     import pandas as pd
 
     points = at_checkpoints(trace, settings, iterate)

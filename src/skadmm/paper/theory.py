@@ -256,7 +256,7 @@ def corollary_gamma(problem: Problem) -> float:
 
 
 def block_smoothness(problem: Problem, batch_size: int = 1) -> float:
-    """A bound of the smoothness of the mean loss of every block: the least L of the theorems."""
+    """A bound of the smoothness of the mean loss of every block: the smallest L of the theorems."""
     if batch_size >= problem.n_samples:
         return min(problem.L_mean, problem.L_full)
     starts = np.arange(0, problem.n_samples, batch_size)
@@ -310,7 +310,7 @@ def slope(T: Any, errors: Any) -> float:
     if np.unique(steps).size < 2:
         raise ValueError(f"T={T!r}: a slope takes two different values at least")
     if not np.all(values > 0):
-        raise ValueError(f"errors has the least value {values.min():g}: a logarithm takes numbers > 0")
+        raise ValueError(f"errors has the smallest value {values.min():g}: a logarithm takes numbers > 0")
     return float(np.polyfit(np.log(steps), np.log(values), 1)[0])
 
 

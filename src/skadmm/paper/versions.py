@@ -7,16 +7,16 @@ import os
 import platform
 from pathlib import Path
 
-import skadmm
+from skadmm import _version
 
 PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "pandas", "pyarrow", "matplotlib")
-_NUMERICAL = ("algorithms", "kernels", "losses", "operators", "regularizers", "blocks")
+_NUMERICAL = ("backends", "kernels", "losses", "operators", "oracle", "problem", "regularizers", "run", "solvers")
 
 
 @functools.cache
 def source_digest() -> str:
-    """A digest of the sources that the numbers come from; cells of another digest are told in the report."""
-    root = Path(skadmm.__file__).parent
+    """A digest of the sources that the numbers come from; the report lists cells of another digest."""
+    root = Path(_version.__file__).parent
     digest = hashlib.sha256()
     for folder in _NUMERICAL:
         for path in sorted((root / folder).rglob("*.py")):
@@ -28,7 +28,7 @@ def source_digest() -> str:
 
 def versions() -> dict[str, str]:
     """Python, the packages, the kind of machine."""
-    found = {"skadmm": skadmm.__version__, "Python": platform.python_version()}
+    found = {"skadmm": _version.__version__, "Python": platform.python_version()}
     for package in PACKAGES:
         try:
             found[package] = importlib.metadata.version(package)

@@ -81,7 +81,7 @@ def convergence(
     ----------
     result : Result
     optimum : float or None
-        The least objective, if known: the distance to it is then drawn, on a logarithmic scale.
+        The smallest objective, if known: the distance to it is then drawn, on a logarithmic scale.
     axes : array of Axes or None
         What an earlier call returned, to draw another run into it; None makes a new figure.
     label : str or None
@@ -95,7 +95,7 @@ def convergence(
     quantities = ["objective", "gap", "feasibility"] if trace["gap"].notna().any() else ["objective", "feasibility"]
     if axes is None:
         size = (9.0, 2.9 * len(quantities))
-        _, axes = _pyplot().subplots(
+        _, axes = pyplot().subplots(
             len(quantities), 2, figsize=size, sharex="col", sharey="row", squeeze=False, layout="constrained"
         )
     axes = np.asarray(axes, dtype=object)
@@ -151,7 +151,7 @@ def comparison(
         (of each repeat, where repeats have different training sets), a known optimum, or nothing. Other columns are
         drawn as they are.
     band : "range", "std" or None
-        From least to greatest, one standard deviation either way, or no band.
+        From smallest to largest, one standard deviation either way, or no band.
     methods : names or None
         Which methods, and in which order; None takes all in the frame's order.
     ax : Axes or None
@@ -179,7 +179,7 @@ def comparison(
     distance = y.startswith("objective") and best is not None
     below = _best_of_repeats(frame, y, best) if distance else {}
     if ax is None:
-        _, ax = _pyplot().subplots(figsize=(6.4, 4.2), layout="constrained")
+        _, ax = pyplot().subplots(figsize=(6.4, 4.2), layout="constrained")
 
     for order, name in enumerate(names):
         mine = frame[frame["method"] == name]
@@ -204,7 +204,7 @@ def comparison(
     return ax
 
 
-def _pyplot() -> Any:
+def pyplot() -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skadmm.plotting.convergence import _pyplot
+from skadmm.plotting.convergence import pyplot
 
 INK = "#444444"
 ACCENT = "#D55E00"
@@ -289,7 +289,7 @@ def _cluster_color(label: int) -> str:
 
 
 def _axes(ax: Any, size: tuple[float, float] = (6.4, 4.2)) -> Any:
-    return _pyplot().subplots(figsize=size, layout="constrained")[1] if ax is None else ax
+    return pyplot().subplots(figsize=size, layout="constrained")[1] if ax is None else ax
 
 
 def _tidy(ax: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,9 @@ from skadmm.regularizers import L1, Box, ElasticNet, NonNegative, SquaredL2, Zer
 from skadmm.regularizers._base import conjugate, dual_norm, dual_norm_at, prox, subgradient, value, value_at
 
 ROUNDING = 1e-13
+"""Of gradients, relative to their size."""
 LONG_STEP = 1e9
+"""A proximal step that moves every coordinate which ψ penalises."""
 
 
 @kernel
@@ -48,7 +51,7 @@ def _prox(reg, v, step, out):
 
 @kernel
 def _intervals(reg, lower, upper, penalised):
-    """The subdifferential of each coordinate at zero; and is the coordinate penalised at all?"""
+    """The subdifferential of each coordinate at zero, and whether the coordinate is penalised at all."""
     for j in range(lower.size):
         above, below = dual_norm_at(reg, j, 1.0), dual_norm_at(reg, j, -1.0)
         upper[j] = 1.0 / above if above > 0.0 else np.inf
@@ -68,9 +71,9 @@ def alpha_max(problem: Problem, trend: Line | GraphTrend | None = None) -> float
     Parameters
     ----------
     problem : Problem
-        With B = −I and c = 0, on any storage. Its ψ must have a strength, whose value does not matter.
+        With B = −I and c = 0, on any backend. Its ψ must have a strength, whose value does not matter.
     trend : Line or GraphTrend, optional
-        What A is known to be; evenly spaced differences are recognised without it.
+        The structure of A, where it is known; evenly spaced differences are recognised without it.
 
     Returns
     -------
@@ -109,16 +112,17 @@ def alpha_max(problem: Problem, trend: Line | GraphTrend | None = None) -> float
     if isinstance(trend, GraphTrend) and demands.exact:
         strength = smallest_strength_over_graph(trend, demands.lower, dual)
     else:
-        # Features that no row reaches are at their minimum: no w has anything to say about them.
-        there = Demands(demands.lower[reached], demands.upper[reached], demands.exact)
-        strength = smallest_strength(sp.csr_array(A[:, reached]), there, dual, line, sp.csr_array(flat.basis[reached]))
+        # Features that no row reaches are at their minimum, whatever w is.
+        of_reached = Demands(demands.lower[reached], demands.upper[reached], demands.exact)
+        basis = sp.csr_array(flat.basis[reached])
+        strength = smallest_strength(sp.csr_array(A[:, reached]), of_reached, dual, line, basis)
     if not np.isfinite(strength):
         raise ValueError(f"alpha_max: no strength of psi={type(psi).__name__} makes Ax exactly zero: give the alphas")
     return strength
 
 
 def _dual_of(psi: Any, m: int) -> tuple[Dual, np.ndarray]:
-    """What the multipliers of ψ may be on the rows that it penalises; and which these are."""
+    """The set of multipliers of ψ on the rows that it penalises, and a mask of these rows."""
     kept = np.empty(m, bool)
     lower = upper = None
     if psi.separable:
@@ -148,6 +152,7 @@ def _dual_of(psi: Any, m: int) -> tuple[Dual, np.ndarray]:
 
 
 def _null_space(A: sp.csr_array, trend: Line | GraphTrend | None, line: Line | None, reached: np.ndarray) -> NullSpace:
+    """A basis of {x : Ax = 0}; features that no row reaches are free."""
     d = A.shape[1]
     if line is not None:
         inner = line.null_space()
@@ -175,7 +180,7 @@ class _Separable(NamedTuple):
 
 
 def _separable(omega: Any, d: int) -> _Separable | None:
-    """Ω in these terms; None where it is something else."""
+    """Ω in this form; None where it has another."""
     l1, ridge, lower, upper = np.zeros(d), np.zeros(d), np.full(d, -np.inf), np.full(d, np.inf)
     if isinstance(omega, (L1, ElasticNet)):
         ratio = omega.l1_ratio if isinstance(omega, ElasticNet) else 1.0
@@ -193,7 +198,7 @@ def _separable(omega: Any, d: int) -> _Separable | None:
 
 
 def _on_null_space(problem: Problem, flat: NullSpace) -> tuple[np.ndarray, ...]:
-    """∇f at the minimiser x₀ of f + Ω on the null space, and the bounds of ∂Ω(x₀); one element where Ω is general."""
+    """∇f at the minimiser x₀ of f + Ω on the null space, and bounds of ∂Ω(x₀); one of its elements for a general Ω."""
     omega, d = problem.omega, problem.n_features
     parts = _separable(omega, d)
     if parts is None:
@@ -208,7 +213,7 @@ def _on_null_space(problem: Problem, flat: NullSpace) -> tuple[np.ndarray, ...]:
             _subgradient(omega, x, element)
         return problem.gradient(x), element, element
     x = minimise(problem, flat, parts.l1, parts.ridge, parts.lower, parts.upper)
-    if not flat.disjoint and parts.l1.any():  # zeros come with rounding
+    if not flat.disjoint and parts.l1.any():  # zeros have rounding errors
         x = np.where(np.abs(x) <= 1e-8 * np.abs(x).max(initial=0.0), 0.0, x)
     base = parts.ridge * x
     lower = base + np.where(x > 0, parts.l1, -parts.l1)
@@ -219,7 +224,9 @@ def _on_null_space(problem: Problem, flat: NullSpace) -> tuple[np.ndarray, ...]:
     return problem.gradient(x), lower, upper
 
 
-def _smooth(omega: Any) -> Any:
+def _smooth(omega: Any) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
+    """The value and the gradient of a differentiable Ω, as a function."""
+
     def evaluate(x: np.ndarray) -> tuple[float, np.ndarray]:
         slope = np.empty(x.size)
         _subgradient(omega, x, slope)
@@ -229,7 +236,7 @@ def _smooth(omega: Any) -> Any:
 
 
 def _demands(problem: Problem, flat: NullSpace) -> Demands | None:
-    """Between which bounds Aᵀw must lie; None where w = 0 will do."""
+    """The bounds between which Aᵀw must lie; None where w = 0 satisfies them."""
     gradient, lower, upper = _on_null_space(problem, flat)
     low, high = -gradient - upper, -gradient - lower
     noise = ROUNDING * max(float(np.abs(gradient).max(initial=0.0)), problem.gradient_scale)

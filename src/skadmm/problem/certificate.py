@@ -16,8 +16,9 @@ by θ where no row of A reaches the feature, by β on a row that holds it alone 
 """
 
 import copy
+from collections.abc import Callable
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,6 +26,8 @@ import scipy.sparse as sp
 from skadmm.kernels.compile import kernel
 from skadmm.operators.clusters import clusters
 from skadmm.operators.row_correction import correction, is_cheap, symmetric_factor
+from skadmm.problem.free_columns import FreeColumns, LocalFreeColumns
+from skadmm.problem.kkt import KKT
 from skadmm.problem.problem import Problem
 from skadmm.regularizers import SquaredL2, Zero
 from skadmm.regularizers._base import conjugate, dual_scale
@@ -39,6 +42,8 @@ class Certificate(NamedTuple):
     primal: float
     dual: float
     """−∞ where no dual point could be built."""
+    scale: float = 0.0
+    """The gap is measured against at least this objective."""
 
     @property
     def gap(self) -> float:
@@ -48,7 +53,18 @@ class Certificate(NamedTuple):
     @property
     def relative(self) -> float:
         """The gap relative to the objective."""
-        return self.gap / max(abs(self.primal), np.finfo(float).tiny)
+        return self.gap / max(abs(self.primal), self.scale, np.finfo(float).tiny)
+
+
+class Assessment(NamedTuple):
+    """What a solver knows about its own point, where the general evaluation would lose digits."""
+
+    loss: float
+    """The mean loss."""
+    gradient: np.ndarray
+    """Of the mean loss."""
+    kkt: KKT
+    certificate: Certificate
 
 
 @kernel
@@ -70,10 +86,9 @@ class Certifier:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self._looks: Any = None
 
-    def reweighted(self, problem: Problem) -> "Certifier":
-        """For a problem that differs in the strength of ψ alone: what is known of A and Ω stays."""
+    def reweighted(self, problem: Problem) -> Self:
+        """The same for a problem that differs in the strength of ψ alone: what depends on A and on the rows is kept."""
         other = copy.copy(self)
         other.problem = problem
         return other
@@ -186,20 +201,35 @@ class Certifier:
     def certify(
         self,
         primal: float,
-        slopes: np.ndarray,
+        slopes: Any,
         gradient: np.ndarray,
         multiplier: np.ndarray,
         slack: np.ndarray | None = None,
     ) -> Certificate:
-        """Bounds from θ = `slopes`, its sum `gradient` = (1/n)Xᵀθ, and a multiplier close to optimal.
+        """Bounds from θ = `slopes` of an evaluation, its sum `gradient` = (1/n)Xᵀθ, and a multiplier close to optimal.
 
         `slack` marks the rows where y is zero; with it a second, often far better, dual point is tried.
         """
+
+        def mean_conjugate(scale: float) -> float:
+            return self.problem.backend.mean_conjugate(slopes, scale)
+
+        return self.bounds(primal, mean_conjugate, gradient, multiplier, slack)
+
+    def bounds(
+        self,
+        primal: float,
+        mean_conjugate: Callable[[float], float],
+        gradient: np.ndarray,
+        multiplier: np.ndarray,
+        slack: np.ndarray | None = None,
+    ) -> Certificate:
+        """The same with slopes that are kept elsewhere: `mean_conjugate` maps a scale s to (1/n) Σ ℓ*(s θᵢ)."""
         if self.kind == "none":
             return Certificate(primal, -np.inf)
         scale, multiplier, residual = self.dual_point(gradient, multiplier, slack)
         problem, push = self.problem, -self.problem.constraint.Bt(multiplier)
-        dual = -self._mean_conjugate(slopes, scale)
+        dual = -mean_conjugate(scale)
         dual -= _conjugate(problem.omega, -scale * residual) if self.kind == "omega" else 0.0
         dual -= _conjugate(problem.psi, scale * push) if push.size else 0.0
         dual -= scale * float(multiplier @ problem.constraint.c)
@@ -213,13 +243,8 @@ class Certifier:
         if slack is not None and slack.any() and self.problem.constraint.B is None:
             residual = gradient + self.problem.constraint.At(multiplier)
             dual_points.append(self._feasible(gradient, self.settled(multiplier, residual, slack)))
-        # The dual objective grows with the scale, so one look at the samples is enough.
+        # The dual objective grows with the scale, so one evaluation of the samples is enough.
         return max(dual_points, key=lambda dual_point: dual_point[0])
-
-    def _mean_conjugate(self, slopes: Any, scale: float) -> float:
-        if isinstance(slopes, np.ndarray) or not hasattr(slopes, "conjugate"):
-            return self.problem.backend.mean_conjugate(slopes, scale)
-        return slopes.conjugate(scale) / self.problem.n_samples
 
     def _feasible(self, gradient: np.ndarray, multiplier: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """A scale, a multiplier and its residual r for which the dual objective is finite."""
@@ -234,40 +259,40 @@ class Certifier:
             scale = min(scale, _dual_scale(problem.omega, -residual))
         return scale, multiplier, residual
 
-    def orthogonal(self, oracle: Any) -> np.ndarray | None:
-        """Let `looks` keep slopes θ orthogonal to the free features' columns; Σ θ a, or None where none are found.
+    def orthogonal(self, columns: FreeColumns) -> np.ndarray | None:
+        """Find slopes θ that are orthogonal to the columns of the free features; Σ θ a, or None where none are found.
 
         Newton's method on the free coefficients alone, in the margins: the loss is smooth in them, and at their
         optimum θ is orthogonal.
         """
-        scale = oracle.free_begin(self.free) + np.finfo(float).tiny
+        scale = columns.begin(self.free) + np.finfo(float).tiny
         found = False
         for _ in range(20):
-            off, hessian = oracle.free_sums()
+            off, hessian = columns.sums()
             found = bool(np.all(np.abs(off) <= ORTHOGONAL * scale))
             if found:
                 break
             step = np.linalg.lstsq(hessian, off, rcond=1e-12)[0]
-            largest = float(oracle.free_reach(step))
-            oracle.free_go(step * min(1.0, 4.0 / largest) if largest > 0 else step)
+            largest = float(columns.reach(step))
+            columns.move(step * min(1.0, 4.0 / largest) if largest > 0 else step)
         if not found:
-            off, hessian = oracle.free_sums()
+            off, hessian = columns.sums()
         for _ in range(0 if found else 3):
             # Slopes that are small differences of large margins carry the margins' rounding.
-            off = oracle.free_correct(np.linalg.lstsq(hessian, off, rcond=1e-12)[0])
+            off = columns.correct(np.linalg.lstsq(hessian, off, rcond=1e-12)[0])
             found = bool(np.all(np.abs(off) <= ORTHOGONAL * scale))
             if found:
                 break
-        gradient = oracle.free_end(found)
+        gradient = columns.end(found)
         return gradient if found else None
+
+    @cached_property
+    def _free_columns(self) -> LocalFreeColumns:
+        return LocalFreeColumns(self.problem.samples(), between=self.problem.backend.between_chunks)
 
     def orthogonal_slopes(self, slopes: np.ndarray, margins: np.ndarray) -> tuple[np.ndarray, np.ndarray, int] | None:
         """θ made orthogonal to the free features' columns, its new gradient, and the samples touched."""
-        from skadmm.oracle.local import LocalOracle
-
-        n = self.problem.n_samples
-        if self._looks is None:
-            self._looks = LocalOracle(self.problem.samples())
-        self._looks.z[:], self._looks.slope[:] = margins, slopes
-        gradient = self.orthogonal(self._looks)
-        return None if gradient is None else (self._looks.theta, gradient / n, 2 * n)
+        n, columns = self.problem.n_samples, self._free_columns
+        columns.place(margins, slopes)
+        gradient = self.orthogonal(columns)
+        return None if gradient is None else (columns.slopes, gradient / n, 2 * n)

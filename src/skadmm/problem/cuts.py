@@ -19,13 +19,14 @@ import numpy as np
 from skadmm import _cancel
 from skadmm.kernels.compile import kernel
 
-MOST_ROUNDS = 200
-ENOUGH = 1e-12
-"""A share of the demands that may stay unmet, for rounding."""
+MAX_ROUNDS = 200
+"""Maximum flows, at most."""
+ROUNDING = 1e-12
+"""The share of the demands that may stay unmet."""
 
 
 class Network(NamedTuple):
-    """Arcs from `tail` to `head`; each carries from −`back` to `ahead` of α times `growing`, or of a fixed capacity."""
+    """Arcs from `tail` to `head`. Each carries a flow between −`back` and `ahead`, times α where it is `growing`."""
 
     tail: np.ndarray
     head: np.ndarray
@@ -34,12 +35,12 @@ class Network(NamedTuple):
     growing: np.ndarray
     """Which arcs grow with α."""
     demand: np.ndarray
-    """What flows into each node and stays; sums to zero."""
+    """The net flow into each node; they sum to zero."""
 
 
 @kernel
 def _levels(source, first, following, target, residual, level, queue):
-    """Distances from the source along arcs with room; returns how many nodes were reached."""
+    """Distances from the source along arcs with residual capacity; returns the number of nodes reached."""
     level[:] = -1
     level[source] = 0
     queue[0] = source
@@ -67,16 +68,16 @@ def _block(source, sink, first, following, target, residual, level, current, sta
     node = source
     while True:
         if node == sink:
-            least = residual[stack[0]]
+            smallest = residual[stack[0]]
             at = 0
             for k in range(1, depth):
-                if residual[stack[k]] < least:
-                    least = residual[stack[k]]
+                if residual[stack[k]] < smallest:
+                    smallest = residual[stack[k]]
                     at = k
             for k in range(depth):
-                residual[stack[k]] -= least
-                residual[stack[k] ^ 1] += least
-            total += least
+                residual[stack[k]] -= smallest
+                residual[stack[k] ^ 1] += smallest
+            total += smallest
             depth = at  # back to where the arc is full
             node = target[stack[at] ^ 1]
             continue
@@ -106,7 +107,7 @@ def _link(tail, first, following):
 
 
 def smallest_growth(network: Network) -> float:
-    """The smallest α ≥ 0 at which the demands can be met; infinite where no α will do."""
+    """The smallest α ≥ 0 at which the demands can be met; infinite where no α is enough."""
     n = network.demand.size
     source, sink = n, n + 1
     giving, taking = np.flatnonzero(network.demand < 0), np.flatnonzero(network.demand > 0)
@@ -126,12 +127,12 @@ def smallest_growth(network: Network) -> float:
     residual[: 2 * m][~growing] = capacity[~growing]
     residual[2 * m : 2 * (m + giving.size) : 2] = -network.demand[giving]
     residual[2 * (m + giving.size) :: 2] = network.demand[taking]
-    wanted = float(network.demand[taking].sum())
+    total_demand = float(network.demand[taking].sum())
     level, queue = np.empty(n + 2, np.int64), np.empty(n + 2, np.int64)
     current, stack = np.empty(n + 2, np.int64), np.empty(n + 2, np.int64)
     alpha, met = 0.0, 0.0
     start = _single_nodes(network)
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         if not np.isfinite(start):
             return np.inf
         residual[: 2 * m][growing] += (start - alpha) * capacity[growing]
@@ -143,22 +144,22 @@ def smallest_growth(network: Network) -> float:
                 break
             met += _block(source, sink, first, following, target, residual, level, current, stack)
         start = _ratio(network, level[:n] < 0)
-        if met >= wanted * (1 - ENOUGH) or not start > alpha * (1 + ENOUGH):
+        if met >= total_demand * (1 - ROUNDING) or not start > alpha * (1 + ROUNDING):
             break
     return alpha
 
 
 def _ratio(network: Network, inside: np.ndarray) -> float:
-    """What the nodes `inside` demand beyond the fixed capacity into them, by the growing capacity into them."""
+    """The demand of the nodes `inside` beyond the fixed capacity into them, over the growing capacity into them."""
     entering = ~inside[network.tail] & inside[network.head]
     leaving = inside[network.tail] & ~inside[network.head]
     growing = network.growing
     fixed = network.ahead[entering & ~growing].sum() + network.back[leaving & ~growing].sum()
-    room = network.ahead[entering & growing].sum() + network.back[leaving & growing].sum()
+    growing_capacity = network.ahead[entering & growing].sum() + network.back[leaving & growing].sum()
     excess = network.demand[inside].sum() - fixed
-    if room > 0:
-        return float(excess / room)
-    return np.inf if excess > ENOUGH * np.abs(network.demand[inside]).sum() else 0.0
+    if growing_capacity > 0:
+        return float(excess / growing_capacity)
+    return np.inf if excess > ROUNDING * np.abs(network.demand[inside]).sum() else 0.0
 
 
 def _single_nodes(network: Network) -> float:
@@ -172,8 +173,8 @@ def _single_nodes(network: Network) -> float:
             for kind in (growing, ~growing)
         ]
         excess = sign * network.demand - sums[1]
-        held = (excess > 0) & (sums[0] > 0)
-        largest = max(largest, float(np.max(excess[held] / sums[0][held], initial=0.0)))
+        ratios = (excess > 0) & (sums[0] > 0)
+        largest = max(largest, float(np.max(excess[ratios] / sums[0][ratios], initial=0.0)))
     return largest
 
 

@@ -1,10 +1,11 @@
-"""Is the minimum attained? Directions along which the penalty is flat and the loss falls for ever.
+"""Is the minimum attained? Directions along which the penalty is constant and the loss decreases without end.
 
 A loss whose infimum lies at infinity has no minimiser along a direction u that no penalty sees (A u = 0, no Ω) when no
-sample's loss ever rises along it: aᵢ·u ≥ 0 where ℓ(·, bᵢ) is flat at +∞, aᵢ·u ≤ 0 where it is flat at −∞, aᵢ·u = 0
+sample's loss ever increases along it: aᵢ·u ≥ 0 where ℓ(·, bᵢ) is flat at +∞, aᵢ·u ≤ 0 where it is flat at −∞, aᵢ·u = 0
 where it is neither, not all zero. The logistic loss is flat on the side of its label; Poisson's, exp(z) − bz, at −∞
 where b = 0. The null space of A is found where that is cheap: features that no row of A reaches; for rows of two
-entries (graphs), one direction for each connected component; a dense basis where wider rows join some hundred features.
+entries (graphs), one direction for each connected component; for wider rows that join a few hundred features, a dense
+basis.
 """
 
 from collections.abc import Iterator
@@ -26,10 +27,12 @@ from skadmm.regularizers import Zero
 FAR, FLAT = 700.0, 1e-100
 """A loss is flat at infinity where its derivative at ±FAR is no more than this; exp(±FAR) is still a number."""
 LONG_STEP = 1e100
-MOST_DIRECTIONS = 400
-"""Of the null space of an A whose rows are wider than pairs, so many directions are looked into."""
+"""A proximal step that moves every coordinate which ψ penalises."""
+MAX_DIRECTIONS = 400
+"""Where A has rows of more than two entries, its null space is examined up to this dimension."""
 ROUNDING = 1e-13
-MOST_FOR_PROGRAM = 1_000_000
+"""Of aᵢ·u, relative to its terms."""
+MAX_FOR_PROGRAM = 1_000_000
 """A linear programme over several directions at once is tried up to this many entries (samples × directions)."""
 
 
@@ -45,14 +48,16 @@ def _flat_sides(loss, target, side):
 
 
 class Recession(NamedTuple):
-    """What keeps the minimum from being attained."""
+    """Features along which the minimum is not attained."""
 
     features: np.ndarray
-    """The features concerned, by number."""
+    """Their indices."""
     names: list[str]
+    """Their names."""
     jointly: bool
-    """Do they move together, or each for itself?"""
+    """Do they move jointly, or each on its own?"""
     samples_touched: int
+    """Samples read to find them."""
     labels: bool = True
     """Are the targets classes?"""
 
@@ -85,7 +90,7 @@ def penalised_rows(problem: Problem) -> scipy.sparse.csr_array:
 
 
 def flat_directions(problem: Problem) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Directions the penalty does not see, as (features, entries), one for each component of A's rows."""
+    """Directions along which the penalty is constant, as (features, entries), one for each component of A's rows."""
     A = penalised_rows(problem)
     d = problem.n_features
     counts = np.diff(A.indptr)
@@ -94,19 +99,19 @@ def flat_directions(problem: Problem) -> list[tuple[np.ndarray, np.ndarray]]:
         return []
     if counts.max(initial=0) > 2 and problem.backend.local_rows:
         space = null_space(A)
-        if space is not None and space.basis.shape[1] <= MOST_DIRECTIONS:
+        if space is not None and space.basis.shape[1] <= MAX_DIRECTIONS:
             columns = scipy.sparse.csc_array(space.basis)
             parts = [slice(*columns.indptr[k : k + 2]) for k in range(columns.shape[1])]
             return [(columns.indices[part], columns.data[part]) for part in parts]
-    wide = np.zeros(d, bool)  # features in a row that is not a pair: not looked into
+    wide = np.zeros(d, bool)  # features in a row of more than two entries are not examined
     for row in np.flatnonzero(counts > 2):
         wide[A.indices[A.indptr[row] : A.indptr[row + 1]]] = True
     labels, factors = clusters(A, np.ones(A.shape[0], bool))
     _, component = scipy.sparse.csgraph.connected_components(abs(A).T @ abs(A), directed=False)
-    spoilt = np.zeros(component.max() + 1, bool)
-    spoilt[component[wide]] = True
+    excluded = np.zeros(component.max() + 1, bool)
+    excluded[component[wide]] = True
     order = np.argsort(labels, kind="stable")
-    order = order[(labels[order] >= 0) & ~spoilt[component[order]]]
+    order = order[(labels[order] >= 0) & ~excluded[component[order]]]
     groups = np.split(order, np.flatnonzero(np.diff(labels[order])) + 1) if order.size else []
     return [(group, factors[group]) for group in groups]
 
@@ -124,23 +129,24 @@ def find(problem: Problem) -> Recession | None:
             return None
         guilty = [features for features, entries in directions if _agrees(problem, features, entries)]
         return _found(problem, guilty)
-    least, most = np.zeros(len(directions)), np.zeros(len(directions))
+    low, high = np.zeros(len(directions)), np.zeros(len(directions))
     kept = []
     for agreement in _agreements(problem, directions):
-        np.minimum(least, agreement.min(axis=0).toarray().ravel(), out=least)
-        np.maximum(most, agreement.max(axis=0).toarray().ravel(), out=most)
-        if n * len(directions) <= MOST_FOR_PROGRAM:
+        np.minimum(low, agreement.min(axis=0).toarray().ravel(), out=low)
+        np.maximum(high, agreement.max(axis=0).toarray().ravel(), out=high)
+        if n * len(directions) <= MAX_FOR_PROGRAM:
             kept.append(agreement.toarray())
-    guilty = [directions[k][0] for k in np.flatnonzero((least == 0.0) != (most == 0.0))]
-    if not guilty and kept and len(directions) > 1 and _together(np.concatenate(kept)):
+    guilty = [directions[k][0] for k in np.flatnonzero((low == 0.0) != (high == 0.0))]
+    if not guilty and kept and len(directions) > 1 and _improves_jointly(np.concatenate(kept)):
         return _found(problem, [features for features, _ in directions], jointly=True)
     return _found(problem, guilty)
 
 
 def _agreements(problem: Problem, directions: list[tuple[np.ndarray, np.ndarray]]) -> Iterator[Any]:
-    """aᵢ·u for the samples that count, a column for each direction u; some rows at a time.
+    """aᵢ·u of the samples with a weight, a column for each direction u, in chunks of rows.
 
-    With the sign of the side on which the loss is flat; with both signs where it is flat on neither.
+    Each has the sign of the side on which the loss of the sample is flat, or occurs with both signs where it is flat on
+    neither.
     """
     features, entries = (np.concatenate(part) for part in zip(*directions, strict=True))
     column = np.repeat(np.arange(len(directions)), [group.size for group, _ in directions])
@@ -150,16 +156,16 @@ def _agreements(problem: Problem, directions: list[tuple[np.ndarray, np.ndarray]
     _flat_sides(problem.loss, problem.target, side)
     counts = problem.sample_weight > 0 if problem.sample_weight.size else np.ones(n, bool)
     for start in range(0, n, problem.rows_per_chunk):
-        some = slice(start, min(start + problem.rows_per_chunk, n))
-        chunk = as_matrix(rows, some.start, some.stop)
+        place = slice(start, min(start + problem.rows_per_chunk, n))
+        chunk = as_matrix(rows, place.start, place.stop)
         part = _without_rounding(chunk, scipy.sparse.csr_array(chunk @ basis), basis)
-        signed = scipy.sparse.csr_array(scipy.sparse.diags_array(side[some] * counts[some]) @ part)
-        neither = scipy.sparse.csr_array(part)[(side[some] == 0.0) & counts[some]]
+        signed = scipy.sparse.csr_array(scipy.sparse.diags_array(side[place] * counts[place]) @ part)
+        neither = scipy.sparse.csr_array(part)[(side[place] == 0.0) & counts[place]]
         yield scipy.sparse.csc_array(scipy.sparse.vstack([signed, neither, -neither]))
 
 
 def _without_rounding(chunk: Any, part: Any, basis: Any) -> Any:
-    """aᵢ·u with zeros for what is nothing but the rounding of its terms."""
+    """aᵢ·u with zeros in place of entries that are rounding errors of their terms."""
     largest = float(np.abs(chunk.data if scipy.sparse.issparse(chunk) else chunk).max(initial=0.0))
     terms = np.asarray(abs(basis).sum(axis=0)).ravel()
     part.data[np.abs(part.data) <= ROUNDING * largest * terms[part.indices]] = 0.0
@@ -167,12 +173,12 @@ def _without_rounding(chunk: Any, part: Any, basis: Any) -> Any:
 
 
 def _agrees(problem: Problem, features: np.ndarray, entries: np.ndarray) -> bool:
-    """Does every sample agree with a direction, and some of them gain?"""
+    """Does no sample's loss increase along a direction, and that of some decrease?"""
     direction = np.zeros(problem.n_features)
     direction[features] = entries
     ranges = problem.backend.each(tasks.agreement, direction)
-    least, most = min(low for low, _ in ranges), max(high for _, high in ranges)
-    return (least == 0.0) != (most == 0.0)
+    smallest, largest = min(low for low, _ in ranges), max(high for _, high in ranges)
+    return (smallest == 0.0) != (largest == 0.0)
 
 
 def _found(problem: Problem, guilty: list[np.ndarray], *, jointly: bool = False) -> Recession | None:
@@ -185,10 +191,10 @@ def _found(problem: Problem, guilty: list[np.ndarray], *, jointly: bool = False)
     return Recession(features, named, jointly, problem.n_samples, bool(problem.loss.labels))
 
 
-def _together(agreements: np.ndarray) -> bool:
-    """Is there a combination of the directions with which every sample agrees, and some gain?"""
+def _improves_jointly(agreements: np.ndarray) -> bool:
+    """Is there a combination of the directions along which no sample's loss increases, and that of some decreases?"""
     from scipy.optimize import linprog
 
     gain = agreements.sum(axis=0)
-    answer = linprog(-gain, A_ub=-agreements, b_ub=np.zeros(agreements.shape[0]), bounds=(-1.0, 1.0), method="highs")
-    return bool(answer.status == 0 and -answer.fun > 1e-9 * max(np.abs(agreements).sum(), 1e-300))
+    solution = linprog(-gain, A_ub=-agreements, b_ub=np.zeros(agreements.shape[0]), bounds=(-1.0, 1.0), method="highs")
+    return bool(solution.status == 0 and -solution.fun > 1e-9 * max(np.abs(agreements).sum(), 1e-300))

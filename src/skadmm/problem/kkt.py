@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from skadmm.problem.problem import Problem
+from skadmm.problem.constraint import Constraint
 
 GRADIENT_FLOOR = 1e-4
 """Residuals of gradients are measured against at least this share of ‖∇f(0)‖, which rounding can reach."""
@@ -31,8 +30,30 @@ class KKT(NamedTuple):
     relative: float
 
 
+class Penalised(Protocol):
+    """What the residual asks of a problem."""
+
+    @property
+    def constraint(self) -> Constraint: ...
+    @property
+    def n_features(self) -> int: ...
+    @property
+    def n_constraints(self) -> int: ...
+    @property
+    def gradient_scale(self) -> float: ...
+    @property
+    def loss_at_zero(self) -> float: ...
+    @property
+    def L_mean(self) -> float: ...
+    def prox_omega(self, v: np.ndarray, step: float = 1.0) -> np.ndarray: ...
+    def prox_psi(self, v: np.ndarray, step: float = 1.0) -> np.ndarray: ...
+    def omega_value(self, x: np.ndarray) -> float: ...
+    def psi_value(self, y: np.ndarray) -> float: ...
+    def y_of_x(self, x: np.ndarray) -> np.ndarray | None: ...
+
+
 def kkt_residual(
-    problem: Problem,
+    problem: Penalised,
     x: np.ndarray,
     y: np.ndarray,
     multiplier: np.ndarray,
@@ -72,7 +93,7 @@ def _against(part: float, *vectors: np.ndarray, least: float = 0.0) -> float:
     return part / scale if scale > 0 else np.inf if part > 0 else 0.0
 
 
-def _relative_feasibility(problem: Problem, x: np.ndarray, y: np.ndarray, feasibility: float) -> float:
+def _relative_feasibility(problem: Penalised, x: np.ndarray, y: np.ndarray, feasibility: float) -> float:
     constraint = problem.constraint
     rounding = ROUNDING_FLOOR * float(np.linalg.norm(abs(constraint.A) @ np.abs(x)))
     sides = constraint.A @ x, constraint.By(y), constraint.c
@@ -82,13 +103,13 @@ def _relative_feasibility(problem: Problem, x: np.ndarray, y: np.ndarray, feasib
     return relative
 
 
-def _typical_split(problem: Problem) -> float:
+def _typical_split(problem: Penalised) -> float:
     """The size of Ax after a gradient step from zero, were A to treat all directions alike."""
     step = problem.gradient_scale / problem.L_mean if problem.L_mean > 0 else 1.0
     return step * float(np.sqrt(problem.constraint.sum_of_squares / problem.n_features))
 
 
-def _worth(problem: Problem, x: np.ndarray, y: np.ndarray, priced: float, loss: float) -> float:
+def _worth(problem: Penalised, x: np.ndarray, y: np.ndarray, priced: float, loss: float) -> float:
     """What is left of feasibility, in units of the objective."""
     psi, exact = problem.psi_value(y), problem.y_of_x(x)
     change = 0.0 if exact is None else problem.psi_value(exact) - psi

@@ -1,4 +1,4 @@
-"""The minimum of f + Ω on a small linear space, from gradients alone: rows may live anywhere."""
+"""The minimum of f + Ω on a small linear space. It needs gradients only, so that it works on every backend."""
 
 from __future__ import annotations
 
@@ -14,29 +14,35 @@ from skadmm.problem.problem import Problem
 from skadmm.problem.structure import NullSpace
 
 LARGEST_HESSIAN = 400
-"""Up to this many dimensions Newton's method, beyond it L-BFGS."""
+"""Newton's method is used up to this many dimensions, L-BFGS beyond."""
 LARGEST_TABLE = 5e7
-"""Entries of the rows in the coordinates of the space, for exact second derivatives."""
-MOST_DIFFERENCES = 60
-"""Up to this many dimensions second derivatives are differences of gradients, where rows are elsewhere."""
+"""Exact second derivatives are computed where X times the basis has at most so many entries."""
+MAX_DIFFERENCES = 60
+"""Otherwise Newton's method, with differences of gradients, is used up to this many dimensions."""
 NEWTON_STEPS = 100
+"""Of Newton's method, at most."""
 TOO_FEW_DIGITS = 1e-11
-"""A decrease of the value by less than this, relatively, is not seen for rounding."""
+"""A relative decrease of the value below this is hidden by rounding."""
+
+
+Smooth = Callable[[np.ndarray], tuple[float, np.ndarray]]
+"""A differentiable function: from x to its value and gradient."""
 
 
 class _Subspace:
     """f + ½ Σ ridge x² (or another smooth Ω) in the coordinates u of x = Bu."""
 
-    def __init__(self, problem: Problem, basis: sp.csr_array, ridge: np.ndarray, smooth: Any) -> None:
+    def __init__(self, problem: Problem, basis: sp.csr_array, ridge: np.ndarray, smooth: Smooth | None) -> None:
         self.problem, self.basis, self.ridge, self.smooth = problem, basis, ridge, smooth
         self.transposed = sp.csr_array(basis.T)
         self.size = basis.shape[1]
         self.curved = sp.csr_array(self.transposed @ sp.diags_array(ridge) @ basis)
         local = problem.backend.local_rows and problem.n_samples * self.size <= LARGEST_TABLE
-        self.newton = self.size <= (LARGEST_HESSIAN if local and smooth is None else MOST_DIFFERENCES)
+        self.newton = self.size <= (LARGEST_HESSIAN if local and smooth is None else MAX_DIFFERENCES)
         self.table = self._rows() if local and self.newton and smooth is None else None
 
     def _rows(self) -> np.ndarray:
+        """X times the basis."""
         rows: Any = self.problem.rows
         table = as_matrix(rows) @ self.basis
         return np.asarray(table.toarray() if sp.issparse(table) else table, dtype=np.float64)
@@ -52,7 +58,7 @@ class _Subspace:
         return value + 0.5 * float(x @ (self.ridge * x)), self.transposed @ (slope + self.ridge * x)
 
     def hessian(self, u: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-        """Second derivatives: exact where the rows are here, else differences of gradients."""
+        """Second derivatives: exact where there is a table of rows, else differences of gradients."""
         if self.table is None:
             step = 1e-6 * max(1.0, float(np.abs(u).max()))
             columns = [(self(u + step * unit)[1] - gradient) / step for unit in np.eye(self.size)]
@@ -70,7 +76,7 @@ def minimise(
     ridge: np.ndarray | None = None,
     lower: np.ndarray | None = None,
     upper: np.ndarray | None = None,
-    smooth: Callable[[np.ndarray], tuple[float, np.ndarray]] | None = None,
+    smooth: Smooth | None = None,
 ) -> np.ndarray:
     """argmin of f(x) + Σ (l1 |x| + ½ ridge x²) over x in the space with lower ≤ x ≤ upper.
 
@@ -108,15 +114,15 @@ def _limits(basis: sp.csr_array, lower: np.ndarray, upper: np.ndarray) -> tuple[
 
 
 def _newton(inside: _Subspace, u: np.ndarray, l1: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Newton's method on the coordinates that are neither at a bound nor held at zero, projected."""
+    """Projected Newton's method on the coordinates that are neither at a bound nor kept at zero by the ℓ1 term."""
     smooth, slope = inside(u)
     value = smooth + float(l1 @ np.abs(u))
     for _ in range(NEWTON_STEPS):
         leaving = np.where(np.abs(slope) > l1, -np.sign(slope), 0.0)
         sign = np.where(u != 0, np.sign(u), leaving)
         total = slope + l1 * sign
-        held = ((u <= low) & (total >= 0)) | ((u >= high) & (total <= 0)) | ((u == 0) & (l1 > 0) & (sign == 0))
-        free = np.flatnonzero(~held)
+        fixed = ((u <= low) & (total >= 0)) | ((u >= high) & (total <= 0)) | ((u == 0) & (l1 > 0) & (sign == 0))
+        free = np.flatnonzero(~fixed)
         if free.size == 0 or not total[free].any():
             break
         hessian = inside.hessian(u, slope)[np.ix_(free, free)]
@@ -130,9 +136,9 @@ def _newton(inside: _Subspace, u: np.ndarray, l1: np.ndarray, low: np.ndarray, h
                 new = np.clip(np.where((l1 > 0) & (new * sign < 0), 0.0, new), low, high)
                 smooth, other = inside(new)
                 trial = smooth + float(l1 @ np.abs(new))
-                wanted = 1e-4 * min(length * decrease, float(total @ (u - new)))
-                moved = wanted > 0 and trial <= value - wanted
-                if not moved and decrease <= TOO_FEW_DIGITS * abs(value):  # the value cannot tell, the slope can
+                required = 1e-4 * min(length * decrease, float(total @ (u - new)))
+                moved = required > 0 and trial <= value - required
+                if not moved and decrease <= TOO_FEW_DIGITS * abs(value):  # judge by the gradient instead
                     moved = bool(np.abs((other + l1 * sign)[free]).max() < 0.5 * np.abs(total[free]).max())
                     if not moved:
                         break
@@ -146,7 +152,7 @@ def _newton(inside: _Subspace, u: np.ndarray, l1: np.ndarray, low: np.ndarray, h
 
 
 def _quasi_newton(inside: _Subspace, u: np.ndarray, l1: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """L-BFGS on u = up − down, both ≥ 0, where there is an ℓ1 term."""
+    """L-BFGS-B. With an ℓ1 term u is split into u⁺ − u⁻, both ≥ 0."""
     from scipy.optimize import minimize  # takes a while to import
 
     tight = {"maxiter": 5000, "maxfun": 20_000, "ftol": 0.0, "gtol": 1e-12, "maxcor": 30}
@@ -167,26 +173,26 @@ def _quasi_newton(inside: _Subspace, u: np.ndarray, l1: np.ndarray, low: np.ndar
 
 
 def _with_inequalities(inside: _Subspace, l1: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """Bounds, or an ℓ1 term, on x = Bu where the basis mixes features: sequential quadratic programming.
+    """Sequential quadratic programming, for bounds or an ℓ1 term on x = Bu where the basis mixes features.
 
-    With an ℓ1 term t ≥ |x| are variables too.
+    An ℓ1 term adds variables t ≥ |x|.
     """
     from scipy.optimize import minimize  # takes a while to import
 
     B, k = inside.basis.toarray(), inside.size
-    bent, above, below = np.flatnonzero(l1), np.flatnonzero(np.isfinite(upper)), np.flatnonzero(np.isfinite(lower))
-    zeros = [np.zeros((rows.size, bent.size)) for rows in (above, below)]
-    eye = np.eye(bent.size)
-    rows = np.block([[-B[above], zeros[0]], [B[below], zeros[1]], [-B[bent], eye], [B[bent], eye]])
-    offset = np.concatenate([upper[above], -lower[below], np.zeros(2 * bent.size)])
+    kinked, above, below = np.flatnonzero(l1), np.flatnonzero(np.isfinite(upper)), np.flatnonzero(np.isfinite(lower))
+    zeros = [np.zeros((rows.size, kinked.size)) for rows in (above, below)]
+    eye = np.eye(kinked.size)
+    rows = np.block([[-B[above], zeros[0]], [B[below], zeros[1]], [-B[kinked], eye], [B[kinked], eye]])
+    offset = np.concatenate([upper[above], -lower[below], np.zeros(2 * kinked.size)])
 
     def objective(both: np.ndarray) -> tuple[float, np.ndarray]:
         value, slope = inside(both[:k])
-        return value + float(l1[bent] @ both[k:]), np.concatenate([slope, l1[bent]])
+        return value + float(l1[kinked] @ both[k:]), np.concatenate([slope, l1[kinked]])
 
-    answer = minimize(
-        objective, np.zeros(k + bent.size), jac=True, method="SLSQP",
+    solution = minimize(
+        objective, np.zeros(k + kinked.size), jac=True, method="SLSQP",
         constraints={"type": "ineq", "fun": lambda both: rows @ both + offset, "jac": lambda both: rows},
         options={"ftol": 1e-15, "maxiter": 500},
     )  # fmt: skip
-    return np.asarray(answer.x[:k])
+    return np.asarray(solution.x[:k])

@@ -1,7 +1,7 @@
-"""Diagonal preconditioning: the same problem in x = scale · u, for methods that have one step for all features.
+"""Diagonal preconditioning: the same problem in u, x = scale · u, for methods with one step size for all features.
 
-With X·diag(scale), A·diag(scale) and Ω(scale · u) nothing else changes: y, the dual and every value are the same. Done
-once, at the door; no method knows of it.
+The rows become X·diag(scale), the constraint A·diag(scale) and the penalty Ω(scale · u). Nothing else changes: y, the
+dual and every value are the same. It is done once, before a method starts, and no method depends on it.
 """
 
 import functools
@@ -19,7 +19,7 @@ PRECONDITIONERS = ("diagonal",)
 def diagonal(problem: Problem, rho: float) -> np.ndarray:
     """scale_j = (sup ℓ'' · (1/n) Σ wᵢ aᵢⱼ² + ρ (AᵀA)_jj)^(−1/2): the bound of the curvature gets a diagonal of ones.
 
-    A feature that neither the data nor A touches keeps its unit.
+    A feature that occurs neither in the data nor in A has scale one.
     """
     squares = problem.loss.curvature_bound * _mean_squares(problem)
     A = problem.constraint.A
@@ -28,11 +28,11 @@ def diagonal(problem: Problem, rho: float) -> np.ndarray:
 
 
 def rescaled(problem: Problem, scale: np.ndarray) -> Problem:
-    """`problem` in u, x = scale · u."""
+    """The problem in u, x = scale · u."""
     local = problem.local
     return problem.replace(
         backend=local.with_samples(scaled_columns(local.rows, scale), local.target, local.weight),
-        omega=_in_new_units(problem.omega, scale),
+        omega=_rescaled_omega(problem.omega, scale),
         constraint=problem.constraint.rescaled(scale),
     )
 
@@ -45,7 +45,7 @@ def _mean_squares(problem: Problem) -> np.ndarray:
 
 
 @functools.singledispatch
-def _in_new_units(omega: Any, scale: np.ndarray) -> Any:
+def _rescaled_omega(omega: Any, scale: np.ndarray) -> Any:
     """u ↦ Ω(scale · u) as a regulariser of the same kind."""
     raise ValueError(
         f"precondition='diagonal': omega={type(omega).__name__} does not stay one when features are rescaled; "
@@ -53,21 +53,21 @@ def _in_new_units(omega: Any, scale: np.ndarray) -> Any:
     )
 
 
-@_in_new_units.register
+@_rescaled_omega.register
 def _(omega: Zero, scale: np.ndarray) -> Any:
     return omega
 
 
-@_in_new_units.register
+@_rescaled_omega.register
 def _(omega: L1, scale: np.ndarray) -> Any:
     return omega._replace(weights=scale * omega.weights if omega.weights.size else scale.copy())
 
 
-@_in_new_units.register
+@_rescaled_omega.register
 def _(omega: Box, scale: np.ndarray) -> Any:
     return omega._replace(lower=omega.lower / scale, upper=omega.upper / scale)
 
 
-@_in_new_units.register
+@_rescaled_omega.register
 def _(omega: NonNegative, scale: np.ndarray) -> Any:
     return omega

@@ -13,19 +13,21 @@ from skadmm.operators.line import GraphTrend, Line
 from skadmm.problem.cuts import Network, smallest_growth
 
 LARGEST_PROGRAM = 20_000
-"""Up to this many entries of A a linear programme is solved; beyond it the answer is bounded."""
+"""Up to this many entries of A a linear programme is solved; beyond it the result is an upper bound."""
 SECONDS = 10.0
-"""For that programme, which nothing can interrupt."""
+"""The time limit of that programme, which cannot be interrupted."""
 LARGEST_FACTOR = 5000
-"""Up to this many features a sparse matrix is factorised, beyond it solved by iterations."""
-MOST_ITERATIONS = 5000
+"""Up to this many features a sparse matrix is factorised; beyond it systems are solved by iterations."""
+MAX_ITERATIONS = 5000
+"""Of LSQR."""
 SYMMETRIC: dict[str, Any] = {
     "permc_spec": "MMD_AT_PLUS_A",
     "diag_pivot_thresh": 0.0,
     "options": {"SymmetricMode": True},
 }
+"""Options of ``splu`` for symmetric matrices."""
 FEASIBLE = 1e-7
-"""A w that misses Aᵀw = r by no more than this, relatively, counts."""
+"""The relative error of Aᵀw = r up to which w counts as a solution."""
 
 
 class Demands(NamedTuple):
@@ -34,7 +36,7 @@ class Demands(NamedTuple):
     lower: np.ndarray
     upper: np.ndarray
     exact: bool
-    """Are they the same?"""
+    """Are the bounds equal?"""
 
     @property
     def middle(self) -> np.ndarray:
@@ -48,17 +50,18 @@ class Dual(NamedTuple):
     norm: Callable[[np.ndarray], float]
     """The smallest s for which w is in sK."""
     lower: np.ndarray | None
-    """Of a box, its bounds; None where K is no box."""
+    """The lower bounds of K where it is a box; None otherwise."""
     upper: np.ndarray | None
+    """The upper bounds, likewise."""
     euclidean: bool
-    """Is it the unit ball?"""
+    """Is K the Euclidean unit ball?"""
 
 
 def smallest_strength(A: sp.csr_array, demands: Demands, dual: Dual, line: Line | None, basis: sp.csr_array) -> float:
-    """The smallest s; an upper bound where nothing better is known. `basis` spans the null space of A."""
+    """The smallest s, or an upper bound where the exact value is too expensive. `basis` spans the null space of A."""
     counts = np.diff(A.indptr)
     if line is not None and demands.exact:
-        return dual.norm(line.multiplier(demands.lower))  # there is no other w
+        return dual.norm(line.multiplier(demands.lower))  # w is unique
     if dual.lower is not None and dual.upper is not None:
         if counts.max() == 1:
             return _rows_of_one_entry(A, demands, dual.lower, dual.upper)
@@ -81,7 +84,7 @@ def smallest_strength(A: sp.csr_array, demands: Demands, dual: Dual, line: Line 
 
 
 def smallest_strength_over_graph(trend: GraphTrend, r: np.ndarray, dual: Dual) -> float:
-    """For differences over a graph, G(GᵀG)^k or (GᵀG)^k, of the same penalty on every row.
+    """The smallest s for differences over a graph, G(GᵀG)^k or (GᵀG)^k, with the same penalty on every row.
 
     Inverting L = GᵀG as often as it occurs leaves Gᵀw = z, a flow, or w = z + a constant on each component.
     """
@@ -132,16 +135,16 @@ def _inverse(L: sp.csr_array, ground: np.ndarray) -> Callable[[np.ndarray], np.n
 
 
 def _rows_of_one_entry(A: sp.csr_array, demands: Demands, lower: np.ndarray, upper: np.ndarray) -> float:
-    """Each feature by itself: what its rows can give it, for s = 1."""
+    """Each feature on its own: the ratio of its demand to what its rows can contribute at s = 1."""
     d = A.shape[1]
     ends = np.stack([A.data * lower, A.data * upper])
-    least = np.bincount(A.indices, weights=ends.min(axis=0), minlength=d)
-    most = np.bincount(A.indices, weights=ends.max(axis=0), minlength=d)
-    wanted = demands.middle
-    room = np.where(wanted > 0, most, least)
-    needed = wanted != 0
+    smallest = np.bincount(A.indices, weights=ends.min(axis=0), minlength=d)
+    largest = np.bincount(A.indices, weights=ends.max(axis=0), minlength=d)
+    demand = demands.middle
+    limit = np.where(demand > 0, largest, smallest)
+    needed = demand != 0
     with np.errstate(divide="ignore"):
-        return float(np.max(wanted[needed] / room[needed], initial=0.0)) if np.all(room[needed]) else np.inf
+        return float(np.max(demand[needed] / limit[needed], initial=0.0)) if np.all(limit[needed]) else np.inf
 
 
 def _is_graph(A: sp.csr_array) -> bool:
@@ -156,7 +159,7 @@ def _is_graph(A: sp.csr_array) -> bool:
 def _network(A: sp.csr_array, demands: Demands, lower: np.ndarray, upper: np.ndarray) -> Network:
     """Aᵀw as a flow: rows of two entries carry it from feature to feature, those of one entry from an added node.
 
-    What lower and upper leave open comes from that node too, at a fixed capacity.
+    The slack between the lower and the upper demands comes from that node too, with a fixed capacity.
     """
     d = A.shape[1]
     counts = np.diff(A.indptr)
@@ -178,41 +181,41 @@ def _network(A: sp.csr_array, demands: Demands, lower: np.ndarray, upper: np.nda
 
 
 def _linear_program(A: sp.csr_array, demands: Demands, lower: np.ndarray, upper: np.ndarray) -> float | None:
-    """min s over s·lower ≤ w ≤ s·upper and the demands, by HiGHS; infinite without one, None if it gave up."""
+    """min s subject to s·lower ≤ w ≤ s·upper and the demands, by HiGHS; infinite if infeasible, None out of time."""
     from scipy.optimize import Bounds, LinearConstraint, milp  # takes a while to import
 
     m, d = A.shape
     finite = np.abs(np.concatenate([demands.lower, demands.upper]))
-    unit = float(np.max(finite, where=np.isfinite(finite), initial=0.0)) or 1.0
+    scale = float(np.max(finite, where=np.isfinite(finite), initial=0.0)) or 1.0
     at_most, at_least = np.isfinite(upper), np.isfinite(lower)
     blocks = [sp.hstack([A.T, sp.csr_array((d, 1))])]
-    limits = [(demands.lower / unit, demands.upper / unit)]
-    for some, bound, sign in ((np.flatnonzero(at_most), upper, 1.0), (np.flatnonzero(at_least), lower, -1.0)):
-        select = sp.csr_array((np.full(some.size, sign), (np.arange(some.size), some)), shape=(some.size, m))
-        blocks.append(sp.hstack([select, sp.csr_array(-sign * bound[some][:, None])]))
-        limits.append((np.full(some.size, -np.inf), np.zeros(some.size)))
+    limits = [(demands.lower / scale, demands.upper / scale)]
+    for rows, bound, sign in ((np.flatnonzero(at_most), upper, 1.0), (np.flatnonzero(at_least), lower, -1.0)):
+        select = sp.csr_array((np.full(rows.size, sign), (np.arange(rows.size), rows)), shape=(rows.size, m))
+        blocks.append(sp.hstack([select, sp.csr_array(-sign * bound[rows][:, None])]))
+        limits.append((np.full(rows.size, -np.inf), np.zeros(rows.size)))
     cost = np.zeros(m + 1)
     cost[-1] = 1.0
     low, high = (np.concatenate(side) for side in zip(*limits, strict=True))
-    answer = milp(
+    solution = milp(
         cost,
         constraints=LinearConstraint(sp.csr_array(sp.vstack(blocks)), low, high),
         bounds=Bounds(np.append(np.full(m, -np.inf), 0.0), np.full(m + 1, np.inf)),
         options={"time_limit": SECONDS},
     )
-    if answer.status == 0:
-        return float(answer.x[-1] * unit)
-    return np.inf if answer.status == 2 else None
+    if solution.status == 0:
+        return float(solution.x[-1] * scale)
+    return np.inf if solution.status == 2 else None
 
 
 def _nearest(demands: Demands, basis: sp.csr_array) -> np.ndarray | None:
-    """A target within the demands, orthogonal to the null space of A so that some w meets it, of small absolute sum."""
+    """A vector within the demands, of small ℓ1 norm, orthogonal to the null space of A so that it equals some Aᵀw."""
     from scipy.optimize import linprog
 
     if basis.shape[1] == 0:
         return demands.middle
     d = demands.lower.size
-    answer = linprog(
+    solution = linprog(
         np.ones(2 * d),
         A_eq=sp.csr_array(sp.hstack([basis.T, -basis.T])), b_eq=np.zeros(basis.shape[1]),
         A_ub=sp.vstack([sp.hstack([sp.eye_array(d), -sp.eye_array(d)])[np.isfinite(demands.upper)],
@@ -220,11 +223,11 @@ def _nearest(demands: Demands, basis: sp.csr_array) -> np.ndarray | None:
         b_ub=np.concatenate([demands.upper[np.isfinite(demands.upper)], -demands.lower[np.isfinite(demands.lower)]]),
         method="highs", options={"time_limit": SECONDS},
     )  # fmt: skip
-    return answer.x[:d] - answer.x[d:] if answer.status == 0 else None
+    return solution.x[:d] - solution.x[d:] if solution.status == 0 else None
 
 
 def _feasible(A: sp.csr_array, r: np.ndarray) -> list[np.ndarray]:
-    """Some w with Aᵀw = r: that of minimum Euclidean norm, and the one on rows of one entry."""
+    """Vectors w with Aᵀw = r: the one of minimum Euclidean norm, and the one on rows with a single entry."""
     found = []
     w = np.zeros(A.shape[0])
     if A.shape[1] <= LARGEST_FACTOR:
@@ -233,8 +236,8 @@ def _feasible(A: sp.csr_array, r: np.ndarray) -> list[np.ndarray]:
         factor = scipy.sparse.linalg.splu(sp.csc_array(gram + shift * sp.eye_array(gram.shape[0])), **SYMMETRIC)
         for _ in range(5):
             w += A @ factor.solve(r - A.T @ w)
-    else:  # factors may fill up; this can be interrupted
-        w = scipy.sparse.linalg.lsqr(sp.csr_array(A.T), r, atol=1e-14, btol=1e-14, iter_lim=MOST_ITERATIONS)[0]
+    else:  # factors may fill up; iterations can be interrupted
+        w = scipy.sparse.linalg.lsqr(sp.csr_array(A.T), r, atol=1e-14, btol=1e-14, iter_lim=MAX_ITERATIONS)[0]
     if np.linalg.norm(A.T @ w - r) <= FEASIBLE * np.linalg.norm(r):
         found.append(w)
     single = np.flatnonzero(np.diff(A.indptr) == 1)

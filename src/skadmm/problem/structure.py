@@ -1,4 +1,4 @@
-"""What the zeros of Ax say about x: which features are fused, and how many degrees of freedom are left."""
+"""The structure of a solution x from the zeros of Ax: fused features, degrees of freedom; null spaces and ranks."""
 
 from typing import Any, NamedTuple
 
@@ -6,32 +6,40 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
+from skadmm.operators.clusters import clusters
 from skadmm.operators.line import as_line
 
 LARGEST_DENSE = 400
-"""Up to this many features that rows of A join, a rank or a null space is computed densely."""
+"""Where rows of A join at most so many features, ranks and null spaces are computed densely."""
 ROUNDING, NOTHING = 1e-10, 1e-14
+"""What counts as zero: an entry of Ax relative to its terms, and relative to the largest coefficient."""
 WIDE = 1e-13
-"""The rounding of rows with more than two entries. Differences of high order are small by nature (third differences of
-a curve of d points are about d⁻³), so that only the rounding of x itself is allowed for."""
+"""The same as ROUNDING for rows with more than two entries. Differences of high order are small in any case (third
+differences of a curve of d points are about d⁻³), so the tolerance covers only the rounding of x itself."""
 
 
 def ties(A: sp.csr_array, x: np.ndarray) -> np.ndarray:
-    """The rows on which Ax is zero, but for rounding: of its own terms, or of the largest coefficient."""
+    """The rows on which Ax is zero up to rounding, that of its own terms or of the largest coefficient."""
     size = abs(A)
-    least = NOTHING * np.abs(x).max(initial=0.0) * np.asarray(size.sum(axis=1)).ravel()
-    return np.abs(A @ x) <= np.where(np.diff(A.indptr) <= 2, ROUNDING, WIDE) * (size @ np.abs(x)) + least
+    floor = NOTHING * np.abs(x).max(initial=0.0) * np.asarray(size.sum(axis=1)).ravel()
+    return np.abs(A @ x) <= np.where(np.diff(A.indptr) <= 2, ROUNDING, WIDE) * (size @ np.abs(x)) + floor
 
 
 def fused(A: sp.csr_array, x: np.ndarray, tied: np.ndarray | None = None) -> np.ndarray:
-    """Which features are tied together by the rows of A with at most two entries on which Ax is zero.
+    """Clusters of features that are joined by rows of A with at most two entries on which Ax is zero.
 
-    `tied` says which rows these are; None takes those on which Ax is zero but for rounding.
+    Parameters
+    ----------
+    A : csr_array
+    x : ndarray
+    tied : ndarray of bool, optional
+        The rows on which Ax is zero; by default those on which it is zero up to rounding.
 
-    A label for each feature: 0, 1, … in the order in which they first occur, −1 for those tied to zero.
+    Returns
+    -------
+    ndarray of int
+        A label for each feature: 0, 1, … in the order in which they first occur, −1 for features that are zero.
     """
-    from skadmm.operators.clusters import clusters
-
     if A.shape[0] == 0:
         return np.arange(A.shape[1])
     labels, _ = clusters(A, ties(A, x) if tied is None else tied)
@@ -48,10 +56,10 @@ def degrees_of_freedom(A: sp.csr_array, x: np.ndarray, psi: Any = None, y: np.nd
     x : ndarray
         A solution.
     psi : regulariser or None
-        For a ψ of groups the answer is the number of non-zero coefficients, an upper bound.
+        For a ψ of groups the result is the number of non-zero coefficients, an upper bound.
     y : ndarray or None
         The solver's own y = Ax, whose zeros are exact. It is used where A has rows with more than two entries; None
-        takes the rows on which Ax is zero but for rounding.
+        takes the rows on which Ax is zero up to rounding.
 
     Returns
     -------
@@ -74,11 +82,11 @@ def degrees_of_freedom(A: sp.csr_array, x: np.ndarray, psi: Any = None, y: np.nd
 
 
 def rank(A: sp.csr_array) -> int:
-    """The rank of a sparse matrix; a lower bound where LARGEST_DENSE is exceeded and the pattern does not tell."""
+    """The rank of a sparse matrix; a lower bound where LARGEST_DENSE is exceeded and the pattern does not suffice."""
     A = sp.csr_array(A)
     A.sum_duplicates()
     counts = np.diff(A.indptr)
-    alone = np.zeros(A.shape[1], bool)  # features that rows of one entry hold: what other rows say of them adds nothing
+    alone = np.zeros(A.shape[1], bool)  # features with a row of one entry; other rows' entries there do not matter
     alone[A.indices[A.indptr[:-1][counts == 1]]] = True
     A = sp.csr_array(A[counts > 1][:, ~alone])
     A = A[np.diff(A.indptr) > 0]
@@ -104,8 +112,8 @@ def _joined(A: sp.csr_array) -> tuple[list[np.ndarray], list[np.ndarray]]:
     for own in (labels[:m], labels[m:]):
         order = np.argsort(own, kind="stable")
         parts.append(np.split(order, np.cumsum(np.bincount(own, minlength=count))[:-1]))
-    held = [k for k in range(count) if parts[0][k].size]
-    return [parts[0][k] for k in held], [parts[1][k] for k in held]
+    with_rows = [k for k in range(count) if parts[0][k].size]
+    return [parts[0][k] for k in with_rows], [parts[1][k] for k in with_rows]
 
 
 class NullSpace(NamedTuple):
@@ -118,23 +126,21 @@ class NullSpace(NamedTuple):
 
 
 def null_space(A: sp.csr_array) -> NullSpace | None:
-    """A basis of {x : Ax = 0}; None where A is too large and general to tell.
+    """A basis of {x : Ax = 0}; None where A is too large and general.
 
     Rows of at most two entries make one vector for each connected component, differences along a line its polynomials.
     Other rows are taken densely, where they join at most LARGEST_DENSE features.
     """
-    from skadmm.operators.clusters import clusters
-
     d = A.shape[1]
     counts = np.diff(A.indptr)
     narrow = counts <= 2
     labels, factors = clusters(A, narrow)
     size = int(labels.max(initial=-1)) + 1
-    held = np.flatnonzero(labels >= 0)
-    basis = sp.csr_array((factors[held], (held, labels[held])), shape=(d, size))
+    nonzero = np.flatnonzero(labels >= 0)
+    basis = sp.csr_array((factors[nonzero], (nonzero, labels[nonzero])), shape=(d, size))
     if narrow.all():
         return NullSpace(basis, True)
-    rest = sp.csr_array(A[~narrow] @ basis)  # what the other rows ask of the components
+    rest = sp.csr_array(A[~narrow] @ basis)  # the other rows, in the coordinates of the components
     rest.eliminate_zeros()
     rest.sort_indices()
     rest = rest[np.diff(rest.indptr) > 0]
@@ -159,5 +165,6 @@ def null_space(A: sp.csr_array) -> NullSpace | None:
 
 
 def _dense_null_space(A: np.ndarray) -> np.ndarray:
+    """An orthonormal basis of {x : Ax = 0}, in columns."""
     _, values, right = np.linalg.svd(A, full_matrices=True)
     return right[int(np.count_nonzero(values > 1e-12 * values[0])) :].T

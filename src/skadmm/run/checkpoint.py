@@ -1,7 +1,7 @@
-"""A run in a file, so that it can be taken up again as if it had never stopped (see ``_archive.py`` for the format).
+"""A run in a file, so that it can be resumed as if it had never stopped (see ``skadmm.io.archive`` for the format).
 
-A checkpoint belongs to one problem under one set of settings, told by a fingerprint: anything else is refused. Limits
-(passes, time) are not part of it, so a run may be continued beyond its old end.
+A checkpoint belongs to one problem and one set of settings, which its fingerprint identifies: any other is refused.
+Limits (passes, time) are not part of it, so a run can be continued beyond its old end.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse
@@ -25,27 +25,34 @@ from skadmm.run.step_size import StepChoice
 
 
 class CheckpointError(ValueError):
-    """A file that is not a whole checkpoint of this very run."""
+    """A file that is not a complete checkpoint of this run."""
 
 
 KIND = archive.Kind("skadmm-checkpoint", 1, "checkpoint", CheckpointError, {"fingerprint": dict, "run": dict})
 
 
+class Resumable(Protocol):
+    """A run that can continue from a stored state."""
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Continue from `state`; raises where it is not one of this run."""
+
+
 class Checkpoint:
-    """The file of one run: read once at the start, written now and then."""
+    """The file of one run: read once at the start, written every few seconds."""
 
     def __init__(self, path: str | os.PathLike[str], every: float, fingerprint: dict[str, str]) -> None:
         self.path = Path(path)
         self.every = every
         self.fingerprint = fingerprint
         self._last = time.monotonic()
-        self._complained = False
+        self._warned = False
         self.written = 0
-        """How often it was."""
+        """How many times it was written."""
 
     @property
     def beside(self) -> Path:
-        """A folder for what is too large for the file, or elsewhere."""
+        """A folder for the parts of the run that workers store themselves."""
         return self.path.absolute().with_name(f"{self.path.name}.blocks")
 
     def read(self) -> dict[str, Any] | None:
@@ -66,14 +73,15 @@ class Checkpoint:
         with self._sound():
             return dict(codec.Reader(arrays).decode(manifest["run"]))
 
-    def beginning(self, kept: dict[str, Any]) -> tuple[int, float, StepChoice | None]:
-        """The seed and the step the run was begun with, and the selection behind the step."""
+    def beginning(self, kept: dict[str, Any]) -> tuple[int, float | None, StepChoice | None]:
+        """The seed and the step that the run began with, and the selection behind the step."""
         with self._sound():
             tuning = None if kept["tuning"] is None else StepChoice(**kept["tuning"])
-            return int(kept["settings"]["seed"]), float(kept["settings"]["step"]), tuning
+            step = kept["settings"]["step"]
+            return int(kept["settings"]["seed"]), None if step is None else float(step), tuning
 
-    def resume_from(self, run: Any, kept: dict[str, Any]) -> None:
-        """Let the run go on from the state in the file."""
+    def resume_from(self, run: Resumable, kept: dict[str, Any]) -> None:
+        """Let the run continue from the state in the file."""
         with self._sound():
             run.resume(kept)
 
@@ -97,16 +105,16 @@ class Checkpoint:
         try:
             archive.write(self.path, KIND, content, writer.arrays)
         except OSError as error:
-            if not self._complained:
+            if not self._warned:
                 warnings.warn(
                     f"checkpoint={str(self.path)!r} could not be written ({error}); the run goes on, and the last "
                     "checkpoint, if there was one, is still there",
                     RuntimeWarning,
                     stacklevel=2,
                 )
-            self._complained = True
+            self._warned = True
         else:
-            self._complained = False
+            self._warned = False
             self.written += 1
 
 
@@ -115,10 +123,10 @@ def _short(value: Any) -> str:
 
 
 def fingerprint(problem: Problem, **settings: Any) -> dict[str, str]:
-    """What a run is, in a few short strings: the version, the data, the model, and each setting."""
+    """What identifies a run, as short strings by name: the version, the data, the model, and each setting."""
     model = (problem.loss, problem.omega, problem.psi, problem.constraint.A, problem.constraint.B, problem.constraint.c)
-    told = {"version of skadmm": __version__, "data": digest(problem.backend.fingerprint), "model": digest(model)}
-    return told | {name: value if isinstance(value, str) else digest(value) for name, value in settings.items()}
+    known = {"version of skadmm": __version__, "data": digest(problem.backend.fingerprint), "model": digest(model)}
+    return known | {name: value if isinstance(value, str) else digest(value) for name, value in settings.items()}
 
 
 def digest(value: Any) -> str:

@@ -35,9 +35,9 @@ COLUMNS = (
 )
 
 FAILED = "failed"
-"""The status of a run that raised; ``frame.attrs["failures"]`` holds what it said."""
+"""The status of a run that raised; ``frame.attrs["failures"]`` holds the message."""
 
-# Either given by compare() itself, or of no meaning for several methods at once.
+# Either set by compare() itself, or meaningless for several methods.
 _RESERVED = ("problem", "method", "random_state", "warm_start")
 
 
@@ -68,13 +68,13 @@ def compare(
     random_state : int
         Splits and seeds follow from it; repeat r does not depend on the number of repeats.
     **common
-        Options of :func:`skadmm.solve` for all methods. ``step="auto"`` (solve's default) selects a step for every
-        run by the same code and is paid for by the run.
+        Options of :func:`skadmm.solve` for all methods. ``step="auto"`` (the default) selects a step for every run,
+        and its cost is part of the run's passes and seconds.
 
     Returns
     -------
     DataFrame
-        One row a recording: ``method``, ``repeat``, ``seed``, ``record`` (its number within the run), the columns of
+        One row per recording: ``method``, ``repeat``, ``seed``, ``record`` (its number within the run), the columns of
         ``Result.trace``, ``step`` and ``status``. ``passes`` and ``seconds`` include step selection, which
         ``selection_passes`` and ``selection_seconds`` give by itself; ``run_passes`` and ``run_seconds`` are without
         it. Kernels are compiled before the clock starts.
@@ -119,7 +119,7 @@ def compare(
                     rows.append(run | {"record": 0, "status": FAILED})
                     continue
                 rows.extend(_rows(run, result, train.n_samples))
-                resolved.setdefault(name, _plain(chosen) | _settled(result))
+                resolved.setdefault(name, _plain(chosen) | _used_settings(result))
                 if result.status is Status.INTERRUPTED:
                     raise KeyboardInterrupt
     except KeyboardInterrupt:
@@ -211,7 +211,7 @@ def _rows(run: dict[str, Any], result: Result, n: int) -> list[dict[str, Any]]:
     about = {
         "selection_passes": selection_passes,
         "selection_seconds": selection_seconds,
-        "step": result.settings["step"],
+        "step": np.nan if result.settings["step"] is None else result.settings["step"],
         "status": str(result.status),
     }
     return [
@@ -225,10 +225,10 @@ def _rows(run: dict[str, Any], result: Result, n: int) -> list[dict[str, Any]]:
 
 
 def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that are plain values; arrays, data and callbacks do not belong in a table's notes."""
+    """The options that are plain values, for the attributes of the table; arrays, data and callbacks are left out."""
     return {name: value for name, value in options.items() if isinstance(value, (str, int, float, bool, type(None)))}
 
 
-def _settled(result: Result) -> dict[str, Any]:
-    """What the run settled on, apart from what every row tells."""
+def _used_settings(result: Result) -> dict[str, Any]:
+    """The settings that the run used, except those in every row."""
     return {name: value for name, value in result.settings.items() if name not in ("step", "seed")}

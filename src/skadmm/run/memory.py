@@ -1,4 +1,4 @@
-"""How much memory a run will take, and whether it is there: asked before the first array is made."""
+"""How much memory a run will take, and whether it is available: checked before the first array is made."""
 
 from __future__ import annotations
 
@@ -7,26 +7,31 @@ import os
 from pathlib import Path
 
 from skadmm.kernels.expansion import PARTS, gathered_rows
-from skadmm.oracle.local import LARGE_SHIFT_SHARE
+from skadmm.oracle import LARGE_SHIFT_SHARE
 from skadmm.solvers.base import Algorithm, Setup
 from skadmm.solvers.first_order.x_solve import DENSE_LIMIT
-from skadmm.solvers.select import few_at_once
+from skadmm.solvers.select import few_at_once, prefers_interior_point
 
 FLOAT = 8
+"""Bytes of a number."""
 SAN_VECTORS, SAN_MATRICES = 13, 7
-"""Vectors over the samples, and matrices over the features, that second-order steps hold at their peak."""
+"""Vectors of one number per sample, and d × d matrices, that second-order steps hold at their peak."""
 RECORDS = 2e5
 """Bytes that a run takes however small the problem."""
 SPARSE_ENTRY = 12
-"""A value and a column number."""
+"""Bytes of a stored entry: a value and a column index."""
+SPARSE_FILL = 40.0
+"""Entries of the factors of an interior point step for each entry of A."""
 
 
 def estimate(setup: Setup, algorithm: Algorithm) -> dict[str, float]:
-    """Bytes, by what they are for; the data themselves are there already and not counted."""
+    """Bytes by purpose. The data are in memory already and not counted."""
     problem = setup.problem
     n, d = (0 if not problem.backend.local_rows else problem.n_samples), problem.n_features
     needs: dict[str, float] = {"evaluation and records": RECORDS + FLOAT * (4.0 * n + 8.0 * d)}
-    if algorithm.certifies and few_at_once(problem, setup.rho_given):
+    if algorithm.certifies and prefers_interior_point(problem):
+        needs["sparse systems"] = SPARSE_FILL * SPARSE_ENTRY * float(problem.constraint.A.nnz + d)
+    elif algorithm.certifies and few_at_once(problem, setup.rho_given):
         needs["columns of X"] = 2.0 * SPARSE_ENTRY * problem.nnz
         needs["second-order steps on a set of features"] = FLOAT * (SAN_VECTORS * n + SAN_MATRICES * min(d, 2000) ** 2)
     elif algorithm.certifies:
@@ -35,7 +40,7 @@ def estimate(setup: Setup, algorithm: Algorithm) -> dict[str, float]:
         needs["second-order steps"] = FLOAT * (SAN_VECTORS * float(n) + SAN_MATRICES * variables**2)
         if problem.backend.slow_reads:
             entry = SPARSE_ENTRY if problem.is_sparse else FLOAT
-            needs["copies of rows that are looked at again"] = 2.0 * LARGE_SHIFT_SHARE * entry * problem.nnz
+            needs["copies of rows that are read again"] = 2.0 * LARGE_SHIFT_SHARE * entry * problem.nnz
         if problem.backend.local_rows and not problem.is_sparse:
             needs["rows and products on several threads"] = FLOAT * (min(PARTS * gathered_rows(d), n) + PARTS * d) * d
     elif algorithm.gradient == "average":
@@ -48,7 +53,7 @@ def estimate(setup: Setup, algorithm: Algorithm) -> dict[str, float]:
 
 
 def available() -> float:
-    """Bytes that can be had now, within the limits set on this process; infinite where the system does not say."""
+    """Bytes available now, within the limits of this process; infinite where the system does not say."""
     return min(_free(), _group_limit(), _process_limit())
 
 
@@ -110,7 +115,7 @@ def check(setup: Setup, algorithm: Algorithm, limit: float | None) -> None:
 
 
 def bytes_of(size: float) -> str:
-    """A size for people."""
+    """A size in readable units."""
     for unit in ("B", "kB", "MB", "GB"):
         if size < 1000:
             return f"{size:.3g} {unit}"

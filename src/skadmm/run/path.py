@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skadmm import _checks
+from skadmm._plots import plot
 from skadmm.losses import deviance
 from skadmm.problem.alpha_max import alpha_max
 from skadmm.problem.problem import Problem
 from skadmm.problem.structure import degrees_of_freedom
-from skadmm.regularizers import with_strength as rescaled
-from skadmm.run.path_engine import PathEngine, Solution, can_follow
-from skadmm.run.result import Result, Status
-from skadmm.run.solve import solve
+from skadmm.regularizers import with_strength
+from skadmm.run.follow import Certified, Following, Goal, Separately, Solution, can_follow
+from skadmm.solvers import SOLVERS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,9 +66,7 @@ class Path:
 
     def plot(self, **options: Any) -> Any:
         """The coefficients against alpha; see :func:`skadmm.plotting.coefficient_path`."""
-        from skadmm.plotting import coefficient_path
-
-        return coefficient_path(self.alphas, self.x, **options)
+        return plot("coefficient_path")(self.alphas, self.x, **options)
 
 
 def path(
@@ -98,8 +96,8 @@ def path(
     tol, passes, method
         For each strength, see :func:`skadmm.solve`.
     certify : bool
-        False: a strength is done when the model promises less than tol, without a proof by the duality gap; quicker,
-        and good enough for cross-validation.
+        False: a strength is done when the predicted relative decrease is below tol, without a proof by the duality gap;
+        faster, and accurate enough for cross-validation.
     callback : function of (k, Solution), optional
         Called after each strength.
     **options
@@ -109,21 +107,18 @@ def path(
     -------
     Path
     """
-    rescaled(problem.psi, 1.0)
+    with_strength(problem.psi, 1.0)  # an error where there is no strength
     grid = alpha_grid(alpha_max(problem), n_alphas, eps) if alphas is None else checked_alphas(alphas)
     tol, passes = _checks.number(tol, "tol", above=0), _checks.number(passes, "passes", above=0)
-    if method in ("auto", "san-admm") and not options and can_follow(problem):
-        step: Any = PathEngine(problem, tol, passes, certify=certify)
+    solve_at: Callable[[float], Solution]
+    if options or not can_follow(problem, method):
+        solve_at = Separately(problem, {"method": method, "tol": tol, "passes": passes, "record_every": 0} | options)
     else:
-        step = _Separately(problem, {"method": method, "tol": tol, "passes": passes, "record_every": 0} | options)
+        following = Following(problem, Goal(tol, passes, certify), method)
+        solve_at = Certified(following) if certify and method not in SOLVERS else following
     solutions = []
     for k, alpha in enumerate(grid):
-        solution = step(float(alpha))
-        left = passes - solution.passes
-        if certify and left > 0.0 and solution.status is not Status.SOLVED and isinstance(step, PathEngine):
-            other = _Separately(problem, {"tol": tol, "passes": left, "record_every": 0})(float(alpha))
-            solution = other if other.status is Status.SOLVED else solution
-        solutions.append(solution)
+        solutions.append(solve_at(float(alpha)))
         if callback is not None:
             callback(k, solutions[-1])
     A, psi = problem.constraint.A, problem.psi
@@ -139,21 +134,6 @@ def path(
     )
 
 
-class _Separately:
-    """A solve() for each strength, started from the result before."""
-
-    def __init__(self, problem: Problem, options: dict[str, Any]) -> None:
-        self.problem, self.options = problem, options
-        self.last: Result | None = None
-
-    def __call__(self, alpha: float) -> Solution:
-        problem = with_strength(self.problem, alpha)
-        result = solve(problem, warm_start=self.last, **self.options)
-        self.last = None if result.status is Status.DIVERGED else result
-        loss = result.objective - problem.penalty(result.x)
-        return Solution(result.x, loss, reached(result), result.status, result.y)
-
-
 def alpha_grid(top: float, n_alphas: int = 50, eps: float = 1e-3) -> np.ndarray:
     """From `top` down to eps · top in equal ratios."""
     n_alphas = _checks.count(n_alphas, "n_alphas")
@@ -163,16 +143,6 @@ def alpha_grid(top: float, n_alphas: int = 50, eps: float = 1e-3) -> np.ndarray:
     if not top > 0:  # nothing to penalise away: the loss alone is at its minimum there
         top = 1.0
     return np.geomspace(top, eps * top, n_alphas) if n_alphas > 1 else np.array([top])
-
-
-def with_strength(problem: Problem, alpha: float) -> Problem:
-    """`problem` with ψ of another strength."""
-    return problem.replace(psi=rescaled(problem.psi, alpha))
-
-
-def reached(result: Result) -> float:
-    """The relative gap a result ended with, or the relative KKT residual where there is none."""
-    return float(result.kkt.relative if np.isnan(result.gap) else result.gap)
 
 
 def checked_alphas(alphas: Any) -> np.ndarray:

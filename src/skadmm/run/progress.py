@@ -1,4 +1,4 @@
-"""A progress bar, when somebody is there to see it."""
+"""A progress bar on a terminal."""
 
 from __future__ import annotations
 

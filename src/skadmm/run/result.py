@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from skadmm._plots import plot
+from skadmm.io import codec
 from skadmm.problem.kkt import KKT
 
 if TYPE_CHECKING:
@@ -27,9 +29,9 @@ class Status(Enum):
     PASS_LIMIT = "pass limit"
     TIME_LIMIT = "time limit"
     STALLED = "stalled"
-    """No step improves the objective any more, short of the tolerance."""
+    """No step improves the objective any more, and the tolerance is not met."""
     NO_MINIMISER = "no minimiser"
-    """The objective falls for ever along a direction no penalty sees; the message names the features."""
+    """The objective decreases without end along an unpenalised direction; the message names the features."""
     STOPPED = "stopped by callback"
     INTERRUPTED = "interrupted"
     DIVERGED = "diverged"
@@ -40,7 +42,7 @@ class Status(Enum):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a callback sees: read-only copies of where the run stands."""
+    """What a callback sees: read-only copies of the current iterate."""
 
     method: str
     step_number: int
@@ -50,6 +52,11 @@ class Snapshot:
     y: np.ndarray
     dual: np.ndarray
     record: Mapping[str, float]
+    """The newest row of the trace."""
+
+
+Callback = Callable[[Snapshot], bool | None]
+"""Called at every recording; a true return value stops the run."""
 
 
 @dataclass
@@ -57,7 +64,7 @@ class Result:
     """The outcome of :func:`skadmm.solve`.
 
     ``x``, ``y`` and ``dual`` are the last good iterate, ``x_average`` and ``y_average`` the means over all steps
-    (Algorithm 1's output). ``passes`` counts every sample touched, a table's filling and step selection included,
+    (Algorithm 1's output). ``passes`` counts every sample touched, also to initialise tables and to select the step,
     divided by n; ``seconds`` is the time spent in the method, recording excluded.
     """
 
@@ -70,6 +77,7 @@ class Result:
     message: str
     method: str
     settings: dict[str, Any]
+    """What the run was made with; ``step`` is None for a method that has none."""
     objective: float
     """At (x, y(x)) where B is invertible, else at (x, y)."""
     feasibility: float
@@ -83,22 +91,20 @@ class Result:
     records: list[dict[str, float]] = field(repr=False)
     tuning: StepChoice | None = field(default=None, repr=False)
     solver: str = ""
-    """The second-order solvers that ran, in turn; empty for a first-order method."""
+    """The second-order solvers that ran, in order; empty for a first-order method."""
     tables: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
-    """The method's memory, for ``warm_start``."""
+    """The arrays that ``warm_start`` continues from."""
 
     @property
     def trace(self) -> pd.DataFrame:
-        """The run as recorded, one row a recording."""
+        """The run as recorded, one row per recording."""
         import pandas as pd
 
         return pd.DataFrame(self.records, columns=list(TRACE_COLUMNS))
 
     def plot(self, **options: Any) -> Any:
         """Objective and feasibility against passes and seconds; see :func:`skadmm.plotting.convergence`."""
-        from skadmm.plotting import convergence
-
-        return convergence(self, **options)
+        return plot("convergence")(self, **options)
 
     def __str__(self) -> str:
         gap = "" if np.isnan(self.gap) else f", gap {self.gap:.2e}"
@@ -106,3 +112,25 @@ class Result:
             f"{self.method}: {self.status} after {self.passes:.2f} passes and {self.seconds:.3g} s; "
             f"objective {self.objective:.8g}, feasibility {self.feasibility:.2e}, kkt {self.kkt.relative:.2e}{gap}"
         )
+
+
+_STORED = ("x", "y", "dual", "x_average", "y_average", "message", "method", "settings", "objective", "feasibility",
+           "gap", "stopped_on", "passes", "seconds", "records", "solver")  # fmt: skip
+"""The fields of a result that are stored as they are."""
+
+
+def _encode(result: Result, encode: codec.Encode) -> dict[str, Any]:
+    """All of a result but its tables: a loaded model starts again from its coefficients."""
+    held = {name: getattr(result, name) for name in _STORED}
+    return {"held": encode(held | {"status": result.status.name, "kkt": tuple(result.kkt)})}
+
+
+def _decode(stored: dict[str, Any], decode: codec.Decode) -> Result:
+    held = decode(stored["held"])
+    held.setdefault("solver", "")  # files of 0.1.0 have none
+    if set(held) != {*_STORED, "status", "kkt"}:
+        raise ValueError("a result lacks some of its fields")
+    return Result(**(held | {"status": Status[held["status"]], "kkt": KKT(*held["kkt"])}))
+
+
+codec.register("result", Result, _encode, _decode)

@@ -1,8 +1,7 @@
-"""Which block comes next: seeded streams that can be replayed from any position."""
-
-from typing import Any
+"""Which block a step reads: seeded streams of block indices that can be read from any position."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skadmm._names import Registry
 
@@ -10,13 +9,14 @@ from skadmm._names import Registry
 class Sampler:
     """An endless stream of block indices, drawn one pass of `n_blocks` at a time.
 
-    Pass p of seed s depends on (s, p) alone, so a run may be cut anywhere and taken up again.
+    Pass p of seed s depends on (s, p) alone, so a run can be stopped anywhere and resumed.
     """
 
     def __init__(self, n_blocks: int, seed: int) -> None:
         self.n_blocks = n_blocks
         self.seed = seed
-        self._held = (-1, np.empty(0, np.int64))
+        self._last_pass = (-1, np.empty(0, np.int64))
+        """The number of the pass drawn last, and its indices."""
 
     def take(self, position: int, count: int) -> np.ndarray:
         """Indices `position` … `position + count − 1` of the stream."""
@@ -30,10 +30,10 @@ class Sampler:
         return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
     def _pass(self, number: int) -> np.ndarray:
-        if self._held[0] != number:
+        if self._last_pass[0] != number:
             rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(number,)))
-            self._held = (number, self.draw(rng))
-        return self._held[1]
+            self._last_pass = (number, self.draw(rng))
+        return self._last_pass[1]
 
     def draw(self, rng: np.random.Generator) -> np.ndarray:
         """One pass of indices."""
@@ -41,7 +41,7 @@ class Sampler:
 
 
 class Uniform(Sampler):
-    """Independent, with replacement: the paper's."""
+    """Independent draws with replacement, as in the paper."""
 
     def draw(self, rng: np.random.Generator) -> np.ndarray:
         """One pass of independent indices."""
@@ -49,7 +49,7 @@ class Uniform(Sampler):
 
 
 class Permutation(Sampler):
-    """Every block once a pass, in a new random order."""
+    """Every block once per pass, in a new random order."""
 
     def draw(self, rng: np.random.Generator) -> np.ndarray:
         """One random order of all blocks."""
@@ -57,7 +57,7 @@ class Permutation(Sampler):
 
 
 class Cyclic(Sampler):
-    """0, 1, …, n_blocks − 1, again and again."""
+    """0, 1, …, n_blocks − 1, repeated."""
 
     def draw(self, rng: np.random.Generator) -> np.ndarray:
         """All blocks in order."""
@@ -67,7 +67,7 @@ class Cyclic(Sampler):
 class Replay(Sampler):
     """A given array of indices, repeated when it ends."""
 
-    def __init__(self, n_blocks: int, indices: Any) -> None:
+    def __init__(self, n_blocks: int, indices: ArrayLike) -> None:
         array = np.asarray(indices)
         if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu":
             raise ValueError(f"sampler has shape {array.shape} and dtype {array.dtype}: it takes a vector of indices")
@@ -83,18 +83,20 @@ class Replay(Sampler):
         return self._indices
 
 
-NOT_DRAWN = 1024
-"""Indices that say nothing, at a time."""
+ZEROS = 1024
+"""The length of the array of zeros that stands for indices nobody reads."""
 SAMPLERS: Registry[type[Sampler]] = Registry("sampler")
 SAMPLERS.add("uniform", Uniform)
 SAMPLERS.add("permutation", Permutation)
 SAMPLERS.add("cyclic", Cyclic)
 
 
-def as_sampler(sampler: Any, n_blocks: int, seed: int, drawn: bool = True) -> Sampler:
-    """A sampler from its name, or from an array of indices to replay. Where every step reads all blocks, nothing is
-    `drawn`: a name is checked, and the indices are zeros."""
+def as_sampler(sampler: str | ArrayLike, n_blocks: int, seed: int, drawn: bool = True) -> Sampler:
+    """A sampler from its name, or from an array of indices to replay.
+
+    `drawn` is False for a method whose every step reads all blocks: then a name is checked, and the indices are zeros.
+    """
     if not isinstance(sampler, str):
         return Replay(n_blocks, sampler)
     named = SAMPLERS[sampler]
-    return named(n_blocks, seed) if drawn else Replay(n_blocks, np.zeros(NOT_DRAWN, np.int64))
+    return named(n_blocks, seed) if drawn else Replay(n_blocks, np.zeros(ZEROS, np.int64))

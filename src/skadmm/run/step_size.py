@@ -1,4 +1,4 @@
-"""The step: a number, the theory's, or the paper's selection on a small subset."""
+"""The step size: a number, the one of the theory, or the paper's selection on a small subset."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ from skadmm.solvers import dual_update
 from skadmm.solvers.base import Algorithm, Setup
 
 SUBSET = 500
-RUNS = 5
-PASSES = 5
+"""Samples that steps are tried on."""
+RUNS, PASSES = 5, 5
+"""Runs per candidate, and passes per run."""
 BATCH_ITERATIONS = 100
+"""Iterations of a method that reads all samples in every step."""
 DECADES_BELOW, DECADES_ABOVE, PER_DECADE = 1, 5, 2
-"""The grid around the theory's step. The theory's L is a thousand times too large on common data, so it reaches
-five decades up in step (down in L) and one decade the other way."""
+"""The grid around the step of the theory. The L of the theory is about a thousand times too large on common data, so
+the grid reaches five decades above that step and one below it."""
 
 
 @dataclass(frozen=True)
 class StepChoice:
-    """The outcome of a selection: what was tried, what won, and what it cost."""
+    """The outcome of a selection: the candidates, the one chosen, and what it cost."""
 
     step: float
     candidates: np.ndarray
@@ -36,13 +38,13 @@ class StepChoice:
 
 
 def candidates(algorithm: Algorithm, problem: Problem, rho: float) -> np.ndarray:
-    """The grid of steps, half a decade apart, around the theory's."""
+    """The grid of steps, half a decade apart, around the step of the theory."""
     exponents = np.arange(-DECADES_BELOW * PER_DECADE, DECADES_ABOVE * PER_DECADE + 1) / PER_DECADE
     return theory(algorithm, problem, rho) * 10.0**exponents
 
 
 def theory(algorithm: Algorithm, problem: Problem, rho: float) -> float:
-    """The theory's step; for rows so long that their squares overflow, the shortest there is."""
+    """The step of the theory; where squares of rows overflow, the smallest positive number."""
     return max(algorithm.theory_step(problem, rho), float(np.finfo(float).tiny))
 
 
@@ -51,8 +53,8 @@ def select(
     options: Mapping[str, Any] | None = None,
 ) -> StepChoice:  # fmt: skip
     """The paper's selection: each candidate is run on 500 random samples (five runs of five passes; batch methods
-    once, for 100 iterations) and the smallest mean training objective wins. With large blocks the subset grows to
-    ten blocks."""
+    once, for 100 iterations), and the one with the smallest mean training objective is chosen. With large blocks the
+    subset has ten blocks."""
     began = _clock.now()
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2**31,)))
     eligible: Any = problem.n_samples
@@ -95,15 +97,20 @@ def _trial(setup: Setup, algorithm: Algorithm, seed: int) -> tuple[float, int]:
     return (value if np.isfinite(value) else np.inf), touched + problem.n_samples
 
 
-def resolve(step: Any, problem: Problem, algorithm: Algorithm, **context: Any) -> tuple[float, StepChoice | None]:
-    """The step as a number, and the selection behind it if there was one."""
-    if isinstance(step, str):
-        if step == "theory":
-            return theory(algorithm, problem, context["rho"]), None
-        if step == "auto":
-            if algorithm.stepless:
-                return theory(algorithm, problem, context["rho"]), None
-            choice = select(problem, algorithm, **context)
-            return choice.step, choice
+def resolve(
+    step: float | str, problem: Problem, algorithm: Algorithm, *, rho: float, batch_size: int, omega_mode: str,
+    seed: int, options: Mapping[str, Any],
+) -> tuple[float | None, StepChoice | None]:  # fmt: skip
+    """The step as a number, None for a method that has none, and the selection behind it if there was one."""
+    if not isinstance(step, str):
+        return _checks.number(step, "step", above=0), None
+    if step == "theory":
+        return theory(algorithm, problem, rho), None
+    if step != "auto":
         raise ValueError(f"step={step!r}: it takes a number > 0, 'auto' or 'theory'")
-    return _checks.number(step, "step", above=0), None
+    if algorithm.stepless:
+        return None, None
+    choice = select(
+        problem, algorithm, rho=rho, batch_size=batch_size, omega_mode=omega_mode, seed=seed, options=options
+    )
+    return choice.step, choice

@@ -3,24 +3,27 @@
 from skadmm.solvers import select
 from skadmm.solvers.base import ALGORITHMS, Algorithm, Engine, Setup
 from skadmm.solvers.first_order import asvrg, batch, exact, online, opg, rda, sa, saga, stoc, svrg
-from skadmm.solvers.registry import SOLVERS, Solver
+from skadmm.solvers.registry import SOLVERS, register_solver, settled_options
+from skadmm.solvers.second_order.base import SecondOrderSolver
 
 __all__ = [
     "ALGORITHMS",
     "SOLVERS",
     "Algorithm",
     "Engine",
+    "SecondOrderSolver",
     "Setup",
-    "Solver",
     "asvrg",
     "batch",
     "exact",
     "online",
     "opg",
     "rda",
+    "register_solver",
     "sa",
     "saga",
     "select",
+    "settled_options",
     "stoc",
     "svrg",
 ]

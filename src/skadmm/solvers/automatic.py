@@ -20,6 +20,8 @@ def choose(problem: Problem) -> Choice:
     why_not = refusal(problem)
     if why_not is None:
         return Choice("san-admm", 1, f"auto chose san-admm: second-order steps suit {n} samples of {d} features")
+    if not (problem.backend.local_rows or problem.backend.block_memory):
+        return Choice("batch-iu-admm", problem.backend.natural_batch, f"auto chose batch-iu-admm: {why_not}")
     if not problem.backend.local_rows:
         return Choice("sa-iu-admm", problem.backend.natural_batch, f"auto chose sa-iu-admm: {why_not}")
     per_row = max(1.0, problem.nnz / n)

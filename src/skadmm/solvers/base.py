@@ -1,13 +1,13 @@
-"""What an algorithm is: a rule for x, and nothing of loops, clocks or printing.
+"""What an algorithm is: a rule for x, without loops, clocks or printing.
 
 One step of every first-order method is
 
-    sense   touch the samples of a block: bring the rule's gradient up to date at the current x
-    move    the new x from that gradient and the coupling with y and the dual
-    split   y and dual (``_split.py``, the same for all)
+    update_gradient   read the samples of a block, and update the rule's gradient at the current x
+    x_update          the new x from that gradient and the coupling with y and the dual
+    y_dual_update     y and the dual (``dual_update.py``, the same for all methods)
 
-A method's file holds its rule (a ``NamedTuple`` of constants and tables), attaches ``sense`` and ``move``, and
-registers an :class:`Algorithm`. ``sense`` is the only part that sees rows, so rows may live elsewhere.
+A method's file holds its rule (a ``NamedTuple`` of constants and tables), attaches ``update_gradient`` and
+``x_update``, and registers an :class:`Algorithm`. Only ``update_gradient`` reads rows, so they may be elsewhere.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,13 +20,9 @@ import numpy as np
 from skadmm._names import Registry
 from skadmm.backends import Evaluation
 from skadmm.kernels.compile import generic, kernel
-from skadmm.problem.certificate import Certificate
+from skadmm.problem.certificate import Assessment, Certificate
 from skadmm.problem.problem import Problem
-from skadmm.solvers import dual_update
 from skadmm.solvers.dual_update import Point, couple, y_dual_update
-
-PULSES = 64
-"""A table is filled in so many parts; between two of them a run can be stopped."""
 
 
 @generic
@@ -45,35 +41,36 @@ def init_table(rule: Any, samples: Any, point: Any, k: int) -> int:
 
 
 class Option(NamedTuple):
-    """A setting of one method alone."""
+    """A setting that one method has and others do not."""
 
     default: Any
     check: Callable[[Any, str], Any]
-    """From a value and its name to the value, sound; raises where it is not."""
+    """From a value and its name to the checked value; raises where it is not allowed."""
     about: str
 
 
 @dataclass(frozen=True)
 class Setup:
-    """All that a rule is built from."""
+    """What a method is started with."""
 
     problem: Problem
     rho: float
     step: float
     batch_size: int
     rho_given: bool = field(default=True, kw_only=True)
-    """False: ρ is a suggestion, and the method may choose and change its own."""
+    """False: ρ is a default, which the method may change."""
     warm: bool = field(default=False, kw_only=True)
-    """Did the user say where to start?"""
+    """Did the user give the starting point?"""
     tol: float | None = field(default=None, kw_only=True)
+    """The tolerance to stop at."""
     staleness: int = field(default=0, kw_only=True)
-    """On a cluster: by how many steps a block's answer may be late."""
+    """On a cluster: by how many steps the point of a block's gradient may be older than the current one."""
     checkpoint: Any = field(default=None, kw_only=True)
-    """Where the run is kept, for those who keep something beside it."""
+    """The checkpoint of the run, for methods that store a part of it on workers."""
     options: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
-    """The method's own settings; what is left out takes its default."""
+    """The settings of the method alone; those left out take their defaults."""
     solver: str = field(default="", kw_only=True)
-    """The second-order solver asked for by name; empty leaves the choice to the method."""
+    """The second-order solver that the user named; empty leaves the choice to the method."""
     omega_mode: str
     """How Ω enters: one of the modes the algorithm lists, or "none"."""
 
@@ -90,7 +87,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class Algorithm:
-    """A method: how it is described (Table 1 of the paper), what it needs, and how its rule is built."""
+    """A method: its description (Table 1 of the paper), what it needs, and how it starts."""
 
     name: str
     summary: str
@@ -104,18 +101,18 @@ class Algorithm:
     """How Ω may enter, the default first: "prox", "system" (squared ℓ2 only), "fold", "subgradient"."""
     start: Callable[["Setup", Point], "Engine"] = field(repr=False)
     theory_step: Callable[[Problem, float], float] = field(repr=False)
-    """The step that the method's theory asks for, from the problem and ρ."""
+    """The step of the method's theory, from the problem and ρ."""
     full: bool = False
-    """Does every step touch all samples?"""
+    """Does every step read all samples?"""
     stepless: bool = False
-    """Has it no step to choose?"""
+    """Has it no step size?"""
     certifies: bool = False
-    """Does it compute its own duality gap, and stop on it?"""
+    """Does it compute a duality gap itself, and stop on it?"""
     options: Mapping[str, Option] = field(default_factory=dict, repr=False)
-    """Settings of this method alone, by name."""
+    """The settings of this method alone, by name."""
 
     def settled(self, given: Mapping[str, Any] | None) -> dict[str, Any]:
-        """All of the method's own settings: those given, checked, and the defaults of the rest."""
+        """The settings of this method alone: those given, checked, and the defaults of the rest."""
         if given is not None and not isinstance(given, Mapping):
             raise TypeError(f"options={given!r}: it takes a dictionary of the method's own settings, or None")
         for name in given or {}:
@@ -129,9 +126,11 @@ class Algorithm:
 
 
 class Engine(Protocol):
-    """A method in motion: what the loop in ``run.py`` drives."""
+    """A method at work: what the loop in ``run/driver.py`` drives."""
 
-    point: Point
+    @property
+    def point(self) -> Point:
+        """x, y, the scaled dual, their running sums and the clock."""
 
     @property
     def solver_name(self) -> str:
@@ -154,12 +153,16 @@ class Engine(Protocol):
         """The penalty parameter now."""
 
     def optimality(self) -> tuple[str, float]:
-        """What the method measures itself, "gap" or "kkt", and its value; asked only of a method that certifies."""
+        """What the method stops on, "gap" or "kkt", and its value; called only where ``Algorithm.certifies``."""
         ...
 
     def evaluated_at(self, x: np.ndarray) -> Evaluation | None:
-        """What the method saw at `x`, where that was its last look at all samples and it keeps such things: whoever
-        wants to know how x stands need not look again."""
+        """The last evaluation of all samples, where it was at `x` and is kept, so that recording reads nothing."""
+        ...
+
+    def assessed(self, x: np.ndarray, y: np.ndarray) -> Assessment | None:
+        """The method's own assessment of (x, y), where that is its point and it has digits that the general evaluation
+        has not."""
         ...
 
     def finish(self) -> None:
@@ -167,11 +170,11 @@ class Engine(Protocol):
         ...
 
     def give_up(self) -> None:
-        """Put the last sound point into ``point``; called instead of ``finish`` when there is no time for that."""
+        """Put the last complete iterate into ``point``; called instead of ``finish`` when there is no time for that."""
         ...
 
     def close(self) -> None:
-        """The run is over: let go of what others keep for it."""
+        """The run is over: release what workers keep for it."""
         ...
 
     def advance(self, order: np.ndarray, until: float = np.inf) -> None:
@@ -179,19 +182,19 @@ class Engine(Protocol):
         ...
 
     def tables(self) -> dict[str, np.ndarray]:
-        """The arrays that carry the method's memory, changed in place as it runs."""
+        """The arrays that a warm start continues from, changed in place as the method runs."""
         ...
 
     def restore(self, tables: dict[str, np.ndarray]) -> None:
-        """Take up the memory of an earlier run."""
+        """Continue from the tables of an earlier run."""
         ...
 
     def state(self) -> dict[str, Any]:
-        """All that a checkpoint has to keep, so that :meth:`resume` goes on as if never stopped."""
+        """All that a checkpoint has to store, so that :meth:`resume` continues as if the run had never stopped."""
         ...
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Take up the state of a checkpoint."""
+        """Continue from the state of a checkpoint."""
         ...
 
 
@@ -202,14 +205,6 @@ def couple_at_start(split, point, theta):
 
 
 @kernel
-def _init_table(rule, samples, point, first, stop):
-    touched = 0
-    for k in range(first, stop):
-        touched += init_table(rule, samples, point, k)
-    return touched
-
-
-@kernel
 def x_and_dual_update(rule, split, point, theta, k):
     """The rest of a step, once the gradient is up to date."""
     x_update(rule, point, k)
@@ -217,114 +212,6 @@ def x_and_dual_update(rule, split, point, theta, k):
         point.x_sum[j] += point.x[j]
     y_dual_update(split, point, theta)
     point.clock[0] += 1
-
-
-@kernel
-def _advance(rule, samples, split, point, theta, order, until):
-    for k in order:
-        if point.clock[1] >= until:
-            break
-        point.clock[1] += update_gradient(rule, samples, point, k)
-        x_and_dual_update(rule, split, point, theta, k)
-
-
-class CompiledSteps:
-    """Rows within reach of compiled code: all steps in one kernel."""
-
-    def __init__(self, rule: Any, setup: Setup, split: Any, point: Point, theta: float) -> None:
-        self._arguments = (rule, setup.problem.samples(setup.batch_size))
-        self._split, self._point, self._theta, self._n_blocks = split, point, theta, setup.n_blocks
-        self._problem, self._batch_size = setup.problem, setup.batch_size
-        _init_table(*self._arguments, point, 0, 0)  # compiles, so that no clock runs meanwhile
-        self.take(np.empty(0, np.int64), 0.0)
-
-    def init_table(self) -> int:
-        """Fill the tables, some blocks at a time; the number of samples touched."""
-        couple_at_start(self._split, self._point, self._theta)
-        rows_per_chunk = -(-self._n_blocks // PULSES)
-        touched = 0
-        for first in range(0, self._n_blocks, rows_per_chunk):
-            self._problem.backend.between_chunks()
-            touched += _init_table(*self._arguments, self._point, first, min(first + rows_per_chunk, self._n_blocks))
-        return touched
-
-    def take(self, order: np.ndarray, until: float) -> None:
-        """One step for each block in `order`."""
-        self._problem.backend.between_chunks()
-        self._problem.backend.prefetch(order, self._batch_size)
-        _advance(*self._arguments, self._split, self._point, self._theta, order, until)
-
-
-def steps_of(rule: Any, setup: Setup) -> Any:
-    """How this problem's rows are read: in one kernel, or block by block where they are elsewhere, or very many."""
-    problem, reads = setup.problem, getattr(rule, "reads", "")
-    if problem.backend.local_rows and (reads != "all" or problem.n_samples <= problem.rows_per_chunk):
-        return CompiledSteps
-    from skadmm.solvers.first_order import blockwise
-
-    return blockwise.STEPS[reads]
-
-
-class FirstOrderEngine:
-    """The compiled loop of sense, move and split."""
-
-    solver_name = ""
-
-    def __init__(self, rule: Any, setup: Setup, point: Point, *, linearised: bool, full: bool = False) -> None:
-        self.rule = rule
-        self.point = point
-        self.steps_per_pass = 1 if full else setup.n_blocks
-        split = dual_update.build(setup.problem, setup.rho)
-        self._steps: Any = steps_of(rule, setup)(rule, setup, split, point, 1.0 if linearised else 0.0)
-        self._fresh = True
-        self.rho = setup.rho
-        self.finished = False
-        self.certificate: Certificate | None = None
-
-    def optimality(self) -> tuple[str, float]:
-        """Nothing is measured on the way."""
-        return "kkt", np.inf
-
-    def evaluated_at(self, x: np.ndarray) -> Evaluation | None:
-        """Nothing is kept."""
-        return None
-
-    def finish(self) -> None:
-        """The last iterate is the answer."""
-
-    def give_up(self) -> None:
-        """The last iterate is the answer."""
-
-    def close(self) -> None:
-        """Nobody keeps anything."""
-
-    def advance(self, order: np.ndarray, until: float = np.inf) -> None:
-        """Take one step for each block index in `order`; the first call also fills the tables."""
-        if self._fresh:
-            self.point.clock[1] += self._steps.init_table()
-            self._fresh = False
-        self._steps.take(order, float(until))
-
-    def tables(self) -> dict[str, np.ndarray]:
-        """The rule's arrays and the running sums, by name."""
-        arrays = {f"rule.{name}": getattr(self.rule, name) for name in getattr(self.rule, "memory", ())}
-        return arrays | {name: getattr(self.point, name) for name in self.point._fields}
-
-    def restore(self, tables: dict[str, np.ndarray]) -> None:
-        """Take up the memory of an earlier run."""
-        for name, array in self.tables().items():
-            if name not in tables or tables[name].shape != array.shape:
-                raise ValueError(f"warm_start: the earlier run has no matching table {name!r}")
-            array[...] = tables[name]
-        self._fresh = not self.point.clock.any()  # a run that never touched a sample has no memory yet
-
-    def state(self) -> dict[str, Any]:
-        """The tables."""
-        return dict(self.tables())
-
-    def resume(self, state: dict[str, Any]) -> None:
-        """Take up the tables."""
-        self.restore(state)
 
 
 ALGORITHMS: Registry[Algorithm] = Registry("method")

@@ -1,43 +1,59 @@
-"""The second-order solvers behind san-admm: what each is called, what it takes, and how it starts.
+"""The second-order solvers by name, and how one runs alone.
 
-``solve(problem)`` chooses among them (``newton.py``) and hands over from one to the next; ``solve(problem, name)`` runs
+``solve(problem)`` chooses among them (``select.py``) and hands over from one to the next; ``solve(problem, name)`` runs
 one alone. ``Result.solver`` tells which ran.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 from skadmm._names import Registry
-from skadmm.problem.problem import Problem
 from skadmm.solvers.base import Engine, Setup
 from skadmm.solvers.dual_update import Point
+from skadmm.solvers.second_order.base import SecondOrderSolver, config_from
+from skadmm.solvers.second_order.coordinate_descent import CoordinateDescent
+from skadmm.solvers.second_order.interior_point import InteriorPoint
+from skadmm.solvers.second_order.multipliers import Multipliers
+from skadmm.solvers.second_order.newton_admm import NewtonADMM
+from skadmm.solvers.second_order.prox_gradient import ProxGradient
+from skadmm.solvers.second_order.reduced_newton import ReducedNewton
+from skadmm.solvers.second_order.working_set import WorkingSet
+
+SOLVERS: Registry[type[SecondOrderSolver[Any]]] = Registry("method")
+T = TypeVar("T", bound=type[SecondOrderSolver[Any]])
 
 
-@dataclass(frozen=True)
-class Solver:
-    """A second-order solver."""
-
-    name: str
-    summary: str
-    applies: Callable[[Problem], str | None] = field(repr=False)
-    """Why it cannot take a problem; None when it can."""
-    start: Callable[[Setup, Point], Engine] = field(repr=False)
+def register_solver(solver: T) -> T:
+    """Make a solver class known by its name; can be used as a decorator."""
+    SOLVERS.add(solver.name, solver)
+    return solver
 
 
-SOLVERS: Registry[Solver] = Registry("method")
+register_solver(InteriorPoint)
+register_solver(NewtonADMM)
+register_solver(ReducedNewton)
+register_solver(CoordinateDescent)
+register_solver(ProxGradient)
+register_solver(WorkingSet)
+register_solver(Multipliers)
 
 
-def register_solver(solver: Solver) -> Solver:
-    """Make a solver known by its name."""
-    return SOLVERS.add(solver.name, solver)
+def settled_options(name: str, given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The options of a solver, by its name, once they have been checked; what is left out takes its default."""
+    if given is not None and not isinstance(given, Mapping):
+        raise TypeError(f"options={given!r}: it takes a dictionary of the solver's own settings, or None")
+    options = dict(given or {})
+    config_from(SOLVERS[name], options)
+    return options
 
 
 def start_alone(setup: Setup, point: Point) -> Engine:
-    """The solver that ``setup.solver`` names, alone; an error with its reason where it cannot take the problem."""
+    """The solver that ``setup.solver`` names, alone, with the settings in ``setup.options``; an error with its reason
+    where it cannot take the problem."""
     solver = SOLVERS[setup.solver]
     reason = solver.applies(setup.problem)
     if reason is not None:
-        others = [repr(other.name) for _, other in SOLVERS.items() if other.applies(setup.problem) is None]
+        others = [repr(name) for name, other in SOLVERS.items() if other.applies(setup.problem) is None]
         takes = f"; this problem can be given to {', '.join(others)}" if others else ""
         raise ValueError(f"method={solver.name!r} cannot take this problem: {reason}{takes}")
-    return solver.start(setup, point)
+    return solver.engine(setup, point, solver.alone(config_from(solver, setup.options)))

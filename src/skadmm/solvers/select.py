@@ -1,206 +1,246 @@
-"""san-admm as a method: which of the second-order solvers a problem gets, and their names."""
+"""Which second-order solvers a problem gets: one table, read from the top; the first row that holds decides.
 
-from typing import Any
+A row names the solvers in the order in which they take over from each other: the first runs until it meets the
+tolerance, stalls or turns slow, the next goes on from its point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from skadmm.operators.row_correction import factor_work
 from skadmm.problem.problem import Problem
-from skadmm.regularizers import Stacked
 from skadmm.solvers.base import Algorithm, Engine, Setup, inverse, register
 from skadmm.solvers.dual_update import Point
-from skadmm.solvers.registry import Solver, register_solver, start_alone
-from skadmm.solvers.second_order import chains, multipliers, reduced_newton, working_set
-from skadmm.solvers.second_order.base import SolverEngine
+from skadmm.solvers.registry import start_alone
+from skadmm.solvers.second_order import chains, l1_rows
+from skadmm.solvers.second_order.base import SecondOrderSolver, SolverEngine
 from skadmm.solvers.second_order.coordinate_descent import CoordinateDescent, violations
+from skadmm.solvers.second_order.diagonal_quadratic import DiagonalQuadratic
+from skadmm.solvers.second_order.interior_point import InteriorPoint
 from skadmm.solvers.second_order.multipliers import Multipliers
-from skadmm.solvers.second_order.newton_admm import NewtonADMM
+from skadmm.solvers.second_order.newton_admm import MAX_FEATURES, NewtonADMM
 from skadmm.solvers.second_order.prox_gradient import ProxGradient
 from skadmm.solvers.second_order.reduced_newton import ReducedNewton
-from skadmm.solvers.second_order.switching import Alone, FirstEngine, Switching
+from skadmm.solvers.second_order.switching import Entry, Switching
+from skadmm.solvers.second_order.working_set import WorkingSet
 
-LARGEST = 5000
-"""The most features for which a dense d × d matrix is formed and inverted at once."""
-MANY = 800
-"""From this many features on, units or a working set are quicker, where they apply."""
-SOME = 150
-"""From this many on, units are quicker where the solution is sparse or fused …"""
-SPARSE, GLANCE = 0.01, 1000
-"""… which is to be expected when λ is at least this share of the largest slope, seen on so many samples."""
-READY = 100_000_000
-"""Up to this many stored entries a copy of the units' columns is no matter."""
-FEW_SAMPLES = 5
-"""So few samples a feature leave nothing for a growing first pass to win, and units are quicker there too."""
-LAST_RESORT = 2000
-"""Up to this many features the method of multipliers takes over from a solver that has stalled."""
+Solvers = tuple[type[SecondOrderSolver[Any]], ...]
+Running = SolverEngine[Any] | Switching
 
-FEW_LEAVING = 0.5
-"""Few features will leave zero, where this share of them, at most, wants to at once."""
+
+@dataclass(frozen=True)
+class SelectionConfig:
+    """Where one solver becomes faster than another; measured with ``benchmarks/`` on real and random data."""
+
+    many_features: int = 800
+    """From this many features on, clusters or a working set are faster than a dense Hessian, where they apply."""
+    samples_per_feature: int = 5
+    """With fewer samples per feature than this, growing batches gain nothing, and clusters are faster too."""
+    some_features: int = 150
+    """From this many features on, clusters are faster where the solution is sparse or fused …"""
+    sparse_share: float = 0.01
+    """… which is likely where λ is at least this share of the largest entry of the gradient …"""
+    subset: int = 1000
+    """… on a subset of so many samples."""
+    max_copied: int = 100_000_000
+    """Up to this many stored entries the columns of the clusters may be copied."""
+    few_leaving: float = 0.5
+    """Few features will leave zero where at most this share of them violates optimality at the start."""
+    last_resort: int = 2000
+    """Up to this many features the method of multipliers takes over from a solver that has stalled."""
+    max_factor_work: float = 1e10
+    """Multiplications of one factorisation of an interior point step on a graph, by a bound of its fill."""
+
+
+CONFIG = SelectionConfig()
+
+
+class Situation:
+    """What the rows of the table ask about a problem, each answer found once."""
+
+    def __init__(self, setup: Setup, point: Point, config: SelectionConfig, following: bool = False) -> None:
+        self.setup, self.point, self.config, self.problem = setup, point, config, setup.problem
+        self.following = following
+        """Is it one of many strengths, from each of which the next one starts?"""
+
+    @cached_property
+    def is_signal(self) -> bool:
+        """A diagonal quadratic that no other solver takes more cheaply."""
+        return prefers_interior_point(self.problem)
+
+    @property
+    def only_multipliers(self) -> bool:
+        """B without an inverse, or ψ a constraint."""
+        folded = self.setup.omega_mode == "fold"
+        psi = self.problem.psi
+        return self.problem.y_of_x(self.point.x) is None or not (folded or psi.subdifferentiable)
+
+    @property
+    def general_split(self) -> bool:
+        """A general B, for which y of every sweep would be an iteration of its own."""
+        given = self.setup.rho_given
+        return self.problem.constraint.B is not None and not given and Multipliers.applies(self.problem) is None
+
+    @cached_property
+    def dense_model(self) -> bool:
+        """Is a dense model over all features the fastest? With few features it is where it serves a whole path."""
+        if self.following and self.problem.n_features < self.config.some_features:
+            return True
+        return not (prefers_clusters(self) or few_at_once(self.problem, self.setup.rho_given))
+
+    @cached_property
+    def has_short_rows(self) -> bool:
+        """Rows of A with one or two entries, each with an ℓ1 term."""
+        return l1_rows.has_short_rows(self.problem)
+
+    @cached_property
+    def chains(self) -> chains.ChainPenalty | None:
+        """The penalty, where it lies along chains."""
+        return chains.penalty_along_chains(self.problem)
+
+    @property
+    def tall(self) -> bool:
+        """At least as many samples as features."""
+        return self.problem.n_samples >= self.problem.n_features
+
+    @property
+    def tied_chains(self) -> bool:
+        """Chains that tie features, with samples enough for the loss to be curved."""
+        return self.chains is not None and self.chains.ties and self.tall
+
+    @cached_property
+    def few_leave_zero(self) -> bool:
+        """No feature is tied to another, and most will stay at zero."""
+        if self.chains is None or self.chains.ties:
+            return False
+        if not self.tall or self.problem.is_sparse:
+            return True
+        evaluation, touched = self.problem.backend.evaluations.at(self.point.x)
+        self.point.clock[1] += touched
+        leaving = violations(self.point.x, evaluation.gradient, self.chains.threshold) > 0.0
+        return int(np.count_nonzero(leaving)) <= self.config.few_leaving * self.problem.n_features
+
+    @property
+    def untied(self) -> bool:
+        """No feature is tied to another."""
+        return self.chains is not None and not self.chains.ties
+
+
+class Row(NamedTuple):
+    """A row of the table."""
+
+    when: Callable[[Situation], bool]
+    solvers: Solvers
+    because: str
+
+
+TABLE = (
+    Row(lambda s: s.is_signal, (InteriorPoint,), "the Hessian is diagonal"),
+    Row(lambda s: s.only_multipliers, (Multipliers,), "B has no inverse, or psi is a constraint"),
+    Row(lambda s: s.general_split, (Multipliers, NewtonADMM), "B is not −I"),
+    Row(lambda s: s.dense_model, (NewtonADMM,), "a dense second-order model fits"),
+    Row(lambda s: not s.has_short_rows, (WorkingSet,), "many features, rows of A with three entries or more"),
+    Row(lambda s: s.tied_chains, (ProxGradient, ReducedNewton), "the penalty lies along chains"),
+    Row(lambda s: s.few_leave_zero, (CoordinateDescent, ReducedNewton), "few features will leave zero"),
+    Row(lambda s: s.untied, (ProxGradient, ReducedNewton), "no feature is tied to another"),
+    Row(lambda s: True, (ReducedNewton,), "many features, tied by a graph"),
+)
+
+
+def solvers_for(setup: Setup, point: Point, *, following: bool = False) -> tuple[Solvers, str]:
+    """The solvers of a problem in the order in which they run, and why; `following` on a path."""
+    situation = Situation(setup, point, CONFIG, following)
+    row = next(row for row in TABLE if row.when(situation))
+    problem, solvers = setup.problem, row.solvers
+    rescued = setup.tol is not None and problem.n_features <= CONFIG.last_resort and Multipliers not in solvers
+    if rescued and InteriorPoint not in solvers and Multipliers.applies(problem) is None:
+        solvers = (*solvers, Multipliers)
+    return solvers, row.because
 
 
 def refusal(problem: Problem) -> str | None:
-    """Why san-admm cannot take a problem; None when it can."""
-    if problem.n_features > LARGEST:
+    """Why second-order steps cannot take a problem; None when they can."""
+    if not (problem.backend.local_rows or problem.backend.block_memory):
+        return f"the {problem.backend.name} backend keeps rows elsewhere, and nothing with them between two steps"
+    if prefers_interior_point(problem):
+        return None
+    d = problem.n_features
+    if d > MAX_FEATURES:
         if not problem.backend.local_rows:
-            return f"{problem.n_features} features are more than second-order steps on a cluster can hold ({LARGEST})"
-        few_units = reduced_newton.applies(problem) and reduced_newton.starting_clusters(problem) <= LARGEST
-        if not few_units and not working_set.applies(problem):
+            return f"{d} features are more than second-order steps on a cluster can hold ({MAX_FEATURES})"
+        few_clusters = l1_rows.has_short_rows(problem) and l1_rows.starting_clusters(problem) <= MAX_FEATURES
+        if not few_clusters and WorkingSet.applies(problem) is not None:
             return (
-                f"{problem.n_features} features are more than second-order steps can hold ({LARGEST}), "
+                f"{d} features are more than second-order steps can hold ({MAX_FEATURES}), "
                 "and not every one carries an ℓ1 term of its own"
             )
-    return _without_sweeps(problem) and multipliers.refusal(problem)
+        return None
+    return NewtonADMM.applies(problem) and Multipliers.applies(problem)
 
 
-def _without_sweeps(problem: Problem) -> str | None:
-    """Why ADMM's sweeps on a model cannot take a problem, which leaves the method of multipliers."""
-    if problem.y_of_x(np.zeros(problem.n_features)) is None:
-        return "B is not invertible"
-    psi = problem.psi.first if isinstance(problem.psi, Stacked) else problem.psi  # a folded Ω may be a constraint
-    if not psi.subdifferentiable:
-        return f"psi={type(problem.psi).__name__} is a constraint (give it as omega)"
-    return None
+def prefers_interior_point(problem: Problem) -> bool:
+    """Is it a signal that no other solver takes more cheaply?
+
+    One proximal step solves a signal whose penalty lies along chains, where the Hessian is a multiple of the identity.
+    On a large graph the factors fill up, and Newton steps on clusters take less.
+    """
+    if InteriorPoint.applies(problem) is not None:
+        return False
+    if problem.constraint.line is not None or not l1_rows.has_short_rows(problem):
+        return True
+    quadratic = DiagonalQuadratic.of(problem)
+    if bool(np.all(quadratic.h == quadratic.h[0])) and chains.reason_against(problem) is None:
+        return False
+    return factor_work(abs(quadratic.A) @ abs(quadratic.A).T) <= CONFIG.max_factor_work
 
 
 def few_at_once(problem: Problem, rho_given: bool = False) -> bool:
-    """Are units or sets of features solved for, because there are many, or few samples for each?"""
+    """Are clusters or sets of features solved for, because there are many, or few samples for each?"""
     if not problem.backend.local_rows:
         return False
     n, d = problem.n_samples, problem.n_features
-    if (d >= MANY or (n < FEW_SAMPLES * d and not rho_given)) and reduced_newton.applies(problem):
+    many = d >= CONFIG.many_features
+    if (many or (n < CONFIG.samples_per_feature * d and not rho_given)) and l1_rows.has_short_rows(problem):
         return True
-    return d >= MANY and working_set.applies(problem)
+    return many and WorkingSet.applies(problem) is None
 
 
-def prefers_clusters(setup: Setup, point: Point) -> bool:
-    """Are units quicker, though a dense Hessian would fit? A ρ that was asked for stays with ADMM, which has one."""
-    problem = setup.problem
-    n, d = problem.n_samples, problem.n_features
-    if setup.rho_given or not problem.backend.local_rows or problem.nnz > READY or not reduced_newton.applies(problem):
+def prefers_clusters(situation: Situation) -> bool:
+    """Are clusters faster, though a dense Hessian would fit? A ρ that was given is left to ADMM, which has one."""
+    setup, problem, config = situation.setup, situation.problem, situation.config
+    if setup.rho_given or not problem.backend.local_rows or problem.nnz > config.max_copied:
         return False
-    strengths = reduced_newton.row_strengths(problem.psi, problem.n_split)
-    if d < SOME or strengths is None:
+    if problem.n_features < config.some_features or not situation.has_short_rows:
         return False
-    few = problem.subset(np.arange(0, n, max(1, n // GLANCE)))
-    point.clock[1] += few.n_samples
-    steepest = float(np.abs(few.gradient(point.x)).max())
-    return bool(np.median(strengths) >= SPARSE * steepest)
+    subset = problem.subset(np.arange(0, problem.n_samples, max(1, problem.n_samples // config.subset)))
+    situation.point.clock[1] += subset.n_samples
+    largest = float(np.abs(subset.gradient(situation.point.x)).max())
+    return bool(np.median(l1_rows.checked_strengths(problem)) >= config.sparse_share * largest)
 
 
 def _start(setup: Setup, point: Point) -> Engine:
     if setup.solver:
         return start_alone(setup, point)
-    problem = setup.problem
-    folded = setup.omega_mode == "fold"
-    reason = refusal(problem) if not folded else None
+    reason = refusal(setup.problem) if setup.omega_mode != "fold" else None
     if reason is not None:
         raise ValueError(f"method='san-admm': {reason}")
-    if problem.y_of_x(point.x) is None or not (folded or problem.psi.subdifferentiable):
-        return Multipliers(setup, point)
-    if problem.constraint.B is not None and not setup.rho_given and multipliers.refusal(problem) is None:
-        # With a general B the y of every sweep is an iteration of its own.
-        return Switching(Multipliers(setup, point), (NewtonADMM.solver_name, lambda rho: NewtonADMM(setup, point)))
-    solvers = _solvers(setup, point)
-    if setup.tol is not None and problem.n_features <= LAST_RESORT and multipliers.refusal(problem) is None:
-        solvers.append((Multipliers.solver_name, lambda rho: Multipliers(setup, point, rho)))
-    return Switching(*solvers) if len(solvers) > 1 else solvers[0]
+    return start(setup, point, solvers_for(setup, point)[0])
 
 
-def _solvers(setup: Setup, point: Point) -> list[Any]:
-    """The first solver for a problem, and those that take over when it is slow: names and functions of ρ."""
-    if prefers_clusters(setup, point):
-        return _on_clusters(setup, point)
-    if not few_at_once(setup.problem, setup.rho_given):
-        return [NewtonADMM(setup, point)]
-    if reduced_newton.applies(setup.problem):
-        return _on_clusters(setup, point)
-    return [working_set.WorkingSet(setup, point)]
+def start(setup: Setup, point: Point, solvers: Solvers, configs: Mapping[str, Any] | None = None) -> Running:
+    """An engine that runs the solvers one after the other; `configs` has Configs of their own, by name."""
+    configs = configs or {}
+    if len(solvers) == 1:
+        return solvers[0].engine(setup, point, configs.get(solvers[0].name))
+    return Switching(setup, point, [Entry(solver, configs.get(solver.name)) for solver in solvers])
 
 
-def _on_clusters(setup: Setup, point: Point) -> list[Any]:
-    """Steps on units, and before them what forms no Hessian, where it applies."""
-    first = _before_clusters(setup, point)
-    if first is None:
-        return [ReducedNewton(setup, point)]
-    return [first, (ReducedNewton.solver_name, lambda rho: ReducedNewton(setup, point))]
-
-
-def _before_clusters(setup: Setup, point: Point) -> FirstEngine | None:
-    """Coordinate descent where no features are tied and few will leave zero; proximal steps where the penalty lies
-    along paths and there are samples enough for the loss to be curved."""
-    problem = setup.problem
-    paths = chains.paths_of(problem)
-    if paths is None:
-        return None
-    tall = problem.n_samples >= problem.n_features
-    if paths.ties:
-        return SolverEngine(ProxGradient(setup), point) if tall else None
-    if not tall or problem.is_sparse:
-        return CoordinateDescent(setup, point, paths)
-    evaluation, touched = problem.backend.evaluations.at(point.x)
-    point.clock[1] += touched
-    leaving = violations(point.x, evaluation.gradient, paths.threshold) > 0.0
-    if np.count_nonzero(leaving) <= FEW_LEAVING * problem.n_features:
-        return CoordinateDescent(setup, point, paths)
-    return SolverEngine(ProxGradient(setup), point)
-
-
-def _too_many(problem: Problem) -> str | None:
-    if problem.n_features > LARGEST:
-        return f"{problem.n_features} features are more than a dense second-order model can hold ({LARGEST})"
-    return None
-
-
-def _not_separable(problem: Problem) -> str | None:
-    reason = chains.reason_against(problem)
-    paths = None if reason is not None else chains.paths_of(problem)
-    return "A ties features to each other" if paths is not None and paths.ties else reason
-
-
-def _alone(engine: Any) -> Any:
-    """The engine class as a solver that nobody takes over from."""
-    return lambda setup, point: Alone(engine(setup, point, chains.paths_of(setup.problem)))
-
-
-register_solver(
-    Solver(
-        NewtonADMM.solver_name, "Second-order models of the loss, minimised with ψ by sweeps of ADMM",
-        lambda problem: _too_many(problem) or _without_sweeps(problem), NewtonADMM,
-    )
-)  # fmt: skip
-register_solver(
-    Solver(
-        ReducedNewton.solver_name, "Newton steps on the clusters of equal features that a point is made of",
-        reduced_newton.reason_against, ReducedNewton,
-    )
-)  # fmt: skip
-register_solver(
-    Solver(
-        CoordinateDescent.solver_name, "Coordinate descent on second-order models over a growing set of features",
-        _not_separable, _alone(CoordinateDescent),
-    )
-)  # fmt: skip
-register_solver(
-    Solver(
-        ProxGradient.name, ProxGradient.summary, ProxGradient.applies,
-        lambda setup, point: SolverEngine(ProxGradient(setup), point),
-    )
-)  # fmt: skip
-register_solver(
-    Solver(
-        working_set.WorkingSet.solver_name, "Second-order models over a growing set of features",
-        lambda problem: (
-            None if problem.backend.local_rows and working_set.applies(problem)
-            else "psi must be an ℓ1 norm with a row of A for every feature alone, without omega, B and c"
-        ),
-        working_set.WorkingSet,
-    )
-)  # fmt: skip
-register_solver(
-    Solver(
-        Multipliers.solver_name, "The method of multipliers with semismooth Newton steps", multipliers.refusal,
-        Multipliers,
-    )
-)  # fmt: skip
 register(
     Algorithm(
         name="san-admm",

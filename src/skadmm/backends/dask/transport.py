@@ -1,90 +1,104 @@
-"""Direct lines to the workers of a cluster, for questions that are answered sooner than a task is handed out.
+"""Requests that are sent to workers directly, past the scheduling of tasks.
 
-Dask takes about 10 ms to bring a task to a worker and its answer back; its ``Client.run``, which goes past the
-scheduling of tasks, takes 2. A line keeps nothing: the blocks stay Dask's. When a block has moved the line is cut, and
-the question is asked again as a task.
+Dask takes about 10 ms to bring a task to a worker and its result back; ``Client.run``, which does not go through the
+scheduler's graph of tasks, takes 2 ms. The direct transport keeps nothing: the blocks stay Dask's. Where a block has
+moved, the transport fails, and the request is sent again as a task.
 
-Questions that take longer are asked as tasks, so that they show in Dask's dashboard, and so is one of the short ones
-every second. Either way the same function runs on the same blocks and the answers are added up in the same order, so
-which way a question goes changes no bit.
+Requests that take longer are sent as tasks, so that they show in Dask's dashboard, and so is one of the short ones
+every second. On both ways the same function runs on the same blocks and the responses are added up in the same order,
+so the way changes no bit of the result.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
 from skadmm.backends.dask import worker
 
+if TYPE_CHECKING:
+    from dask.typing import Key
+    from distributed import Client
+
+T = TypeVar("T")
 SHORT = 1.0
-"""Seconds; questions of a kind that last took longer are asked as tasks."""
+"""Seconds; requests of a kind that last took longer are sent as tasks."""
 SHOWN_EVERY = 1.0
-"""Seconds; so often a question is asked as a task at least, for Dask's dashboard. A task takes some 10 ms."""
+"""Seconds between two requests that are sent as tasks for Dask's dashboard, however short they are."""
+
+
+def in_loop_of(client: Client, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+    """Run a coroutine in the event loop of a client, which has a thread of its own."""
+    return asyncio.run_coroutine_threadsafe(coroutine, cast(Any, client.loop).asyncio_loop)
 
 
 class Request(NamedTuple):
-    """What is asked of some blocks side by side on one worker; the answer is a sum."""
+    """A function to be called on blocks that one worker holds; the response is a sum over them."""
 
     kind: str
-    """A name, by which it goes in Dask's dashboard; questions of one kind take about the same time."""
+    """A name, shown in Dask's dashboard; requests of one kind take about the same time."""
     place: str | None
-    """The worker that holds them, if known."""
+    """The address of the worker that holds the blocks, if known."""
     blocks: list[int]
+    """The numbers of the blocks."""
     function: Callable[..., Any]
-    """``worker.run_task`` or ``worker.run_stateful``; or what is asked of all of them at once."""
+    """Of a block: ``worker.run_task`` or ``worker.run_stateful``; or of all of them at once."""
     arguments: Any
-    """For each block a tuple; or those for all of them at once."""
-    way: Callable[..., Any] = worker.run_on_blocks
-    """Or ``worker.run_as_one``."""
+    """A tuple per block; or one tuple for all of them at once."""
+    call: Callable[..., Any] = worker.run_on_blocks
+    """How the worker calls it: ``worker.run_on_blocks``, or ``worker.run_on_one`` for all of them at once."""
 
 
 class TransportFailed(Exception):  # noqa: N818
-    """A worker did not answer, or did not have the blocks."""
+    """A worker did not respond, or did not hold the blocks."""
 
 
 class DirectTransport:
-    """Asks workers directly."""
+    """Sends requests to workers directly."""
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Client) -> None:
         self._client = client
-        self._took: dict[str, float] = {}
+        self._seconds: dict[str, float] = {}
+        """How long the last request of each kind took."""
         self._shown = -np.inf
-        """When a question was last asked as a task."""
+        """When a request was last sent as a task."""
 
-    def serve(self, requests: list[Request]) -> bool:
-        """Should these questions go by line?"""
+    def serves(self, requests: list[Request]) -> bool:
+        """Should these requests be sent directly? If not, the caller sends them as tasks."""
         known = all(request.place is not None for request in requests)
         now = time.monotonic()
-        if known and self._took.get(requests[0].kind, SHORT) < SHORT and now < self._shown + SHOWN_EVERY:
+        if known and self._seconds.get(requests[0].kind, SHORT) < SHORT and now < self._shown + SHOWN_EVERY:
             return True
         self._shown = now
         return False
 
-    def took(self, request: Request, seconds: float) -> None:
-        """Remember how long questions of a kind take."""
-        self._took[request.kind] = seconds
+    def record(self, request: Request, seconds: float) -> None:
+        """Remember how long a request of this kind took, on either way."""
+        self._seconds[request.kind] = seconds
 
-    def ask(self, asked: list[tuple[Request, list[str], int]]) -> Future[list[Any]]:
-        """Ask every question, of blocks by these keys, on so many threads; a future of all the answers, which raises
-        LineCut or the question's own error."""
-        return asyncio.run_coroutine_threadsafe(self._ask(asked), self._client.loop.asyncio_loop)
+    def send(self, addressed: list[tuple[Request, list[Key], int]]) -> Future[list[Any]]:
+        """Send every request with the keys of its blocks and a number of threads.
 
-    async def _ask(self, asked: list[tuple[Request, list[str], int]]) -> list[Any]:
+        Returns a future of all the responses. It raises :class:`TransportFailed`, or an error of the function itself.
+        """
+        return in_loop_of(self._client, self._responses(addressed))
+
+    async def _responses(self, addressed: list[tuple[Request, list[Key], int]]) -> list[Any]:
         coming = [
-            self._client.run(worker.answer, keys, request.way, request.function, request.arguments, threads,
-                             workers=[request.place], asynchronous=True)
-            for request, keys, threads in asked
+            self._client.run(worker.respond, keys, request.call, request.function, request.arguments, threads,
+                             workers=[str(request.place)], asynchronous=True)
+            for request, keys, threads in addressed
         ]  # fmt: skip
         try:
-            told = await asyncio.gather(*coming)
+            by_worker = await asyncio.gather(*coming)
         except OSError as error:
             raise TransportFailed from error
-        answers = [next(iter(one.values()), worker.NotHere()) for one in told]
-        if any(isinstance(one, worker.NotHere) for one in answers):
+        responses = [next(iter(one.values()), worker.NotHere()) for one in by_worker]
+        if any(isinstance(one, worker.NotHere) for one in responses):
             raise TransportFailed
-        return answers
+        return responses

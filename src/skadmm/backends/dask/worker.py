@@ -1,7 +1,7 @@
-"""What runs on the workers of a cluster: rows made ready, tasks on them, and a memory of scalars that may be lost.
+"""What runs on the workers of a cluster: blocks are prepared, and tasks are called on them.
 
-Everything here is a pure function of the rows and of what the driver sends; the memory only spares work. A task that
-finds its memory gone, or of another moment, computes it again from the point the driver sent along.
+Every result is a pure function of the rows and of what the driver sends. The memory of a block only saves work: a task
+that finds it empty, or of another point, computes its content again from the point that the driver sent along.
 """
 
 from __future__ import annotations
@@ -11,22 +11,26 @@ import functools
 import hashlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import scipy.sparse
 
 from skadmm.backends import tasks
-from skadmm.backends.convert import with_ones
-from skadmm.backends.slicing import part_of, take_rows
+from skadmm.backends.base import NumberedPoint
+from skadmm.backends.slicing import Rows, part_of, take_rows
 from skadmm.backends.tables import as_rows
-from skadmm.kernels.rows import CSRRows
+from skadmm.backends.writer import with_ones
+from skadmm.kernels.rows import as_matrix, stored_entries
 from skadmm.kernels.samples import Samples, mean_conjugate, refresh_block, slopes_at
 from skadmm.kernels.threads import one_thread
+from skadmm.losses import Loss
+
+if TYPE_CHECKING:
+    from dask.typing import Key
 
 
 class Held:
-    """Samples on a worker, and next to them a memory that lives as long as they do and never travels."""
+    """The samples of a block on a worker, with a memory that lives as long as they do and is never sent anywhere."""
 
     def __init__(self, samples: Samples) -> None:
         self.samples = samples
@@ -41,9 +45,9 @@ class Held:
 
 
 class Part(NamedTuple):
-    """A block as it came: compiled rows, targets as given, weights."""
+    """A block before the loss is known: rows as compiled code reads them, targets and weights as given."""
 
-    rows: Any
+    rows: Rows
     target: np.ndarray
     weight: np.ndarray | None
 
@@ -52,18 +56,24 @@ class Facts(NamedTuple):
     """What the driver needs to know of a block."""
 
     size: int
+    """The number of samples."""
     width: int
+    """The number of features."""
     stored: int
+    """Stored entries of its rows."""
     classes: np.ndarray
+    """Classes found, in sorted order; at most three, which is enough to see that there are too many."""
     weight: float
+    """The sum of the sample weights."""
     names: list[str] | None
+    """Column names."""
 
 
 def make_part(X: Any, target: Any, weight: Any, ones: bool) -> Part:
-    """A block of the user's table, checked and in the form compiled code reads."""
+    """A block of the user's table, checked, in the form that compiled code reads; `ones` adds a column of ones."""
     rows, _ = as_rows(X)
     if ones:
-        rows, _ = as_rows(with_ones(matrix_of(rows)))
+        rows, _ = as_rows(with_ones(as_matrix(rows)))
     target = np.asarray(target).ravel()
     if target.size != rows.shape[0]:
         raise ValueError(f"target has a block of {target.size} entries for {rows.shape[0]} rows of X")
@@ -74,68 +84,61 @@ def make_part(X: Any, target: Any, weight: Any, ones: bool) -> Part:
     return Part(rows, target, weight)
 
 
-def matrix_of(rows: Any) -> Any:
-    """Compiled rows as an array or a sparse matrix."""
-    if isinstance(rows, CSRRows):
-        return scipy.sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=rows.shape)
-    return rows.values
-
-
 def facts_of(part: Part, X: Any, labels: bool) -> Facts:
-    """What the driver needs to know; of the classes three are enough to see that there are too many."""
+    """What the driver needs to know of a part of X; `labels` says whether targets are classes."""
     rows = part.rows
-    stored = rows.data.size if isinstance(rows, CSRRows) else rows.values.size
     classes = np.unique(part.target)[:3] if labels else np.empty(0)
     if not labels and not (part.target.dtype.kind in "fiub" and np.isfinite(part.target.astype(float)).all()):
         raise ValueError("target takes finite numbers")
     names = [str(column) for column in X.columns] if hasattr(X, "columns") else None
     weight = float(part.target.size if part.weight is None else part.weight.sum())
-    return Facts(part.target.size, rows.shape[1], int(stored), classes, weight, names)
+    return Facts(part.target.size, rows.shape[1], stored_entries(rows), classes, weight, names)
 
 
-def make_samples(part: Part, loss: Any, classes: np.ndarray | None, scale: float) -> Held:
-    """The block under a loss: classes coded −1 and +1, weights that average to one over all blocks."""
+def make_samples(part: Part, loss: Loss, classes: np.ndarray | None, scale: float) -> Held:
+    """The block under a loss: classes coded as −1 and +1, weights times `scale`, so that their mean over all blocks is
+    one."""
     target = part.target.astype(float) if classes is None else np.where(part.target == classes[1], 1.0, -1.0)
     weight = np.empty(0) if part.weight is None else part.weight * scale
     return Held(Samples(part.rows, np.ascontiguousarray(target), weight, loss, target.size))
 
 
 def nothing() -> None:
-    """The task that keeps a bar of progress on Dask's dashboard."""
+    """Do nothing: the task that keeps a progress bar in Dask's dashboard."""
 
 
 def run_task(held: Held, share: float, task: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    """A task's answer, by the block's share among all samples."""
+    """The result of a task, times the block's share of all samples."""
     return tasks.scaled(task(held.samples, *arguments), share)
 
 
 def run_stateful(held: Held, task: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    """A task that also sees the block's memory."""
+    """The result of a task that also takes the block's memory."""
     return task(held.samples, held.memory, *arguments)
 
 
 def run_and_concat(held: Held, task: Callable[..., Any], arguments: tuple[Any, ...]) -> tasks.Concat:
-    """The same, its answer to stand by itself."""
+    """The result of a task that takes the block's memory, in a list that is concatenated with those of other blocks."""
     return tasks.Concat([run_stateful(held, task, arguments)])
 
 
 def run_on_blocks(
-    several: list[Held], function: Callable[..., Any], arguments: list[tuple[Any, ...]], threads: int = 1
+    blocks: list[Held], function: Callable[..., Any], arguments: list[tuple[Any, ...]], threads: int = 1
 ) -> Any:
-    """``run_task`` or ``run_stateful`` on several blocks; the sum of the answers, in the same order for any threads."""
+    """Call ``run_task`` or ``run_stateful`` on each block; the sum of the results, in the order of the blocks."""
 
     def one(held: Held, given: tuple[Any, ...]) -> Any:
         return function(held, *given)
 
-    each = map if min(threads, len(several)) == 1 else _pool("blocks", threads).map
+    each = map if min(threads, len(blocks)) == 1 else _pool("blocks", threads).map
     with one_thread():
-        return functools.reduce(lambda total, answer: tasks.added([total, answer]), each(one, several, arguments))
+        return functools.reduce(lambda total, result: tasks.added([total, result]), each(one, blocks, arguments))
 
 
-def run_on_one(several: list[Held], function: Callable[..., Any], arguments: tuple[Any, ...], threads: int = 1) -> Any:
-    """A function that sees several blocks at once, with their memories."""
+def run_on_one(blocks: list[Held], function: Callable[..., Any], arguments: tuple[Any, ...], threads: int = 1) -> Any:
+    """Call a function once, with all of the blocks and their memories."""
     with one_thread():
-        return function(several, *arguments)
+        return function(blocks, *arguments)
 
 
 @functools.cache
@@ -144,31 +147,31 @@ def _pool(purpose: str, threads: int) -> ThreadPoolExecutor:
 
 
 class NotHere:
-    """The answer of a worker that does not hold what it is asked for."""
+    """The response of a worker that does not hold the blocks of a request."""
 
 
-async def answer(
-    keys: list[str], way: Callable[..., Any], function: Callable[..., Any], arguments: Any, threads: int,
+async def respond(
+    keys: list[Key], call: Callable[..., Any], function: Callable[..., Any], arguments: Any, threads: int,
     dask_worker: Any,
 ) -> Any:  # fmt: skip
-    """What the task `way` on the blocks of these keys would give: called by :mod:`skadmm.backends.dask.transport`."""
+    """The result that `call` as a Dask task on the blocks of these keys would give, for the direct transport."""
     try:
-        several = [dask_worker.data[key] for key in keys]
+        blocks = [dask_worker.data[key] for key in keys]
     except KeyError:
         return NotHere()
-    run = functools.partial(way, several, function, arguments, threads)
-    return await asyncio.get_running_loop().run_in_executor(_pool("lines", threads), run)
+    run = functools.partial(call, blocks, function, arguments, threads)
+    return await asyncio.get_running_loop().run_in_executor(_pool("transport", threads), run)
 
 
 def refresh(
-    samples: Samples, memory: dict[str, Any], bounds: tuple[int, int], old: Any, new: tuple[int, np.ndarray]
+    samples: Samples, memory: dict[str, Any], bounds: tuple[int, int], old: NumberedPoint | None, new: NumberedPoint
 ) -> np.ndarray:
-    """Σ of the gradients of some samples at the new point, less those at the old one (None: nothing yet).
+    """Σ over the samples within `bounds` of the gradients at the new point, minus those at the old one, if any.
 
-    Points come with a number; slopes kept under the old number need not be computed again.
+    Slopes that the memory holds under the number of the old point are not computed again.
     """
-    some = part_of(samples, *bounds)
-    kept = memory.pop(f"slopes{bounds}", None)  # should this be cut short or run twice, they are of no use
+    batch = part_of(samples, *bounds)
+    kept = memory.pop(f"slopes{bounds}", None)  # a task that is interrupted or repeated must not find them
     size = bounds[1] - bounds[0]
     if old is None:
         slopes = np.zeros(size)
@@ -176,31 +179,31 @@ def refresh(
         slopes = kept[1]
     else:
         slopes = np.empty(size)
-        slopes_at(some, old[1], slopes)
+        slopes_at(batch, old[1], slopes)
     change = np.zeros(new[1].size)
-    refresh_block(some, 0, new[1], slopes, 1.0, change)
+    refresh_block(batch, 0, new[1], slopes, 1.0, change)
     memory[f"slopes{bounds}"] = (new[0], slopes)
     return change
 
 
 def first_refresh(
-    samples: Samples, memory: dict[str, Any], pieces: list[tuple[tuple[int, int], int]], x: np.ndarray
+    samples: Samples, memory: dict[str, Any], batches: list[tuple[tuple[int, int], int]], x: np.ndarray
 ) -> np.ndarray:
-    """Σ of the gradients of all pieces of a block at the first point, under a number for each piece."""
-    return np.sum([refresh(samples, memory, bounds, None, (number, x)) for bounds, number in pieces], axis=0)
+    """Σ of the gradients of all batches of a block at the first point, which has a number of its own for each batch."""
+    return np.sum([refresh(samples, memory, bounds, None, (number, x)) for bounds, number in batches], axis=0)
 
 
-def evaluate(samples: Samples, memory: dict[str, Any], n: int, x: tuple[int, np.ndarray]) -> tuple[float, np.ndarray]:
-    """The block's part of the mean loss over n samples, and of its gradient; the slopes stay in the memory."""
+def evaluate(samples: Samples, memory: dict[str, Any], n: int, x: NumberedPoint) -> tuple[float, np.ndarray]:
+    """The block's part of the mean loss over n samples and of its gradient. The slopes stay in the memory."""
     size = samples.target.size
     slopes = np.empty(size)
-    answer = tasks.evaluate(samples, x[1], n, slopes, np.empty(size))
+    loss, gradient = tasks.evaluate(samples, x[1], n, slopes, np.empty(size))
     memory["evaluate"] = (x[0], slopes)
-    return answer
+    return loss, gradient
 
 
-def conjugate(samples: Samples, memory: dict[str, Any], share: float, x: tuple[int, np.ndarray], scale: float) -> float:
-    """The mean conjugate at the slopes of the look at x."""
+def conjugate(samples: Samples, memory: dict[str, Any], share: float, x: NumberedPoint, scale: float) -> float:
+    """The block's share of the mean conjugate at `scale` times the slopes at x."""
     kept = memory.get("evaluate")
     slopes = kept[1] if kept is not None and kept[0] == x[0] else _slopes(samples, x[1])
     return share * float(mean_conjugate(samples, scale * slopes))
@@ -213,7 +216,7 @@ def _slopes(samples: Samples, x: np.ndarray) -> np.ndarray:
 
 
 def take(held: Held, indices: np.ndarray) -> Part:
-    """Some samples, to be sent to the driver: a small subset."""
+    """A small subset of the samples, to be sent to the driver."""
     samples = held.samples
     weight = samples.weight[indices] if samples.weight.size else None
     return Part(take_rows(samples.rows, indices), samples.target[indices], weight)

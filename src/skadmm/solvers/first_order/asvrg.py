@@ -23,7 +23,6 @@ from skadmm.kernels.samples import add_block_change
 from skadmm.regularizers._base import prox, subgradient
 from skadmm.solvers.base import (
     Algorithm,
-    FirstOrderEngine,
     Option,
     Setup,
     chosen,
@@ -36,6 +35,7 @@ from skadmm.solvers.base import (
 from skadmm.solvers.dual_update import Point
 from skadmm.solvers.first_order import snapshot as _snapshot
 from skadmm.solvers.first_order import x_solve
+from skadmm.solvers.first_order.engine import FirstOrderEngine
 from skadmm.solvers.first_order.snapshot import add_to_total, first_epoch, next_epoch
 from skadmm.solvers.first_order.x_solve import solve
 

@@ -1,6 +1,8 @@
-"""First-order steps whose rows are read block by block from Python: they are too many for one sweep, or elsewhere.
+"""First-order steps whose rows are read block by block from Python: there are too many for one sweep, or they are on
+workers.
 
-What ``sense`` does in compiled code is asked of the problem's home here; ``move`` and the split are the same kernels.
+The backend evaluates what ``update_gradient`` computes in compiled code; ``x_update`` and ``y_dual_update`` are the
+same kernels as for rows in memory.
 """
 
 from __future__ import annotations
@@ -13,23 +15,31 @@ import numpy as np
 
 from skadmm import _cancel
 from skadmm.backends import tasks
+from skadmm.backends.base import WorkerGone, as_remote
 from skadmm.backends.dask import worker
-from skadmm.backends.dask.backend import WorkerGone
 from skadmm.backends.tasks import Lost
 from skadmm.solvers.base import Setup, couple_at_start, x_and_dual_update
 from skadmm.solvers.dual_update import Point
-from skadmm.solvers.first_order.runs import Run, Taken, is_known_everywhere, machine_of, sums_of, take_steps, use_change
+from skadmm.solvers.first_order.runs import (
+    StepsRequest,
+    StepsResponse,
+    fixed_parts_of,
+    is_known_everywhere,
+    sums_of,
+    take_steps,
+    use_change,
+)
 
 RUN_SECONDS = 0.25
-"""Steps asked for in one question take about so long, so that Ctrl-C, records and the progress bar need not wait."""
+"""Steps of one request take about so many seconds, so that Ctrl-C, records and the progress bar need not wait."""
 
 
 class AllSamples:
-    """Steps of a method that sees all samples every time."""
+    """Steps of a method that reads all samples every time."""
 
     def __init__(self, rule: Any, setup: Setup, split: Any, point: Point, theta: float) -> None:
         self._rule, self._split, self._point, self._theta = rule, split, point, theta
-        self._home, self._n = setup.problem.backend, setup.problem.n_samples
+        self._backend, self._n = setup.problem.backend, setup.problem.n_samples
 
     def init_table(self) -> int:
         """There is no table."""
@@ -41,34 +51,34 @@ class AllSamples:
         for k in order:
             if self._point.clock[1] >= until:
                 break
-            self._rule.grad[:] = self._home.mean(tasks.gradient, self._point.x)
+            self._rule.grad[:] = self._backend.mean(tasks.gradient, self._point.x)
             self._point.clock[1] += self._n
             x_and_dual_update(self._rule, self._split, self._point, self._theta, k)
 
 
 class AveragedBlocks:
-    """Steps of a method that refreshes one block of a stochastic average; blocks on workers.
+    """Steps of a method that updates one block of a stochastic average; blocks on workers.
 
-    With a staleness s, step t asks its block at the point of step t − s, so that s + 1 blocks are at work at once.
-    Answers are used in the order of the steps: a run is as reproducible as without.
+    With a staleness s, step t evaluates its block at the point of step t − s, so that s + 1 blocks are evaluated at the
+    same time. Responses are used in the order of the steps, so a run is reproducible.
     """
 
     def __init__(self, rule: Any, setup: Setup, split: Any, point: Point, theta: float) -> None:
         self._rule, self._split, self._point, self._theta = rule, split, point, theta
-        self._home, self._n = setup.problem.backend, setup.problem.n_samples
-        self._bounds = self._home.bounds(setup.batch_size)
+        self._backend, self._n = as_remote(setup.problem.backend), setup.problem.n_samples
+        self._bounds = self._backend.bounds(setup.batch_size)
         self._staleness = setup.staleness
-        self._asked: deque[tuple[int, np.ndarray, Any]] = deque()
-        """The next steps' blocks, where each was asked, and the answers to come."""
+        self._pending: deque[tuple[int, np.ndarray, Any]] = deque()
+        """The blocks of the next steps, the point each is evaluated at, and the responses to come."""
         self._past: deque[np.ndarray] = deque(maxlen=setup.staleness + 1)
         """The last points, oldest first."""
         self._seen: dict[int, tuple[int, np.ndarray]] = {}
-        """The point at which each block was last asked, with its number."""
+        """The point at which each block was last evaluated, with its number."""
 
     def init_table(self) -> int:
         """Every block at the starting point."""
         couple_at_start(self._split, self._point, self._theta)
-        rule, x, backend = self._rule, self._point.x, self._home
+        rule, x, backend = self._rule, self._point.x, self._backend
         self._seen = {k: (backend.number(), x.copy()) for k in range(len(self._bounds))}
         pieces: list[list[Any]] = [[] for _ in backend.sizes]
         for k, (chunk, start, stop) in enumerate(self._bounds):
@@ -87,67 +97,67 @@ class AveragedBlocks:
             if point.clock[1] >= until:
                 return
             self._past.append(point.x.copy())
-            while len(self._asked) <= self._staleness and number + len(self._asked) < order.size:
-                k = int(order[number + len(self._asked)])
-                late = min(self._staleness - len(self._asked), len(self._past) - 1)
+            while len(self._pending) <= self._staleness and number + len(self._pending) < order.size:
+                k = int(order[number + len(self._pending)])
+                late = min(self._staleness - len(self._pending), len(self._past) - 1)
                 x = self._past[-1 - late]
-                self._asked.append((k, x, self._ask(k, x, self._old(k))))
-            k, x, future = self._asked.popleft()
-            use_change(rule, self._n, k, x, point.x, self._home.result(future))
+                self._pending.append((k, x, self._request(k, x, self._old(k))))
+            k, x, future = self._pending.popleft()
+            use_change(rule, self._n, k, x, point.x, self._backend.result(future))
             _, start, stop = self._bounds[k]
             point.clock[1] += stop - start
             x_and_dual_update(rule, self._split, point, self._theta, k)
             rule.points[k] = x
 
     def _old(self, k: int) -> tuple[int, np.ndarray]:
-        """Where block k was last asked; the number 0 is no block's."""
+        """The number and the point of the last evaluation of block k; no evaluation has the number 0."""
         return self._seen.get(k) or (0, self._rule.points[k].copy())
 
-    def _ask(self, k: int, x: np.ndarray, old: tuple[int, np.ndarray]) -> Any:
+    def _request(self, k: int, x: np.ndarray, old: tuple[int, np.ndarray]) -> Any:
         chunk, start, stop = self._bounds[k]
-        self._seen[k] = (self._home.number(), x.copy())
-        return self._home.stateful(chunk, worker.refresh, (start, stop), old, self._seen[k])
+        self._seen[k] = (self._backend.number(), x.copy())
+        return self._backend.stateful(chunk, worker.refresh, (start, stop), old, self._seen[k])
 
 
 class BlocksInRuns(AveragedBlocks):
-    """The same without staleness: steps that follow each other on blocks of one worker are asked for together."""
+    """The same without staleness: consecutive steps on blocks of one worker are taken in one request."""
 
     def __init__(self, rule: Any, setup: Setup, split: Any, point: Point, theta: float) -> None:
         super().__init__(rule, setup, split, point, theta)
-        self._machine = machine_of(rule, split, theta, self._n)
-        self._number = self._home.number()
-        """By which workers know the machine."""
-        self._told: set[str] = set()
-        """The workers that have been sent it."""
-        self._most = 2
-        """Steps of a run, at most."""
+        self._parts = fixed_parts_of(rule, split, theta, self._n)
+        self._parts_number = self._backend.number()
+        """By which workers know the fixed parts."""
+        self._informed: set[str] = set()
+        """The workers that have been sent them."""
+        self._max_steps = 2
+        """The largest number of steps in one request."""
 
     def take(self, order: np.ndarray, until: float) -> None:
         """One step for each block in `order`; those taken count when time is up, or at Ctrl-C."""
         first = int(self._point.clock[0])
         try:
             while order.size and self._point.clock[1] < until:
-                order = order[self._some(order, until) :]
+                order = order[self._first_steps(order, until) :]
         except (_cancel.OutOfTime, _cancel.Interrupted):
-            self._seen.clear()  # of the question that was given up, nobody knows how far it came
+            self._seen.clear()  # it is not known how many steps the cancelled request took
             if self._point.clock[0] == first:
                 raise
 
-    def _some(self, order: np.ndarray, until: float) -> int:
-        """The first steps of `order`; how many."""
-        blocks = self._together(order[: self._most], until)
+    def _first_steps(self, order: np.ndarray, until: float) -> int:
+        """Take the first steps of `order`; how many were taken."""
+        blocks = self._on_one_worker(order[: self._max_steps], until)
         steps = self._run(blocks) if len(blocks) > 1 else 0
-        if steps == 0:  # a step alone finds its block wherever it is
+        if steps == 0:  # one step finds its block on any worker
             super().take(order[:1], until)
         return max(1, steps)
 
-    def _together(self, order: np.ndarray, until: float) -> list[int]:
+    def _on_one_worker(self, order: np.ndarray, until: float) -> list[int]:
         """The first blocks of `order` that lie on one worker, as far as the samples touched allow."""
         blocks: list[int] = []
         touched = int(self._point.clock[1])
         for k in map(int, order):
             chunk, start, stop = self._bounds[k]
-            place = self._home.place(chunk)
+            place = self._backend.place(chunk)
             if place is None or touched >= until or (blocks and place != self._place(blocks[0])):
                 break
             blocks.append(k)
@@ -155,19 +165,20 @@ class BlocksInRuns(AveragedBlocks):
         return blocks
 
     def _place(self, k: int) -> str | None:
-        return self._home.place(self._bounds[k][0])
+        return self._backend.place(self._bounds[k][0])
 
     def _run(self, order: list[int]) -> int:
-        """Take steps in one question; how many were taken, none where the worker is gone."""
+        """Take steps in one request; how many were taken, none where the worker is gone."""
         begun = time.perf_counter()
         blocks = list(dict.fromkeys(order))
         place = str(self._place(order[0]))
-        first = next(chunk for chunk in range(self._home.sizes.size) if self._home.place(chunk) == place)
-        chunks = list(dict.fromkeys([first, *(self._bounds[k][0] for k in blocks)]))  # the machine stays with the first
-        at, chunk_at = ({one: number for number, one in enumerate(several)} for several in (blocks, chunks))
-        numbers = [self._home.number() for _ in order]
-        run = Run(
-            machine=self._number,
+        first = next(chunk for chunk in range(self._backend.sizes.size) if self._backend.place(chunk) == place)
+        # The first chunk on a worker holds the fixed parts.
+        chunks = list(dict.fromkeys([first, *(self._bounds[k][0] for k in blocks)]))
+        at, chunk_at = ({one: number for number, one in enumerate(ones)} for ones in (blocks, chunks))
+        numbers = [self._backend.number() for _ in order]
+        request = StepsRequest(
+            parts_number=self._parts_number,
             point=self._point,
             sums=[getattr(self._rule, name) for name in sums_of(self._rule)],
             tables=[getattr(self._rule, name)[blocks] for name in self._rule.by_block],
@@ -178,34 +189,36 @@ class BlocksInRuns(AveragedBlocks):
             seconds=_cancel.seconds_left(),
         )
         try:
-            taken = Lost() if place not in self._told else self._home.call_on_one(chunks, take_steps, run, None)
-            if isinstance(taken, Lost):
-                taken = self._home.call_on_one(chunks, take_steps, run, self._machine)
+            response: Any = Lost()
+            if place in self._informed:
+                response = self._backend.call_on_one(chunks, take_steps, request, None)
+            if isinstance(response, Lost):
+                response = self._backend.call_on_one(chunks, take_steps, request, self._parts)
         except WorkerGone:
-            self._home.locate()
+            self._backend.locate()
             return 0
-        self._told.add(place)
-        self._take_over(taken, blocks)
-        last = dict(zip(order[: taken.steps], numbers, strict=False))
+        self._informed.add(place)
+        self._use_response(response, blocks)
+        last = dict(zip(order[: response.steps], numbers, strict=False))
         self._seen |= {k: (number, self._rule.points[k].copy()) for k, number in last.items()}
-        pace = (time.perf_counter() - begun) / taken.steps
-        self._most = max(2, min(10 * taken.steps, int(RUN_SECONDS / pace)))
-        return taken.steps
+        pace = (time.perf_counter() - begun) / response.steps
+        self._max_steps = max(2, min(10 * response.steps, int(RUN_SECONDS / pace)))
+        return response.steps
 
-    def _take_over(self, taken: Taken, blocks: list[int]) -> None:
-        """What a run changed, into the arrays here."""
-        for here, there in zip(self._point, taken.point, strict=True):
+    def _use_response(self, response: StepsResponse, blocks: list[int]) -> None:
+        """Copy what the steps changed into the arrays of this process."""
+        for here, there in zip(self._point, response.point, strict=True):
             here[...] = there
-        for name, there in zip(sums_of(self._rule), taken.sums, strict=True):
+        for name, there in zip(sums_of(self._rule), response.sums, strict=True):
             getattr(self._rule, name)[...] = there
-        self._rule.points[blocks] = taken.points
+        self._rule.points[blocks] = response.points
 
 
 def blocks_of(rule: Any, setup: Setup, split: Any, point: Point, theta: float) -> AveragedBlocks:
-    """Steps in runs, where that may be."""
+    """Several steps per request, where workers know all parts of the method."""
     in_runs = setup.staleness == 0 and is_known_everywhere(rule) and is_known_everywhere(split)
     return (BlocksInRuns if in_runs else AveragedBlocks)(rule, setup, split, point, theta)
 
 
 STEPS: dict[str, Any] = {"all": AllSamples, "average": blocks_of, "corrected": blocks_of}
-"""By what a rule says it reads."""
+"""By what a rule reads (``rule.reads``)."""

@@ -14,19 +14,10 @@ from skadmm.kernels.compile import attach, kernel
 from skadmm.kernels.rows import copy_into, n_rows, row_add, row_dot
 from skadmm.kernels.samples import mean_curvature_product, mean_loss_and_gradient
 from skadmm.regularizers._base import subgradient
-from skadmm.solvers.base import (
-    Algorithm,
-    FirstOrderEngine,
-    Setup,
-    init_table,
-    inverse,
-    no_tables,
-    register,
-    update_gradient,
-    x_update,
-)
+from skadmm.solvers.base import Algorithm, Setup, init_table, inverse, no_tables, register, update_gradient, x_update
 from skadmm.solvers.dual_update import Point
 from skadmm.solvers.first_order import x_solve
+from skadmm.solvers.first_order.engine import FirstOrderEngine
 
 NEWTON_STEPS = 50
 

@@ -16,19 +16,10 @@ from skadmm.kernels.loss_functions import curvature, derivative
 from skadmm.kernels.rows import copy_into, row_add, row_dot
 from skadmm.kernels.samples import block_bounds, weight_of
 from skadmm.regularizers._base import subgradient
-from skadmm.solvers.base import (
-    Algorithm,
-    FirstOrderEngine,
-    Setup,
-    init_table,
-    inverse,
-    no_tables,
-    register,
-    update_gradient,
-    x_update,
-)
+from skadmm.solvers.base import Algorithm, Setup, init_table, inverse, no_tables, register, update_gradient, x_update
 from skadmm.solvers.dual_update import Point
 from skadmm.solvers.first_order import x_solve
+from skadmm.solvers.first_order.engine import FirstOrderEngine
 from skadmm.solvers.first_order.x_solve import solve
 
 NEWTON_STEPS = 100

@@ -7,18 +7,9 @@ import numpy as np
 from skadmm.kernels.compile import attach, facts
 from skadmm.kernels.samples import add_block_gradient
 from skadmm.regularizers._base import subgradient
-from skadmm.solvers.base import (
-    Algorithm,
-    FirstOrderEngine,
-    Setup,
-    init_table,
-    inverse,
-    no_tables,
-    register,
-    update_gradient,
-    x_update,
-)
+from skadmm.solvers.base import Algorithm, Setup, init_table, inverse, no_tables, register, update_gradient, x_update
 from skadmm.solvers.dual_update import Point
+from skadmm.solvers.first_order.engine import FirstOrderEngine
 
 
 @facts(memory=("grad_sum", "coupling_sum"))

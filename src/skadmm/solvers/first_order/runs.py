@@ -1,8 +1,8 @@
-"""Several steps in one question: the point travels to the rows.
+"""Several steps in one request: the point is sent to the rows.
 
-Steps that follow each other on blocks of one worker need nobody in between. All that they start from is sent there,
-the same kernels take them, and what they changed comes back: the iterates are those of asking for one step at a time.
-The sender's own arrays stay as they are until the answer is there, so a run whose answer is lost is asked for again.
+Steps that follow each other on blocks of one worker need no messages in between. All that they start from is sent to
+the worker, the same kernels take the steps, and what they changed is sent back, so the iterates are those of one
+request per step. The sender's arrays do not change before the response has come, so a lost request can be repeated.
 """
 
 from __future__ import annotations
@@ -19,98 +19,98 @@ from skadmm.solvers.base import x_and_dual_update
 from skadmm.solvers.dual_update import Point
 
 
-class Machine(NamedTuple):
-    """What a step needs and no step changes: sent to each worker once."""
+class FixedParts(NamedTuple):
+    """What a step needs and no step changes; sent to each worker once."""
 
     rule: Any
-    """Without the arrays that a run brings along."""
+    """Without the arrays that a request brings along."""
     split: Any
     theta: float
     n: int
     """The number of samples."""
 
 
-class Run(NamedTuple):
-    """Some steps in a row, and all that they start from."""
+class StepsRequest(NamedTuple):
+    """Consecutive steps, and all that they start from."""
 
-    machine: int
-    """The number of the machine that takes them."""
+    parts_number: int
+    """The number by which the worker knows the fixed parts."""
     point: Point
     sums: list[np.ndarray]
     """The rule's arrays of ``sums_of``."""
     tables: list[np.ndarray]
-    """Those that have a row for each block (``rule.by_block``): the rows of the blocks of this run."""
+    """The rule's arrays with a row per block (``rule.by_block``): the rows of the blocks of this request."""
     pieces: list[tuple[int, int, int]]
-    """Where each block of this run is: in which of the blocks asked, from where to where."""
+    """Where each block of this request is: in which of the worker's blocks, from which row to which."""
     seen: list[int]
-    """The number under which each was last seen."""
+    """The number of the point at which each was last evaluated."""
     order: list[int]
-    """Which of them each step refreshes."""
+    """Which of them each step evaluates."""
     numbers: list[int]
     """The number of each step's point."""
     seconds: float
-    """No step is begun after so many, but the first."""
+    """No step but the first begins after this time."""
 
 
-class Taken(NamedTuple):
-    """What a run has changed."""
+class StepsResponse(NamedTuple):
+    """What the steps have changed."""
 
     steps: int
     point: Point
     sums: list[np.ndarray]
     points: np.ndarray
-    """Where each block of the run was last seen."""
+    """The point at which each block of the request was last evaluated."""
 
 
 def sums_of(rule: Any) -> tuple[str, ...]:
-    """The arrays of a rule that a run takes along as they are; slopes stay with their rows."""
+    """The arrays of a rule that a request brings along whole; slopes stay with their rows."""
     return tuple(name for name in rule.memory if name not in (*rule.by_block, "slopes"))
 
 
-def machine_of(rule: Any, split: Any, theta: float, n: int) -> Machine:
-    """The machine of a method."""
+def fixed_parts_of(rule: Any, split: Any, theta: float, n: int) -> FixedParts:
+    """The fixed parts of a method."""
     brought = {name: np.empty(0) for name in (*sums_of(rule), *rule.by_block)}
-    return Machine(rule._replace(**brought), split, theta, n)
+    return FixedParts(rule._replace(**brought), split, theta, n)
 
 
 def is_known_everywhere(part: Any) -> bool:
-    """Is all of it of this package? The meaning of a user's own penalty may be known here only."""
+    """Is all of it defined in this package? A penalty that the user has defined may be known in this process only."""
     if not isinstance(part, tuple):
         return True
     return type(part).__module__.split(".")[0] == __package__.split(".")[0] and all(map(is_known_everywhere, part))
 
 
 def use_change(rule: Any, n: int, k: int, x: np.ndarray, newest: np.ndarray, change: np.ndarray) -> None:
-    """The gradients of block k, seen again at x, have changed by so much in sum."""
+    """Update the rule for block k, whose sum of gradients has changed by `change` since its last evaluation."""
     if rule.reads == "corrected":
         rule.grad[:] = rule.grad_bar + rule.scale * change
     rule.grad_bar[:] += change / n
     if rule.reads == "average":
-        rule.x_bar[:] += rule.share[k] * (x - newest)  # `move` will take the block for seen at the newest x
+        rule.x_bar[:] += rule.share[k] * (x - newest)  # x_update takes the block as evaluated at the newest x
 
 
-def take_steps(several: list[Held], run: Run, machine: Machine | None) -> Any:
-    """The steps of a run, on a worker; Missing where it does not know the machine and none is sent.
+def take_steps(several: list[Held], request: StepsRequest, parts: FixedParts | None) -> StepsResponse | Lost:
+    """Take the steps of a request, on a worker; Lost where it does not know the fixed parts and none are sent.
 
-    The machine is kept in the memory of the first of the blocks. It has arrays to scribble in, so while it is at work
-    it is not there for another.
+    The fixed parts are kept in the memory of the first of the blocks. They hold work arrays, so they are taken out of
+    the memory while they are in use.
     """
     begun = time.perf_counter()
     memory = several[0].memory
-    number, kept = memory.pop("machine", (0, None))
-    if machine is not None:
-        kept = copy.deepcopy(machine)  # what was sent may not be written to
-    elif number != run.machine:
+    number, kept = memory.pop("fixed parts", (0, None))
+    if parts is not None:
+        kept = copy.deepcopy(parts)  # what was sent may not be written to
+    elif number != request.parts_number:
         return Lost()
-    point, sums, tables = copy.deepcopy((run.point, run.sums, run.tables))
+    point, sums, tables = copy.deepcopy((request.point, request.sums, request.tables))
     names = (*sums_of(kept.rule), *kept.rule.by_block)
     rule = kept.rule._replace(**dict(zip(names, (*sums, *tables), strict=True)))
-    seen = list(run.seen)
+    seen = list(request.seen)
     steps = 0
-    for k, new in zip(run.order, run.numbers, strict=True):
-        if steps and time.perf_counter() - begun >= run.seconds:
+    for k, new in zip(request.order, request.numbers, strict=True):
+        if steps and time.perf_counter() - begun >= request.seconds:
             break
-        at, start, stop = run.pieces[k]
+        at, start, stop = request.pieces[k]
         x = point.x.copy()
         held = several[at]
         change = refresh(held.samples, held.memory, (start, stop), (seen[k], rule.points[k]), (new, x))
@@ -120,5 +120,5 @@ def take_steps(several: list[Held], run: Run, machine: Machine | None) -> Any:
         rule.points[k] = x
         seen[k] = new
         steps += 1
-    memory["machine"] = (run.machine, kept)
-    return Taken(steps, point, sums, rule.points)
+    memory["fixed parts"] = (request.parts_number, kept)
+    return StepsResponse(steps, point, sums, rule.points)

@@ -11,18 +11,10 @@ from skadmm.kernels.compile import attach, facts
 from skadmm.kernels.rows import copy_into
 from skadmm.kernels.samples import refresh_block
 from skadmm.regularizers._base import prox, subgradient
-from skadmm.solvers.base import (
-    Algorithm,
-    FirstOrderEngine,
-    Setup,
-    init_table,
-    inverse,
-    register,
-    update_gradient,
-    x_update,
-)
+from skadmm.solvers.base import Algorithm, Setup, init_table, inverse, register, update_gradient, x_update
 from skadmm.solvers.dual_update import Point
 from skadmm.solvers.first_order import x_solve
+from skadmm.solvers.first_order.engine import FirstOrderEngine
 from skadmm.solvers.first_order.x_solve import solve
 
 

@@ -14,19 +14,11 @@ from skadmm.kernels.compile import attach, facts
 from skadmm.kernels.rows import copy_into
 from skadmm.kernels.samples import add_block_change
 from skadmm.problem.problem import Problem
-from skadmm.solvers.base import (
-    Algorithm,
-    FirstOrderEngine,
-    Setup,
-    init_table,
-    inverse,
-    register,
-    update_gradient,
-    x_update,
-)
+from skadmm.solvers.base import Algorithm, Setup, init_table, inverse, register, update_gradient, x_update
 from skadmm.solvers.dual_update import Point
 from skadmm.solvers.first_order import snapshot as _snapshot
 from skadmm.solvers.first_order import x_solve
+from skadmm.solvers.first_order.engine import FirstOrderEngine
 from skadmm.solvers.first_order.snapshot import add_to_total, first_epoch, next_epoch
 from skadmm.solvers.first_order.x_solve import gradient_step, gradient_step_uzawa
 

@@ -8,15 +8,17 @@ driver.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
+from skadmm import _checks
 from skadmm.backends.base import Evaluation
 from skadmm.io import state as stored
 from skadmm.kernels.threads import one_thread
-from skadmm.problem.certificate import Certificate, Certifier
+from skadmm.problem.certificate import Assessment, Certificate, Certifier
 from skadmm.problem.problem import Problem
 from skadmm.regularizers import SquaredL2
 from skadmm.solvers.base import Setup
@@ -67,6 +69,16 @@ class SecondOrderSolver(ABC, Generic[S]):
     def applies(cls, problem: Problem) -> str | None:
         """Why the solver cannot take a problem; None when it can."""
 
+    @classmethod
+    def alone(cls, config: Any) -> Any:
+        """The settings with which the solver runs when no other solver can take over from it."""
+        return config
+
+    @classmethod
+    def engine(cls, setup: Setup, point: Point, config: Any = None, rho: float | None = None) -> SolverEngine[S]:
+        """The solver at the start of a run from `point`; `rho` is that of the setup unless given."""
+        return SolverEngine(cls(setup, config), point, rho)
+
     @abstractmethod
     def init(self, point: Point, rho: float) -> S:
         """The state at the start, from a point with the penalty parameter `rho`; reads no samples."""
@@ -94,12 +106,21 @@ class SecondOrderSolver(ABC, Generic[S]):
         """The gradient of the mean loss at ``state.point.x``, where the solver knows it."""
         return None
 
+    def last_loss(self, state: S) -> float:
+        """The mean loss at the point that the solver stands at."""
+        return state.objective - self.problem.penalty(state.point.x)
+
     def certificate(self, state: S) -> Certificate | None:
         """Bounds of the optimum."""
         return Certificate(state.objective, state.lower_bound)
 
     def evaluated_at(self, state: S, x: np.ndarray) -> Evaluation | None:
         """The solver's own evaluation of all samples at `x`, where it keeps one."""
+        return None
+
+    def assessed(self, state: S, x: np.ndarray, y: np.ndarray) -> Assessment | None:
+        """The solver's own assessment of (x, y), where that is its point and it has digits that the general evaluation
+        has not."""
         return None
 
     def give_up(self, state: S) -> None:
@@ -141,8 +162,12 @@ class SecondOrderSolver(ABC, Generic[S]):
         margins: np.ndarray,
         gradient: np.ndarray,
         slack: np.ndarray | None = None,
+        *,
+        objective: float | None = None,
+        multiplier: np.ndarray | None = None,
     ) -> None:
-        """Improve the lower bound by that of these slopes and their gradient; counts the samples it touches."""
+        """Improve the lower bound by that of these slopes and their gradient; counts the samples it touches. Objective
+        and multiplier are those of the state unless given."""
         if self.certifier.kind == "none":
             return
         if self.certifier.free.size:
@@ -151,7 +176,9 @@ class SecondOrderSolver(ABC, Generic[S]):
                 return
             slopes, gradient, touched = orthogonal
             state.point.clock[1] += touched
-        bounds = self.certifier.certify(state.objective, slopes, gradient, state.multiplier, slack)
+        objective = state.objective if objective is None else objective
+        multiplier = state.multiplier if multiplier is None else multiplier
+        bounds = self.certifier.certify(objective, slopes, gradient, multiplier, slack)
         state.lower_bound = max(state.lower_bound, bounds.dual)
 
 
@@ -211,9 +238,17 @@ class SolverEngine(Generic[S]):
                 point.x_sum[:] += point.x
                 point.y_sum[:] += point.y
 
+    def last_loss(self) -> float:
+        """The mean loss where the solver stands."""
+        return self.solver.last_loss(self.current)
+
     def evaluated_at(self, x: np.ndarray) -> Evaluation | None:
         """As the solver keeps it."""
         return self.solver.evaluated_at(self.current, x)
+
+    def assessed(self, x: np.ndarray, y: np.ndarray) -> Assessment | None:
+        """As the solver knows it."""
+        return self.solver.assessed(self.current, x, y)
 
     def finish(self) -> None:
         """The solver's answer."""
@@ -251,13 +286,28 @@ class SolverEngine(Generic[S]):
         self.current = self.solver.follow(self.current, before)
 
 
-def config_from(solver: type[SecondOrderSolver[Any]], given: dict[str, Any]) -> Any:
+def config_from(solver: type[SecondOrderSolver[Any]], given: Mapping[str, Any]) -> Any:
     """The Config of a solver from settings by name; an error that lists the names it takes."""
-    known = {field.name for field in fields(solver.Config)}
+    known = {field.name: field.default for field in fields(solver.Config)}
     for name in given:
         if name not in known:
             raise ValueError(f"options has {name!r}: {solver.name} takes {', '.join(sorted(known)) or 'none'}")
-    return solver.Config(**given)
+    return solver.Config(**{name: _like(known[name], value, f"options[{name!r}]") for name, value in given.items()})
+
+
+def _like(default: Any, value: Any, name: str) -> Any:
+    """`value` as the type of `default`; counts are positive and other numbers not negative."""
+    if isinstance(default, bool):
+        if not isinstance(value, bool):
+            raise ValueError(f"{name}={value!r}: it takes True or False")
+        return value
+    if isinstance(default, tuple):
+        if not isinstance(value, (tuple, list)) or not len(value):
+            raise ValueError(f"{name}={value!r}: it takes a tuple of numbers")
+        return tuple(_like(default[0], entry, name) for entry in value)
+    if isinstance(default, int):
+        return _checks.count(value, name, least=min(default, 1))
+    return _checks.number(value, name, least=0) if isinstance(default, float) else value
 
 
 def ridge_of(problem: Problem) -> Any:

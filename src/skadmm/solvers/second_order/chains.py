@@ -1,29 +1,28 @@
-"""The exact proximal step of ψ(A·) where A ties features along paths, and each by itself to zero.
+"""The exact proximal step of ψ(A·) where A ties features along chains, and each by itself to zero.
 
     minimise over x      ½‖x − v‖² + t Σ λ_e |(Ax)_e|
 
-Rows of A with two features that are multiples of a difference, and that lie along paths (one chain, several, in any
-order), are minimised over by dynamic programming: the derivative of what the features so far cost, as a function of the
-last of them, is piecewise linear and increasing, and passing on a row means to clip it at ±λ (Johnson 2013). Rows with
-one feature, equal along a path, are a soft threshold after that (Friedman et al. 2007). The work is linear in d, and
+Rows of A with two features that are multiples of a difference, and that lie along chains (one or several, in any
+order), are minimised over by dynamic programming: the derivative of the cost of the features so far, as a function of
+the last of them, is piecewise linear and increasing, and a row of A clips it at ±λ (Johnson 2013). Rows with one
+feature, equal along a chain, are a soft threshold after that (Friedman et al. 2007). The work is linear in d, and
 features that come out equal, or zero, are exactly so.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from skadmm.kernels.compile import kernel
 from skadmm.problem.problem import Problem
-from skadmm.solvers.second_order import reduced_newton
-from skadmm.solvers.second_order.reduced_newton import row_strengths
+from skadmm.solvers.second_order import l1_rows
 
 
 @kernel
 def denoise(v, weight, out):
-    """out ← argmin over x of ½‖x − v‖² + Σ weight_i |x_{i+1} − x_i|; a weight of zero ends a path."""
+    """out ← argmin over x of ½‖x − v‖² + Σ weight_i |x_{i+1} − x_i|; a weight of zero ends a chain."""
     n = v.size
     # The derivative is first[0]·x + first[1] left of all knots; at a knot its line changes by (slope, height).
     knot, slope, height = np.empty(2 * n), np.empty(2 * n), np.empty(2 * n)
@@ -61,7 +60,7 @@ def denoise(v, weight, out):
 
 @kernel
 def _walk(neighbour, link, order, row):
-    """Features path by path, each from an end, and the row to the next one; returns how many lie on paths."""
+    """Features chain by chain, each from an end, and the row to the next one; returns how many lie on chains."""
     placed = np.zeros(neighbour.shape[0], np.bool_)
     count = 0
     for start in range(neighbour.shape[0]):
@@ -88,17 +87,17 @@ class ProximalStep(NamedTuple):
     multiplier: np.ndarray
 
 
-class PathPenalty(NamedTuple):
-    """ψ(A·) along paths."""
+class ChainPenalty(NamedTuple):
+    """ψ(A·) along chains."""
 
     order: np.ndarray
-    """Features, path by path."""
+    """Features, chain by chain."""
     row: np.ndarray
-    """The row of A between each of them and the next; −1 at the end of a path."""
+    """The row of A between each of them and the next; −1 at the end of a chain."""
     entry: np.ndarray
-    """What that row has for the first of the two."""
+    """That row's entry for the first of the two."""
     weight: np.ndarray
-    """λ_e times its size; 0 at the end of a path."""
+    """λ_e times its magnitude; 0 at the end of a chain."""
     threshold: np.ndarray
     """The sum of λ_e |a_e| over the rows of each feature alone."""
     single: np.ndarray
@@ -106,10 +105,11 @@ class PathPenalty(NamedTuple):
     feature: np.ndarray
     """… their features, …"""
     single_entry: np.ndarray
-    """… what they have for them, …"""
+    """… their entries, …"""
     bound: np.ndarray
-    """… and λ_e with the sign of that."""
+    """… and λ_e with the sign of the entry."""
     n_constraints: int
+    """The number of rows of A."""
 
     @property
     def ties(self) -> bool:
@@ -132,8 +132,8 @@ class PathPenalty(NamedTuple):
         if tied.size:
             along, out = v[self.order], np.empty_like(v)
             denoise(along, t * self.weight, out)
-            flow = np.cumsum((along - out) / t)
-            multiplier[self.row[tied]] = flow[tied] / self.entry[tied]
+            total = np.cumsum((along - out) / t)
+            multiplier[self.row[tied]] = total[tied] / self.entry[tied]
             smooth = np.empty_like(v)
             smooth[self.order] = out
         limit = t * self.threshold
@@ -144,11 +144,12 @@ class PathPenalty(NamedTuple):
         return ProximalStep(x, multiplier)
 
 
-def paths_of(problem: Problem) -> PathPenalty | None:
-    """The penalty of a problem that the reduced Newton solver takes, if it lies along paths; None otherwise."""
+def penalty_along_chains(problem: Problem) -> ChainPenalty | None:
+    """The penalty of a problem, if it is an ℓ1 norm on short rows that lie along chains; None otherwise."""
+    if not l1_rows.has_short_rows(problem):
+        return None
     A, d = problem.constraint.A, problem.n_features
-    strengths = row_strengths(problem.psi, problem.n_split)
-    assert strengths is not None, "see applies()"
+    strengths = l1_rows.checked_strengths(problem)
     counts = np.diff(A.indptr)
     single, double = np.flatnonzero(counts == 1), np.flatnonzero(counts == 2)
     at = A.indptr[single]
@@ -159,7 +160,7 @@ def paths_of(problem: Problem) -> PathPenalty | None:
     if double.size:
         at = A.indptr[double]
         one, two = A.indices[at].astype(np.int64), A.indices[at + 1].astype(np.int64)
-        if not np.array_equal(A.data[at], -A.data[at + 1]) or not _lie_along_paths(one, two, double, order, row):
+        if not np.array_equal(A.data[at], -A.data[at + 1]) or not _lie_along_chains(one, two, double, order, row):
             return None
         tied = np.flatnonzero(row >= 0)
         if not np.array_equal(threshold[order[tied]], threshold[order[tied + 1]]):
@@ -171,11 +172,11 @@ def paths_of(problem: Problem) -> PathPenalty | None:
         entry[tied] = np.where(start[row[tied]] == order[tied], 1.0, -1.0) * value[row[tied]]
         weight[tied] = strengths[row[tied]] * np.abs(entry[tied])
     bound = strengths[single] * np.sign(entries)
-    return PathPenalty(order, row, entry, weight, threshold, single, feature, entries, bound, A.shape[0])
+    return ChainPenalty(order, row, entry, weight, threshold, single, feature, entries, bound, A.shape[0])
 
 
-def _lie_along_paths(one: Any, two: Any, rows: np.ndarray, order: np.ndarray, row: np.ndarray) -> bool:
-    """Fill in features and rows along the paths; False where the pairs make no paths."""
+def _lie_along_chains(one: np.ndarray, two: np.ndarray, rows: np.ndarray, order: np.ndarray, row: np.ndarray) -> bool:
+    """Fill in features and rows along the chains; False where the pairs make no chains."""
     ends, others = np.concatenate([one, two]), np.concatenate([two, one])
     links = np.concatenate([rows, rows])
     degree = np.bincount(ends, minlength=order.size)
@@ -190,16 +191,17 @@ def _lie_along_paths(one: Any, two: Any, rows: np.ndarray, order: np.ndarray, ro
     return bool(_walk(neighbour, link, order, row) == order.size)
 
 
-def chains_of(problem: Problem) -> PathPenalty:
+def chains_of(problem: Problem) -> ChainPenalty:
     """The penalty of a problem that :func:`reason_against` says nothing against."""
-    penalty = paths_of(problem)
-    assert penalty is not None, "see reason_against()"
+    penalty = penalty_along_chains(problem)
+    if penalty is None:
+        raise ValueError("the penalty does not lie along chains")
     return penalty
 
 
 def reason_against(problem: Problem) -> str | None:
     """Why the penalty of a problem does not lie along chains; None when it does."""
-    reason = reduced_newton.reason_against(problem)
-    if reason is None and paths_of(problem) is None:
+    reason = l1_rows.reason_against(problem)
+    if reason is None and penalty_along_chains(problem) is None:
         return "the rows of A with two entries must be differences along paths, with one ℓ1 strength along each"
     return reason

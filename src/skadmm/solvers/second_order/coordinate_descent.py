@@ -1,20 +1,23 @@
-"""Coordinate descent first, where A ties no feature to another: as long as it is quicker than Newton's steps on units.
+"""Coordinate descent on second-order models, for penalties that act on each feature separately.
 
 Where every row of A holds one feature (the plain lasso, weighted or not) and most features stay at zero, as where there
 are more of them than samples, a step
 
-  chooses   the features that are not zero, and as many again of those that pull most against their bound;
-  models    the loss to second order in the margins, and descends on the model one feature after another, each change
-            carried to the samples at once, so that no Hessian is formed; in sweeps, mostly over what is not zero;
-  searches  along the way, in the margins; then a model is made there, until the chosen ones hardly pull any more;
-  looks     at all samples and features: objective, gradient, certificate.
+  selects    the features that are not zero, and as many again of those that violate optimality most;
+  models     the loss to second order in the margins, and minimises the model over one feature after another; each
+             change is carried to the samples at once, so no Hessian is formed; most sweeps are over nonzero features;
+  searches   along the change, in the margins; a new model is made there, until the selected features are near optimal;
+  evaluates  all samples and features: objective, gradient, certificate.
 
-Where features are much alike the sweeps are many, which shows, and Newton steps on units go on from there.
+Where columns are strongly correlated many sweeps are needed. The solver notices and gives way to Newton steps, which go
+on from its point.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -29,220 +32,307 @@ from skadmm.kernels.rows import (
     scaled_entries,
     stored_entries,
 )
-from skadmm.kernels.threads import one_thread
-from skadmm.problem.certificate import Certificate, Certifier
+from skadmm.problem.problem import Problem
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
-from skadmm.solvers.second_order.chains import PathPenalty
+from skadmm.solvers.second_order import chains
+from skadmm.solvers.second_order.base import SecondOrderSolver, SolverState, ridge_of
 from skadmm.solvers.second_order.coordinate_sweeps import descend
 from skadmm.solvers.second_order.line_search import ROUNDING, shorten
-from skadmm.solvers.second_order.point_engine import PointEngine, ridge_of
 from skadmm.solvers.second_order.working_set import by_columns
 
-FIRST_CHOSEN, GROWTH = 100, 2
-"""So many features are chosen at first; later so many times those that are not zero."""
-LEFT = 0.1
-"""The chosen ones have been minimised over when the largest pull among them is this share of what it was …"""
-MOST_MODELS = 10
-"""… or after so many models. The same share ends the descent on a model."""
-SHORT_SWEEPS = 10
-"""After a sweep over all chosen features come at most so many over those that are not zero."""
-MOST_SWEEPS, SOLVE = 40, 250
-"""More sweeps than this on one model are not worth making; or, with k features, more than k³ by this many times their
-entries, which is about what Newton's exact solve would take."""
-MOST_PASSES = 16
-"""After so many passes, sweeps counted by the entries they read, Newton's steps have less to do than sweeps; unless an
-exact solve would take longer than all that."""
-ENTRIES_PER_CHUNK = 1 << 26
-"""Entries read by sweeps between two moments at which a run can be stopped."""
-LEAST_BEND = 1e-6
-"""A model's curvature along a sample, at least, as a share of the loss's steepest: slopes are divided by it."""
-LEAST_CURVATURE = 1e-12
+
+@dataclass(frozen=True)
+class CoordinateDescentConfig:
+    """Settings of the coordinate descent solver."""
+
+    first_selected: int = 100
+    """The number of features selected at first …"""
+    growth: int = 2
+    """… and later this many times the number of those that are not zero, where that is more."""
+    violation_left: float = 0.1
+    """A step ends when the largest violation among the selected features is this share of what it was. The same share
+    ends the descent on one model."""
+    max_models: int = 10
+    """Models of the loss in one step."""
+    short_sweeps: int = 10
+    """After a sweep over all selected features come at most this many over those that are not zero."""
+    max_sweeps: int = 40
+    """Sweeps on one model …"""
+    solve_cost: float = 250.0
+    """… or, with k features, k³ divided by this many times their stored entries, where that is more: about the cost of
+    an exact solve of the model by Newton's method."""
+    max_passes: float = 16.0
+    """The solver gives way after this many passes over the data, sweeps counted by the entries that they read, unless
+    an exact solve would cost more than `max_sweeps` sweeps."""
+    entries_per_chunk: int = 1 << 26
+    """Entries read by sweeps between two moments at which a run can be stopped."""
+    min_sample_curvature: float = 1e-6
+    """The smallest curvature of a sample in a model, as a share of the largest that the loss has: slopes are divided by
+    it."""
+    min_curvature: float = 1e-12
+    """The smallest curvature of a feature in a model, as a share of the largest among the selected features."""
+    gives_way: bool = True
+    """Stop when Newton steps would be faster. Always False where the solver runs alone …"""
+    max_idle: int = 5
+    """… and stops only after this many steps that neither decrease the objective nor, together, halve the largest
+    violation; otherwise it stops after one such step."""
 
 
-class Chosen(NamedTuple):
+@dataclass(kw_only=True)
+class CoordinateDescentState(SolverState):
+    """State of the coordinate descent solver."""
+
+    evaluated_x: np.ndarray
+    """x at the last evaluation of all samples and features; NaN before the first one and within a step."""
+    margins: np.ndarray
+    """aᵢ·x of each sample."""
+    slopes: np.ndarray
+    """ℓ' of each sample."""
+    curvatures: np.ndarray
+    """ℓ'' of each sample."""
+    gradient: np.ndarray
+    """Of the loss and of Ω."""
+    loss: float = np.inf
+    """The mean loss."""
+    violation: float = np.inf
+    """The largest violation of optimality of any feature."""
+    touched: int = 0
+    """Samples touched by this solver."""
+    expensive_solve: bool = False
+    """Would an exact solve of the last model cost more than many sweeps?"""
+    last_violation: float = np.inf
+    """The largest violation at the last step with progress."""
+    idle: int = 0
+    """Steps since then."""
+
+
+class Selected(NamedTuple):
     """Some features: all that are not zero, and others."""
 
     features: np.ndarray
+    """Their indices."""
     columns: Any
-    """Of X, one after the other; each is a row here."""
+    """Their columns of X; each is a row here."""
     threshold: np.ndarray
+    """Their ℓ1 strengths."""
     entries: int
-    """How many there are in those."""
+    """The number of stored entries in these columns."""
 
 
 def violations(x: np.ndarray, gradient: np.ndarray, threshold: np.ndarray) -> np.ndarray:
-    """How far each feature is from being optimal: the smallest size of a subgradient."""
+    """How far each feature is from being optimal: the smallest absolute value of a subgradient."""
     at_zero = np.maximum(np.abs(gradient) - threshold, 0.0)
     return np.where(x == 0.0, at_zero, np.abs(gradient + threshold * np.sign(x)))
 
 
-class CoordinateDescent(PointEngine):
-    """Coordinate descent on chosen features. One step is one look at all samples."""
+class CoordinateDescent(SecondOrderSolver[CoordinateDescentState]):
+    """Coordinate descent on selected features. A step ends with one evaluation of all samples."""
 
-    solver_name = "coordinate-descent"
-    FIXED = ("tol", "rho", "ridge")
+    name = "coordinate-descent"
+    summary = "Coordinate descent on second-order models over a growing set of features"
+    Config: ClassVar[type[Any]] = CoordinateDescentConfig
+    config: CoordinateDescentConfig
 
-    def __init__(self, setup: Setup, point: Point, paths: PathPenalty) -> None:
-        problem = self.problem = setup.problem
-        self.point, self.paths = point, paths
-        self.tol, self.rho = setup.tol, setup.rho
+    def __init__(self, setup: Setup, config: CoordinateDescentConfig | None = None) -> None:
+        super().__init__(setup, config)
+        problem = setup.problem
+        self.penalty = chains.chains_of(problem)
         self.ridge = np.full(problem.n_features, ridge_of(problem))
-        self.certifier = Certifier(problem)
-        self.certificate = None
-        self.finished = False
-        self.slow = False
-        """Is it time for another method?"""
-        self.samples, self.columns = problem.samples(), by_columns(problem)
-        n = problem.n_samples
-        self.every = np.arange(n)
-        self.margins, self.move = np.zeros(n), np.zeros(n)
-        self.slope, self.curvatures = np.empty(n), np.empty(n)
-        self.multiplier = self.rho * point.dual
-        self.loss, self.objective, self.lower_bound = np.inf, np.inf, -np.inf
-        self.gradient = np.zeros(problem.n_features)
-        """Of the loss, and of Ω."""
-        self.worst = np.inf
-        """The largest pull."""
-        self.evaluated = False
-        self.touched = 0
-        """Samples touched here."""
-        self.dear = False
-        """Would an exact solve take longer than many sweeps?"""
+        self.samples, self.every = problem.samples(), np.arange(problem.n_samples)
 
-    # -- what the loop sees ----------------------------------------------------------------------------------
+    @cached_property
+    def columns(self) -> Any:
+        """X as a matrix whose columns can be selected fast."""
+        return by_columns(self.problem)
 
-    def advance(self, order: np.ndarray, until: float = np.inf) -> None:
-        """As many steps as `order` has entries."""
-        with one_thread():
-            for _ in order:
-                if self.finished or self.slow or self.point.clock[1] >= until:
-                    return
-                if not self.evaluated:
-                    self._start()
-                self._step()
-                self._step_made()
-                self.finished = self.tol is not None and self.optimality()[1] <= self.tol
+    @classmethod
+    def applies(cls, problem: Problem) -> str | None:
+        """Every row of A must hold one feature."""
+        reason = chains.reason_against(problem)
+        if reason is None and chains.chains_of(problem).ties:
+            return "A ties features to each other"
+        return reason
 
-    def optimality(self) -> tuple[str, float]:
-        """The relative gap; where there is no certificate, the relative KKT residual."""
-        if self.certifier.kind != "none":
-            return "gap", Certificate(self.objective, self.lower_bound).relative
-        gradient = self.gradient - self.ridge * self.point.x
-        return "kkt", self.problem.kkt(self.point.x, self.point.y, self.multiplier, gradient).relative
+    @classmethod
+    def alone(cls, config: CoordinateDescentConfig) -> CoordinateDescentConfig:
+        """It does not give way."""
+        return replace(config, gives_way=False)
 
-    def evaluated_at(self, x: np.ndarray) -> Evaluation | None:
-        """The last look, if it was at x."""
-        if not self.evaluated or not np.array_equal(self.point.x, x):
-            return None
-        return Evaluation(self.loss, self.gradient - self.ridge * x, self.slope, self.margins)
+    def init(self, point: Point, rho: float) -> CoordinateDescentState:
+        """Nothing is known but the point."""
+        n, d = self.problem.n_samples, self.problem.n_features
+        return CoordinateDescentState(
+            point=point, rho=rho, multiplier=rho * point.dual, evaluated_x=np.full(d, np.nan), margins=np.zeros(n),
+            slopes=np.empty(n), curvatures=np.empty(n), gradient=np.zeros(d),
+        )  # fmt: skip
 
-    def finish(self) -> None:
-        """x is exactly sparse at all times, and certified at every look."""
-        if not self.evaluated:
-            self._start()
-        self.certificate = Certificate(self.objective, self.lower_bound)
+    def step(self, state: CoordinateDescentState) -> None:
+        """Minimise over the features that violate optimality most; then evaluate all."""
+        if not state.steps:
+            self._start(state)
+        before, violation, config = state.objective, state.violation, self.config
+        selected = self._selected(state)
+        gradient, left, useful = state.gradient[selected.features], violation, True
+        for _ in range(config.max_models):
+            gradient, useful = self._descend(state, selected, gradient, config.violation_left * left)
+            left = violations(state.point.x[selected.features], gradient, selected.threshold).max(initial=0.0)
+            if not useful or left <= config.violation_left * violation:
+                break
+        self._evaluate_point(state)
+        spent = state.touched > config.max_passes * self.problem.n_samples and not state.expensive_solve
+        if before - state.objective <= ROUNDING * abs(before) and state.violation >= 0.5 * state.last_violation:
+            state.idle += 1
+        else:
+            state.last_violation, state.idle = state.violation, 0
+        if config.gives_way:
+            state.stalled = state.idle > 0 or spent or not useful
+        else:
+            state.stalled = state.idle >= config.max_idle
+        state.finished = self.tol is not None and self.optimality(state)[1] <= self.tol
 
-    def restore(self, tables: dict[str, np.ndarray]) -> None:
-        """Go on from an earlier point."""
-        super().restore(tables)
-        self.evaluated = False
+    def slow(self, state: CoordinateDescentState) -> bool:
+        """Is it time for another solver?"""
+        return state.stalled
+
+    def loss_gradient(self, state: CoordinateDescentState) -> np.ndarray:
+        """Without the part of Ω."""
+        return state.gradient - self.ridge * state.point.x
+
+    def evaluated_at(self, state: CoordinateDescentState, x: np.ndarray) -> Evaluation | None:
+        """The last evaluation, if it was at `x`."""
+        if np.array_equal(state.evaluated_x, x):
+            return Evaluation(state.loss, state.gradient - self.ridge * x, state.slopes, state.margins)
+        return self.problem.backend.evaluations.known(x)
+
+    def finish(self, state: CoordinateDescentState) -> None:
+        """x is exactly sparse at all times, and certified after every step."""
+        if not state.steps:
+            self._start(state)
+
+    def reweighted(self, problem: Problem) -> Self:
+        """The same solver for another strength of ψ; the columns stay the same."""
+        solver = super().reweighted(problem)
+        solver.columns = self.columns
+        return solver
+
+    def follow(self, state: CoordinateDescentState, problem: Problem) -> CoordinateDescentState:
+        """Margins, slopes and gradients do not depend on the strength of ψ; keep them where they are those of x."""
+        new = super().follow(state, problem)
+        if np.array_equal(state.evaluated_x, new.point.x):
+            new.margins, new.slopes, new.curvatures = state.margins, state.slopes, state.curvatures
+            new.loss, new.gradient, new.evaluated_x = state.loss, state.gradient, state.evaluated_x
+        return new
 
     # -- a step ----------------------------------------------------------------------------------------------
 
-    def _start(self) -> None:
-        margins(self.problem.rows, self.every, self.point.x, self.margins)
-        self.loss = self._expand(0.0)
-        self._evaluate_point()
+    def _start(self, state: CoordinateDescentState) -> None:
+        """Evaluate the start, where that has not been done at another strength of ψ."""
+        if np.array_equal(state.evaluated_x, state.point.x):
+            self._measure(state)
+        else:
+            margins(self.problem.rows, self.every, state.point.x, state.margins)
+            state.loss = self._expand(state, np.zeros(self.every.size), 0.0)
+            self._evaluate_point(state)
+        state.last_violation = state.violation
 
-    def _expand(self, t: float) -> float:
-        """The mean loss so far along the move; slopes and curvatures there."""
-        total = expand_along(self.samples, self.every, self.margins, self.move, t, self.slope, self.curvatures)
+    def _expand(self, state: CoordinateDescentState, change: np.ndarray, t: float) -> float:
+        """The mean loss at the margins plus t times their change; slopes and curvatures there."""
+        total = expand_along(self.samples, self.every, state.margins, change, t, state.slopes, state.curvatures)
         return float(total) / self.problem.n_samples
 
-    def _count(self, samples: int) -> None:
-        self.point.clock[1] += samples
-        self.touched += samples
-
-    def _evaluate_point(self) -> None:
+    def _evaluate_point(self, state: CoordinateDescentState) -> None:
         """All features at x, where the loss and its slopes are known."""
-        problem, n, x = self.problem, self.problem.n_samples, self.point.x
-        self.objective = self.loss + problem.penalty(x)
-        self.gradient = sum_rows(problem.rows, self.every, self.slope, problem.nnz) / n + self.ridge * x
-        self._count(n)
-        self.worst = float(violations(x, self.gradient, self.paths.threshold).max())
-        self.point.y[:] = self.paths.values(x)
-        self.multiplier = self.paths.prox(x - self.gradient, 1.0).multiplier
-        self.point.dual[:] = self.multiplier / self.rho
-        self.evaluated = True
-        self._count(self._raise_bound(self.slope, self.margins, self.gradient - self.ridge * x))
+        problem, n, x = self.problem, self.problem.n_samples, state.point.x
+        state.gradient = sum_rows(problem.rows, self.every, state.slopes, problem.nnz) / n + self.ridge * x
+        state.evaluated_x = x.copy()
+        self._count(state, n)
+        self._measure(state)
 
-    def _step(self) -> None:
-        """Minimise over the features that pull most; then look at all."""
-        before, worst = self.objective, self.worst
-        chosen = self._chosen()
-        gradient, left = self.gradient[chosen.features], worst
-        for _ in range(MOST_MODELS):
-            gradient = self._descend(chosen, gradient, LEFT * left)
-            left = violations(self.point.x[chosen.features], gradient, chosen.threshold).max(initial=0.0)
-            if self.slow or left <= LEFT * worst:
-                break
-        self._evaluate_point()
-        spent = self.touched > MOST_PASSES * self.problem.n_samples and not self.dear
-        idle = before - self.objective <= ROUNDING * abs(before) and self.worst >= 0.5 * worst
-        self.slow = self.slow or idle or spent
+    def _measure(self, state: CoordinateDescentState) -> None:
+        """Objective, violation, y, multiplier and lower bound at x, where the gradient is known."""
+        point, x, before = state.point, state.point.x, int(state.point.clock[1])
+        state.objective = state.loss + self.problem.penalty(x)
+        state.violation = float(violations(x, state.gradient, self.penalty.threshold).max())
+        point.y[:] = self.penalty.values(x)
+        state.multiplier = self.penalty.prox(x - state.gradient, 1.0).multiplier
+        point.dual[:] = state.multiplier / state.rho
+        self.raise_bound(state, state.slopes, state.margins, self.loss_gradient(state))
+        state.touched += int(point.clock[1]) - before
 
-    def _chosen(self) -> Chosen:
-        x, threshold = self.point.x, self.paths.threshold
-        pulls = violations(x, self.gradient, threshold)
-        pulls[x != 0.0] = np.inf
-        features = np.flatnonzero(pulls)
-        most = max(FIRST_CHOSEN, GROWTH * int(np.count_nonzero(x)))
-        if features.size > most:
-            features = np.sort(features[np.argpartition(-pulls[features], most)[:most]])
+    def _count(self, state: CoordinateDescentState, samples: int) -> None:
+        state.point.clock[1] += samples
+        state.touched += samples
+
+    def _selected(self, state: CoordinateDescentState) -> Selected:
+        x, threshold, config = state.point.x, self.penalty.threshold, self.config
+        violation = violations(x, state.gradient, threshold)
+        violation[x != 0.0] = np.inf
+        features = np.flatnonzero(violation)
+        limit = max(config.first_selected, config.growth * int(np.count_nonzero(x)))
+        if features.size > limit:
+            features = np.sort(features[np.argpartition(-violation[features], limit)[:limit]])
         part = self.columns[:, features]
         columns = from_matrix(part.T if self.problem.is_sparse else np.ascontiguousarray(part.T))
-        return Chosen(features, columns, threshold[features], stored_entries(columns))
+        return Selected(features, columns, threshold[features], stored_entries(columns))
 
-    def _descend(self, chosen: Chosen, gradient: np.ndarray, goal: float) -> np.ndarray:
-        """A model at x, and from x as far towards its minimiser as the objective falls; the gradient there."""
-        n, x = self.problem.n_samples, self.point.x[chosen.features]
-        new, sweeps, arrived = self._minimised(chosen, x, goal)
-        multiply_transposed(chosen.columns, new - x, self.move)
-        fell = self._search(chosen, x, new, float(gradient @ (new - x)))
-        self.slow = not (arrived and fell)
+    def _descend(
+        self, state: CoordinateDescentState, selected: Selected, gradient: np.ndarray, goal: float
+    ) -> tuple[np.ndarray, bool]:
+        """A model at x, and from x as far towards its minimiser as the objective falls. Returns the gradient there, and
+        whether another model is worth making."""
+        n, features = self.problem.n_samples, selected.features
+        x, change = state.point.x[features], np.empty(n)
+        new, sweeps, converged = self._minimised(state, selected, x, goal)
+        state.evaluated_x[:] = np.nan
+        multiply_transposed(selected.columns, new - x, change)
+        decreased = self._search(state, selected, x, new, change, float(gradient @ (new - x)))
         gradient = np.empty(x.size)
-        multiply(chosen.columns, self.slope / n, gradient)
-        # Besides the sweeps: the curvatures, the move, and this gradient.
-        self._count(round(n * (sweeps + 3.0) * chosen.entries / max(self.problem.nnz, 1)))
-        return gradient + self.ridge[chosen.features] * self.point.x[chosen.features]
+        multiply(selected.columns, state.slopes / n, gradient)
+        # Besides the sweeps: the curvatures, the change of the margins, and this gradient.
+        self._count(state, round(n * (sweeps + 3.0) * selected.entries / max(self.problem.nnz, 1)))
+        useful = decreased and (converged or not self.config.gives_way)
+        return gradient + self.ridge[features] * state.point.x[features], useful
 
-    def _minimised(self, chosen: Chosen, x: np.ndarray, goal: float) -> tuple[np.ndarray, float, bool]:
-        """Where the model at x is smallest; after how many sweeps, and whether they were enough.
+    def _minimised(
+        self, state: CoordinateDescentState, selected: Selected, x: np.ndarray, goal: float
+    ) -> tuple[np.ndarray, float, bool]:
+        """The minimiser of the model at x; the number of sweeps, and whether they met the goal.
 
         With the entries of every sample times the root of its curvature the model is one of least squares.
         """
-        n, entries = self.problem.n_samples, max(chosen.entries, 1)
-        root = np.sqrt(np.maximum(self.curvatures, LEAST_BEND * self.problem.loss.curvature_bound) / n)
-        columns, curvature = scaled_entries(chosen.columns, root), np.empty(x.size)
+        n, entries, config = self.problem.n_samples, max(selected.entries, 1), self.config
+        smallest = config.min_sample_curvature * self.problem.loss.curvature_bound
+        root = np.sqrt(np.maximum(state.curvatures, smallest) / n)
+        columns, curvature = scaled_entries(selected.columns, root), np.empty(x.size)
         norms_squared(columns, curvature)
-        ridge = self.ridge[chosen.features]
+        ridge = self.ridge[selected.features]
         curvature += ridge
-        curvature = np.maximum(curvature, LEAST_CURVATURE * curvature.max(initial=np.finfo(float).tiny))
-        new, residual = x.copy(), self.slope / (n * root)
-        model = (columns, curvature, chosen.threshold, ridge, new, residual, goal, SHORT_SWEEPS)
-        most, few = max(float(MOST_SWEEPS), x.size**3 / (SOLVE * entries)), max(ENTRIES_PER_CHUNK / entries, 1.0)
-        self.dear = most > MOST_SWEEPS
-        sweeps, arrived = 0.0, False
-        while sweeps < most and not arrived:
+        curvature = np.maximum(curvature, config.min_curvature * curvature.max(initial=np.finfo(float).tiny))
+        new, residual = x.copy(), state.slopes / (n * root)
+        model = (columns, curvature, selected.threshold, ridge, new, residual, goal, config.short_sweeps)
+        limit = max(float(config.max_sweeps), x.size**3 / (config.solve_cost * entries))
+        per_chunk = max(config.entries_per_chunk / entries, 1.0)
+        state.expensive_solve = limit > config.max_sweeps
+        sweeps, converged = 0.0, False
+        while sweeps < limit and not converged:
             _cancel.check_cancelled()
-            made, arrived = descend(*model, min(few, most - sweeps))
+            made, converged = descend(*model, min(per_chunk, limit - sweeps))
             sweeps += made
-        return new, sweeps, arrived
+        return new, sweeps, converged
 
-    def _search(self, chosen: Chosen, x: np.ndarray, new: np.ndarray, smooth: float) -> bool:
-        """From x towards `new`; False where that leads nowhere."""
-        threshold, ridge, losses = chosen.threshold, self.ridge[chosen.features], {}
+    def _search(
+        self,
+        state: CoordinateDescentState,
+        selected: Selected,
+        x: np.ndarray,
+        new: np.ndarray,
+        change: np.ndarray,
+        smooth: float,
+    ) -> bool:
+        """From x towards `new`, by which the margins change by `change`; False where no length decreases the objective.
+        `smooth` is the derivative of the smooth part along the way."""
+        threshold, ridge, losses = selected.threshold, self.ridge[selected.features], {}
 
         def at(t: float) -> np.ndarray:
             return new if t == 1.0 else x + t * (new - x)
@@ -251,15 +341,15 @@ class CoordinateDescent(PointEngine):
             return float(threshold @ np.abs(x)) + 0.5 * float(x @ (ridge * x))
 
         def merit(t: float) -> float:
-            losses[t] = self._expand(t)
+            losses[t] = self._expand(state, change, t)
             return losses[t] + penalty(at(t))
 
         expected = smooth + float(threshold @ (np.abs(new) - np.abs(x)))
-        length = shorten(merit, self.loss + penalty(x), expected)
+        length = shorten(merit, state.loss + penalty(x), expected)
         if length == 0.0:
-            self.move[:] = 0.0
+            change[:] = 0.0
             merit(0.0)
-        self.margins += length * self.move
-        self.loss = losses[length]
-        self.point.x[chosen.features] = at(length)
+        state.margins += length * change
+        state.loss = losses[length]
+        state.point.x[selected.features] = at(length)
         return length > 0.0

@@ -5,271 +5,458 @@ second order in the margin zᵢ = aᵢ·x_τᵢ:
 
     ℓᵢ(x) ≈ ℓ(zᵢ) + ℓ'(zᵢ)(aᵢ·x − zᵢ) + ½ hᵢ (aᵢ·x − zᵢ)²,      hᵢ = ℓ''(zᵢ)
 
-Its average needs only H̄ = (1/n) Σ hᵢ aᵢaᵢᵀ and q̄ = (1/n) Σ (hᵢzᵢ − ℓ'(zᵢ)) aᵢ: three scalars a sample and d², no table
-of iterates. A step looks at some samples, then minimises the average and ψ by sweeps of ADMM (``_model.py``).
+Its average needs only H̄ = (1/n) Σ hᵢ aᵢaᵢᵀ and q̄ = (1/n) Σ (hᵢzᵢ − ℓ'(zᵢ)) aᵢ: three numbers per sample and d², no
+table of iterates. A step evaluates some samples, then minimises the average and ψ by sweeps of ADMM
+(``quadratic_model.py``).
 
 Which samples:
-  growing   The first pass in stages, each as large as all before it; the average is over the samples seen so far. The
-            rows of a stage are spread over the data, so sorted data do no harm.
-  full      From then on all samples, at the same point, so the objective, its gradient and the duality gap are exact.
-  hard      After a full look, the few samples whose margins moved most are looked at again on their own, several
-            times: rare features creep along the loss's tail by one unit of margin a step, and that costs little here.
+  growing        The first pass in growing batches, each as large as all before it; the average is over the samples seen
+                 so far. The rows of a batch are spread over the data, so sorted data do no harm.
+  full           From then on all samples, at the same point, so the objective, its gradient and the duality gap are
+                 exact.
+  large shifts   After a full evaluation, the few samples whose margins moved most take several steps on their own: rare
+                 features creep along the loss's tail by one unit of margin per step, and that costs little here.
 
-Margins are linear along a segment, so every look carries an exact line search from the last point accepted, at the
-price of scalars only: a step that makes things worse is cut back, and more damping follows.
+Margins are linear along a segment, so every evaluation carries an exact line search from the last point accepted, at
+the price of scalars only: a step that increases the objective is shortened, and more damping follows.
 """
 
+from __future__ import annotations
+
+import copy
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from skadmm.backends import Evaluation, FileBackend
+from skadmm.backends.base import Evaluation
 from skadmm.io import state as stored
-from skadmm.kernels.threads import one_thread
-from skadmm.oracle import batches
-from skadmm.oracle.local import LocalOracle
-from skadmm.oracle.remote import LostMemory, RemoteOracle
-from skadmm.oracle.single_pass import FileOracle
-from skadmm.oracle.speculative import SpeculativeOracle
-from skadmm.problem.certificate import Certificate, Certifier
+from skadmm.io.state import transient
+from skadmm.oracle import LostMemory, SampleOracle, oracle_for
+from skadmm.oracle.batches import BatchConfig, plan
+from skadmm.problem.certificate import Certificate
 from skadmm.problem.problem import Problem
+from skadmm.regularizers import Stacked
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
-from skadmm.solvers.second_order.line_search import MOST_REFUSALS, shorten
-from skadmm.solvers.second_order.point_engine import ridge_of
+from skadmm.solvers.second_order.base import SecondOrderSolver, SolverState, ridge_of
+from skadmm.solvers.second_order.line_search import shorten
 from skadmm.solvers.second_order.polish import polished
-from skadmm.solvers.second_order.quadratic_model import ModelSolver
-from skadmm.solvers.state import point_tables, take_point
+from skadmm.solvers.second_order.quadratic_model import ModelConfig, ModelSolver, ModelState
 
-FIRST_EVALUATIONS = 3
-SETTLED_MOVE = 0.1
-"""Hard rows are left alone once none of their margins moves by more."""
-BATCH_SWEEPS, BATCH_TOLERANCE, BATCH_DAMPING = 10, 1e-4, 1.0
-"""In the first pass: sweeps a model, where they may end, and τ times the samples seen."""
-FULL_SWEEPS, MOST_SWEEPS = 150, 3000
-FULL_TOLERANCE, LEAST_TOLERANCE = 1e-5, 1e-12
-FULL_DAMPING, LEAST_DAMPING, RAISED_DAMPING = 1e-6, 1e-12, 1e-4
-LARGE_SHIFT_ROUNDS, LARGE_SHIFT_SWEEPS = 3, 20
-"""So many looks at the hard rows, and sweeps after each."""
-MANY_EVALUATIONS = 25
-"""Where it is fast it takes fewer full looks than this; another solver may take over then."""
-STALE_CURVATURE = 0.01
-"""Curvature is brought up to date where it changed by more than this share of its largest value; a tenth of it at each
-further full look."""
-HOPEFUL = 100.0
-"""A gap is worth asking for when the objective last fell by no more than so many times √tol: steps are Newton's, so the
-next fall is about the square of this one."""
+MAX_FEATURES = 5000
+"""The largest number of features for which a dense d × d matrix is formed and inverted."""
 
 
-class NewtonADMM:
-    """SAN-ADMM in motion. ``point.x`` is the newest candidate, ``anchor`` the last point a line search accepted."""
+@dataclass(frozen=True)
+class NewtonADMMConfig(ModelConfig, BatchConfig):
+    """Settings of SAN-ADMM, with those of its batches and of the sweeps on its models."""
 
-    solver_name = "newton-admm"
-    steps_per_pass = 1
-    FIXED = ("tol", "ridge", "folded", "batches", "_refined")
+    first_evaluations: int = 3
+    """The first batch is evaluated so often, for it is expanded far from where it leads."""
+    batch_sweeps: int = 10
+    """Sweeps on the model of a batch …"""
+    batch_tolerance: float = 1e-4
+    """… which end at these relative residuals."""
+    batch_damping: float = 1.0
+    """The damping τ of a batch's model, times the number of samples seen."""
+    full_sweeps: int = 150
+    """Sweeps on the model of all samples, times the number of evaluations so far …"""
+    max_sweeps: int = 3000
+    """… and never more than this."""
+    full_tolerance: float = 1e-5
+    """The relative residuals at which they end: a tenth of it at each further evaluation …"""
+    min_tolerance: float = 1e-12
+    """… but not below this."""
+    first_damping: float = 1e-6
+    """The damping τ of the first full model: a third of it after every whole step …"""
+    min_damping: float = 1e-12
+    """… but not below this …"""
+    raised_damping: float = 1e-4
+    """… and at least this after a step that had to be shortened."""
+    revisit_large_shifts: bool = True
+    """Do samples with large shifts take steps of their own?"""
+    large_shift_rounds: int = 3
+    """Such steps after one evaluation."""
+    large_shift_sweeps: int = 20
+    """Sweeps after each of them."""
+    settled_move: float = 0.1
+    """They end when no margin moves by more."""
+    max_refusals: int = 6
+    """So many steps refused in a row mean that rounding, or the sweeps, allow no more."""
+    many_evaluations: int = 25
+    """Where the solver is fast it needs fewer evaluations of all samples; from here on another may take over."""
+    stale_curvature: float = 0.01
+    """Curvature is brought up to date in H where it changed by more than this share of the largest; a tenth of it at
+    each further evaluation."""
+    certify_below: float = 100.0
+    """A certificate is computed when the objective last fell by no more than this times √tol, relatively: steps are
+    Newton's, so the next decrease is about the square of this one."""
+    adapt_rho: bool | None = None
+    """May sweeps change ρ? None: where it was not given."""
+    polish_answer: bool = True
+    """Refine the answer on the pattern of y at the end? A path does not, for the next strength goes on from here."""
+    stop_on_model: bool = False
+    """Stop when the model predicts a relative decrease of the objective below tol, without a certificate, and return
+    the model's minimiser. It saves half of the evaluations; cross-validation uses it."""
+    exact_rounds: int = 10
+    """Rounds of ``full_sweeps`` sweeps on one model, with ρ balanced between them, when its minimiser is needed …"""
+    exact_tolerance: float = 1e-6
+    """… and the relative residuals at which it counts as found."""
 
-    def __init__(self, setup: Setup, point: Point) -> None:
-        problem = self.problem = setup.problem
-        self.point = point
-        self.tol = setup.tol
+
+@dataclass(kw_only=True)
+class NewtonADMMState(SolverState):
+    """State of SAN-ADMM. ``point.x`` is the newest candidate; ``objective`` is that of the anchor, over all samples,
+    known from the first full evaluation on."""
+
+    anchor: np.ndarray
+    """The last point that a line search accepted."""
+    place: np.ndarray
+    """Where all samples were last evaluated."""
+    loss: float = np.inf
+    """Their mean loss there."""
+    gradient: np.ndarray
+    """Of the mean loss at the anchor."""
+    H: np.ndarray
+    """Σ h a aᵀ over the samples seen."""
+    q: np.ndarray
+    """Σ (h z − slope) a over them."""
+    squares: np.ndarray
+    """Σ a² over them."""
+    seen: int = 0
+    """How many samples are part of H."""
+    placed: bool = False
+    """Do all samples have their margins at the anchor?"""
+    batch: int = 0
+    """The number of the next growing batch."""
+    full_evaluations: int = 0
+    """Of all samples, at this strength of ψ."""
+    refusals: int = 0
+    """Steps refused in a row."""
+    decrease: float = 0.0
+    """By how much the objective fell in the last line search, relatively."""
+    predicted_decrease: float = np.inf
+    """By how much the model at the anchor lets it fall, relatively; where the solver stops on that."""
+    tau: float
+    """The damping of the model."""
+    max_curvature: float = 0.0
+    """The largest curvature at the last evaluation."""
+    stale: float = 0.0
+    """By how much a curvature must change to be brought up to date in H."""
+    certified: bool = False
+    """Does ``lower_bound`` include the bound of the anchor and the multiplier now?"""
+    answered: bool = False
+    """Is ``point`` the answer, and ``objective`` its objective?"""
+    model: ModelState
+    """Of the sweeps."""
+    oracle: SampleOracle = transient()
+    """Margins, slopes and curvatures of the samples, wherever they are; stored by itself."""
+    refined: Evaluation | None = transient(default=None)
+    """At the anchor, where the end of the run has refined it."""
+
+
+class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
+    """SAN-ADMM. A step evaluates one growing batch, or all samples."""
+
+    name = "newton-admm"
+    summary = "Second-order models of the loss, minimised with ψ by sweeps of ADMM"
+    Config: ClassVar[type[Any]] = NewtonADMMConfig
+    config: NewtonADMMConfig
+
+    def __init__(self, setup: Setup, config: NewtonADMMConfig | None = None) -> None:
+        super().__init__(setup, config)
+        problem, config = setup.problem, self.config
         self.ridge = ridge_of(problem) if setup.omega_mode == "system" else 0.0
         self.folded = setup.omega_mode == "fold"
-        self.solver = ModelSolver(problem, point, setup.rho, adaptive=not setup.rho_given)
-        self.certifier = Certifier(problem)
-        self.certificate: Certificate | None = None
-        self.finished = False
-        self.stalled = False
-        self.refusals = 0
-        n, d = problem.n_samples, problem.n_features
-        self.oracle = oracle_of(problem, setup.checkpoint)
-        plan = [] if setup.warm else batches.plan(n, d, problem.nnz)
-        self.batches = plan[:1] * (FIRST_EVALUATIONS - 1) + plan
-        self.batch, self.full_evaluations, self.seen = 0, 0, 0
-        self.placed = False
-        """Do the samples know their margins at the anchor?"""
-        self.place, self.loss = point.x.copy(), np.inf
-        """Where all of them were last looked at, and their mean loss there."""
-        self._refined: Evaluation | None = None
-        """At the anchor, where the end has refined it."""
-        self.anchor = point.x.copy()
-        self.objective = np.inf
-        """At the anchor, over all samples; known from the first full look on."""
-        self.fall = 0.0
-        """By how much the objective fell in the last line search, relatively."""
-        self.gradient = np.zeros(d)
-        self.max_curvature, self.stale = 0.0, 0.0
-        """The largest curvature seen of late; and by how much one must change to be brought up to date in H."""
-        self.lower_bound, self.certified = -np.inf, False
-        """The best so far; is it that of the anchor and the multiplier now?"""
-        self.H, self.q, self.squares = np.zeros((d, d)), np.zeros(d), np.zeros(d)
-        self.tau = FULL_DAMPING
-        self.full_sweeps, self.revisits_large_shifts = FULL_SWEEPS, True
+        adaptive = not setup.rho_given if config.adapt_rho is None else config.adapt_rho
+        self.model = ModelSolver(problem, config, setup.rho, adaptive=adaptive)
+        planned = [] if setup.warm else plan(problem.n_samples, problem.n_features, problem.nnz, config)
+        self.batches = planned[:1] * (config.first_evaluations - 1) + planned
 
-    # -- what the loop sees ----------------------------------------------------------------------------------
+    @classmethod
+    def applies(cls, problem: Problem) -> str | None:
+        """d² numbers must fit, and sweeps must be able to take the problem."""
+        if problem.n_features > MAX_FEATURES:
+            return f"{problem.n_features} features are more than a dense second-order model can hold ({MAX_FEATURES})"
+        return _reason_against_sweeps(problem)
 
-    @property
-    def rho(self) -> float:
-        """The penalty parameter now."""
-        return self.solver.rho
+    # -- what the engine sees --------------------------------------------------------------------------------
 
-    @property
-    def slow(self) -> bool:
-        """Has it come to its end, or made more steps than it takes where it is fast, short of the tolerance?"""
-        if self.tol is None or not (self.stalled or self.full_evaluations >= MANY_EVALUATIONS):
+    def init(self, point: Point, rho: float) -> NewtonADMMState:
+        """Nothing is known but the point."""
+        d = self.problem.n_features
+        return NewtonADMMState(
+            point=point, rho=rho, multiplier=rho * point.dual, anchor=point.x.copy(), place=point.x.copy(),
+            gradient=np.zeros(d), H=np.zeros((d, d)), q=np.zeros(d), squares=np.zeros(d), tau=self.config.first_damping,
+            model=self.model.init(rho, started=self.setup.rho_given),
+            oracle=oracle_for(self.problem.backend, self.setup.checkpoint),
+        )  # fmt: skip
+
+    def step(self, state: NewtonADMMState) -> None:
+        """A growing batch, or all samples after the last of them."""
+        if state.batch < len(self.batches):
+            self._whole(state, self._growing_step)
+        elif self.config.stop_on_model:
+            self._whole(state, self._model_step)
+        else:
+            self._whole(state, self._full_step)
+
+    def slow(self, state: NewtonADMMState) -> bool:
+        """Can it do no more, or has it made more evaluations than it needs where it is fast, short of the tolerance?"""
+        if self.tol is None or not (state.stalled or state.full_evaluations >= self.config.many_evaluations):
             return False
-        return not (self.finished and self.optimality()[1] <= self.tol)
+        return not ((state.finished or state.stalled) and self.optimality(state)[1] <= self.tol)
 
-    def optimality(self) -> tuple[str, float]:
+    def optimality(self, state: NewtonADMMState) -> tuple[str, float]:
         """The relative gap at the anchor; where there is no certificate, the relative KKT residual."""
+        if self.config.stop_on_model:
+            return "decrease", state.predicted_decrease
         if self.certifier.kind != "none":
-            return "gap", Certificate(self.objective, self.lower_bound).relative
-        loss = self.objective - self.problem.penalty(self.anchor)
-        kkt = self.problem.kkt(self.anchor, self.point.y, self.solver.multiplier(), self.gradient, loss)
+            return "gap", Certificate(state.objective, state.lower_bound).relative
+        loss = state.objective - self.problem.penalty(state.anchor)
+        kkt = self.problem.kkt(state.anchor, state.point.y, state.multiplier, state.gradient, loss)
         return "kkt", kkt.relative
 
-    def advance(self, order: np.ndarray, until: float = np.inf) -> None:
-        """As many steps as `order` has entries; which samples they look at is the schedule's own affair."""
-        with one_thread():
-            for _ in order:
-                if self.finished or self.point.clock[1] >= until:
-                    return
-                self._whole(self._growing_step if self.batch < len(self.batches) else self._full_step)
-                self.point.clock[0] += 1
-                self.point.x_sum[:] += self.point.x
-                self.point.y_sum[:] += self.point.y
+    def last_loss(self, state: NewtonADMMState) -> float:
+        """At the anchor, which was evaluated."""
+        return state.objective - self.problem.penalty(state.anchor)
 
-    def _whole(self, step: Callable[[], Any]) -> None:
-        """A step; where a worker has lost its memory meanwhile, the first pass begins anew from where it has come to,
-        and after it all samples are placed anew and the model built afresh."""
-        try:
-            step()
-        except LostMemory:
-            self.oracle.restart()
-            self._forget()
-            self._whole(step)
+    def certificate(self, state: NewtonADMMState) -> Certificate | None:
+        """Bounds of the optimum, once the answer is there."""
+        return Certificate(state.objective, state.lower_bound) if state.answered else None
 
-    def _forget(self) -> None:
-        """The samples know nothing any more."""
-        self.placed, self.seen = False, 0
-        if self.batch < len(self.batches):
-            self.batch = 0
-            for part in (self.H, self.q, self.squares):
-                part[:] = 0.0
-
-    def evaluated_at(self, x: np.ndarray) -> Evaluation | None:
-        """The last look at all samples, if it was at x and they are here."""
-        if self._refined is not None:
-            return self._refined if np.array_equal(x, self.anchor) else None
-        if not (self.oracle.here and self.placed and np.array_equal(x, self.place)):
+    def evaluated_at(self, state: NewtonADMMState, x: np.ndarray) -> Evaluation | None:
+        """The last evaluation of all samples, if it was at x and their slopes are in this process."""
+        if state.refined is not None:
+            return state.refined if np.array_equal(x, state.anchor) else None
+        if not (state.placed and np.array_equal(x, state.place)):
             return None
-        self.oracle.large_shift_end()
-        return Evaluation(self.loss, self.gradient, self.oracle.slope, self.oracle.z)
+        known = state.oracle.margins_and_slopes()
+        return None if known is None else Evaluation(state.loss, state.gradient, known.slopes, known.margins)
 
-    def finish(self) -> None:
+    def finish(self, state: NewtonADMMState) -> None:
         """Accept or refuse the last candidate, make the answer exactly fused and sparse, and certify it."""
-        self._whole(self._last_evaluation)
+        if self.config.polish_answer:
+            self._whole(state, self._last_evaluation)
+        elif not (state.finished or state.stalled):
+            self._whole(state, self._conclude)
+        if not self.config.stop_on_model:
+            state.point.x[:] = state.anchor
+        state.answered = True
 
-    def _last_evaluation(self) -> None:
-        with one_thread():
-            seen = self.placed and (self.finished or np.array_equal(self.anchor, self._candidate()))
-            if self.full_evaluations == 0 or not seen:
-                self._full_evaluation(last=True)
-            self._certify()
-            if self.seen < self.problem.n_samples:
-                self._renew()
-            self._centre()
-            refined = polished(self.problem, self.anchor, self.point.y, self._mean_H(), self.q / self.seen)
-        if refined is not None and not np.array_equal(refined, self.anchor):
-            self._touch(self.problem.n_samples)
-            evaluation = self.problem.backend.evaluate(refined)
-            objective = evaluation.loss + self.problem.penalty(refined)
-            if objective <= self.objective:
-                self.anchor, self.objective, self._refined = refined, objective, evaluation
-        self.point.x[:] = self.anchor
-        self.certificate = Certificate(self.objective, self.lower_bound)
-
-    def give_up(self) -> None:
+    def give_up(self, state: NewtonADMMState) -> None:
         """The last point that a line search accepted."""
-        self.point.x[:] = self.anchor
+        state.point.x[:] = state.anchor
 
-    def close(self) -> None:
-        """Workers may forget the samples' scalars."""
-        if not self.problem.backend.local_rows:
-            self.oracle.close()
+    def close(self, state: NewtonADMMState) -> None:
+        """Workers may forget the samples."""
+        state.oracle.close()
 
-    def state(self) -> dict[str, Any]:
-        """All numbers and arrays of the engine and of its model."""
-        return {
-            "engine": stored.capture(self), "solver": stored.capture(self.solver), "oracle": self.oracle.state()
-        }  # fmt: skip
+    def warm_start(self, state: NewtonADMMState) -> None:
+        """An earlier point needs no first pass."""
+        super().warm_start(state)
+        state.model.rho, state.model.started = state.rho, True
+        state.anchor[:] = state.point.x
+        state.batch = len(self.batches)
 
-    def resume(self, state: dict[str, Any]) -> None:
-        """Go on from a checkpoint."""
-        self.solver.resume_from(float(state["solver"]["rho"]))
-        stored.restore(self.solver, state["solver"])
-        stored.restore(self, state["engine"])
-        if not self.oracle.resume(state["oracle"]):
-            self._forget()
-        self.certificate = None if self.certificate is None else Certificate(*self.certificate)
+    def stored(self, state: NewtonADMMState) -> dict[str, Any]:
+        """The state, with the oracle's."""
+        return {"solver": stored.capture(state), "oracle": state.oracle.state()}
 
-    def tables(self) -> dict[str, np.ndarray]:
-        """The point alone: a model is quickly built anew."""
-        return point_tables(self.point, self.rho)
+    def restore(self, state: NewtonADMMState, kept: dict[str, Any]) -> None:
+        """Take up the state of a checkpoint; samples whose numbers are gone are placed anew."""
+        stored.restore(state, kept["solver"])
+        if not state.oracle.resume(kept["oracle"]):
+            self._forget(state)
 
-    def restore(self, tables: dict[str, np.ndarray]) -> None:
-        """Go on from an earlier point: it needs no first pass."""
-        self.solver.resume_from(take_point(self.point, tables))
-        self.anchor[:] = self.point.x
-        self.batch = len(self.batches)
+    # -- another strength ------------------------------------------------------------------------------------
+
+    def reweighted(self, problem: Problem) -> Self:
+        """The same solver for another strength of ψ: what depends on the data and on A is kept."""
+        other = copy.copy(self)
+        other.setup, other.problem = replace(self.setup, problem=problem), problem
+        other.certifier, other.model = self.certifier.reweighted(problem), self.model.reweighted(problem)
+        return other
+
+    def follow(self, state: NewtonADMMState, problem: Problem) -> NewtonADMMState:
+        """Go on with margins, curvatures and model. The model is exact at the last solution, so the first candidate for
+        the new strength needs no evaluation of samples."""
+        if state.full_evaluations == 0:
+            state.oracle.close()
+            return super().follow(state, problem)
+        loss = state.objective - problem.penalty(state.anchor)
+        state.objective, state.lower_bound = loss + self.problem.penalty(state.anchor), -np.inf
+        state.finished = state.stalled = state.answered = False
+        state.refusals, state.full_evaluations, state.predicted_decrease = 0, 1, np.inf
+        state.refined = None
+        state.point.dual[:] *= self.problem.psi.strength / problem.psi.strength  # inside its new bounds
+        state.stale = self.config.stale_curvature * state.max_curvature
+        try:
+            self._renew(state)
+            self._minimise_exactly(state)
+        except LostMemory:  # the next step builds the model
+            state.oracle.restart()
+            self._forget(state)
+        return state
 
     # -- steps -----------------------------------------------------------------------------------------------
 
-    def _growing_step(self) -> None:
-        """A stage of the first pass: new samples join the average; those of the first stage are expanded anew."""
-        batch = self.batches[self.batch]
+    def _whole(self, state: NewtonADMMState, step: Callable[[NewtonADMMState], None]) -> None:
+        """A step; where a worker has lost its memory meanwhile, the first pass begins anew from where it has come to,
+        and after it all samples are placed anew and the model built afresh."""
+        try:
+            step(state)
+        except LostMemory:
+            state.oracle.restart()
+            self._forget(state)
+            self._whole(state, step)
+
+    def _forget(self, state: NewtonADMMState) -> None:
+        """Nothing is kept of the samples any more."""
+        state.placed, state.seen = False, 0
+        if state.batch < len(self.batches):
+            state.batch = 0
+            for sums in (state.H, state.q, state.squares):
+                sums[:] = 0.0
+
+    def _growing_step(self, state: NewtonADMMState) -> None:
+        """A batch of the first pass: new samples join the average; those of the first batch are expanded anew."""
+        config = self.config
+        batch = self.batches[state.batch]
         size = batch.size(self.problem.n_samples)
-        new = self.batch == 0 or self.batch >= FIRST_EVALUATIONS
-        self.oracle.begin(batch, self.anchor, new=new)
-        length, _ = self._search(size)
-        H, q, squares, largest = self.oracle.join(length, new)
-        self.max_curvature = max(self.max_curvature, float(largest))
+        new = state.batch == 0 or state.batch >= config.first_evaluations
+        state.oracle.begin(batch, state.anchor, new=new)
+        length, _ = self._search(state, size)
+        H, q, squares, max_curvature = state.oracle.join(length, new)
+        state.max_curvature = max(state.max_curvature, float(max_curvature))
         if new:
-            self.seen += size
-            self.squares += squares
-        self.H += H
-        self.q += q
-        self.batch += 1
-        self._minimise(BATCH_DAMPING / self.seen, BATCH_SWEEPS, BATCH_TOLERANCE)
+            state.seen += size
+            state.squares += squares
+        state.H += H
+        state.q += q
+        state.batch += 1
+        self._minimise(state, config.batch_damping / state.seen, config.batch_sweeps, config.batch_tolerance)
 
-    def _full_step(self) -> None:
-        """All samples at one point: exact objective, gradient and gap; then the model, then the hard rows."""
-        length = self._full_evaluation()
-        if self.tol is not None and self.fall <= HOPEFUL * np.sqrt(self.tol):
-            self._certify()
-        self.refusals = 0 if length > 0.0 else self.refusals + 1
-        self.stalled = self.refusals == MOST_REFUSALS
-        self.finished = self.stalled or (self.tol is not None and self.optimality()[1] <= self.tol)
-        if self.finished:
-            self.point.x[:] = self.anchor
-            self.certificate = Certificate(self.objective, self.lower_bound)
+    def _full_step(self, state: NewtonADMMState) -> None:
+        """All samples at one point: exact objective, gradient and gap; then the model, then the large shifts."""
+        config = self.config
+        length = self._full_evaluation(state)
+        if self.tol is not None and state.decrease <= config.certify_below * np.sqrt(self.tol):
+            self._certify(state)
+        self._count_refusals(state, length)
+        state.finished = self.tol is not None and self.optimality(state)[1] <= self.tol
+        if state.finished or state.stalled:
+            state.point.x[:] = state.anchor
+            state.answered = True
             return
-        self._renew()
-        if length == 1.0:
-            self.tau = max(self.tau / 3.0, LEAST_DAMPING)
-        else:
-            self.tau = max((8.0 if length > 0.1 else 64.0) * self.tau, RAISED_DAMPING)
-        limit = min(self.full_sweeps * self.full_evaluations, MOST_SWEEPS)
-        tolerance = max(FULL_TOLERANCE * 0.1**self.full_evaluations, LEAST_TOLERANCE)
-        self._minimise(self.tau, limit, tolerance)
-        if length > 0.1 and self.revisits_large_shifts:
-            self._revisit_large_shifts(tolerance)
-        self._polish()
+        self._renew(state)
+        self._damp(state, length, 8.0 if length > 0.1 else 64.0)
+        limit = min(config.full_sweeps * state.full_evaluations, config.max_sweeps)
+        tolerance = max(config.full_tolerance * 0.1**state.full_evaluations, config.min_tolerance)
+        self._minimise(state, state.tau, limit, tolerance)
+        if length > 0.1 and config.revisit_large_shifts:
+            self._revisit_large_shifts(state, tolerance)
+        self._polish(state)
 
-    def _polish(self) -> None:
-        """The candidate with y's pattern, exact on it, where the model likes that better."""
-        x, H, q = self.point.x, self._mean_H(), self.q / self.seen
-        refined = polished(self.problem, x, self.point.y, H, q)
+    def _model_step(self, state: NewtonADMMState) -> None:
+        """An evaluation of all samples, and the model's minimiser; finished when the model predicts no decrease."""
+        problem = self.problem
+        length = self._full_evaluation(state)
+        self._renew(state)
+        self._count_refusals(state, length)
+        self._damp(state, length, 8.0)
+        settled = self._minimise_exactly(state)
+        step = state.point.x - state.anchor
+        change = float(state.gradient @ step) + 0.5 * float(step @ (state.H @ step)) / state.seen
+        decrease = problem.penalty(state.anchor) - problem.penalty(state.point.x) - change
+        state.predicted_decrease = abs(decrease) / max(abs(state.objective), np.finfo(float).tiny)
+        state.finished = settled and self.tol is not None and state.predicted_decrease <= self.tol
+
+    def _count_refusals(self, state: NewtonADMMState, length: float) -> None:
+        state.refusals = 0 if length > 0.0 else state.refusals + 1
+        state.stalled = state.refusals == self.config.max_refusals
+
+    def _damp(self, state: NewtonADMMState, length: float, factor: float) -> None:
+        """Less damping after a whole step, `factor` times as much after a shortened one."""
+        if length == 1.0:
+            state.tau = max(state.tau / 3.0, self.config.min_damping)
+        else:
+            state.tau = max(factor * state.tau, self.config.raised_damping)
+
+    # -- the end ---------------------------------------------------------------------------------------------
+
+    def _conclude(self, state: NewtonADMMState) -> None:
+        """Evaluate the last candidate, and certify."""
+        self._full_evaluation(state, last=True)
+        if not self.config.stop_on_model:
+            self._certify(state)
+
+    def _last_evaluation(self, state: NewtonADMMState) -> None:
+        """Evaluate the last candidate where that has not been done, certify, and refine."""
+        over = state.finished or state.stalled
+        seen = state.placed and (over or np.array_equal(state.anchor, self._candidate(state)))
+        if state.full_evaluations == 0 or not seen:
+            self._full_evaluation(state, last=True)
+        self._certify(state)
+        if state.seen < self.problem.n_samples:
+            self._renew(state)
+        self._centre(state)
+        refined = polished(self.problem, state.anchor, state.point.y, self._mean_H(state), state.q / state.seen)
+        if refined is None or np.array_equal(refined, state.anchor):
+            return
+        self._touch(state, self.problem.n_samples)
+        evaluation = self.problem.backend.evaluate(refined)
+        objective = evaluation.loss + self.problem.penalty(refined)
+        if objective <= state.objective:
+            state.anchor, state.objective, state.refined = refined, objective, evaluation
+
+    # -- parts of a step -------------------------------------------------------------------------------------
+
+    def _full_evaluation(self, state: NewtonADMMState, last: bool = False) -> float:
+        """Line search over all samples from the anchor to the candidate; objective and gradient where it ends."""
+        n = self.problem.n_samples
+        state.place[:] = np.nan  # should it be cut short
+        share, max_curvature = self.config.stale_curvature * 0.1**state.full_evaluations, state.max_curvature
+        state.stale = share * max_curvature
+        renews = max_curvature > 0.0 and state.seen == n and not (last or self._expects_the_end(state))
+        state.oracle.begin(None, None if state.placed else state.anchor, stale=state.stale if renews else None)
+        length, loss = self._search(state, n, state.gradient if state.full_evaluations else None)
+        state.objective = loss / n + self.problem.penalty(state.anchor)
+        gradient, max_curvature_now = state.oracle.settle(length)
+        state.gradient, state.max_curvature, state.placed = gradient / n, float(max_curvature_now), True
+        if max_curvature == 0.0:
+            state.stale = share * state.max_curvature
+        state.place[:], state.loss = state.anchor, loss / n
+        state.full_evaluations += 1
+        return length
+
+    def _expects_the_end(self, state: NewtonADMMState) -> bool:
+        """Will the next evaluation of all samples be the last? The next decrease of the objective is about the square
+        of this one where steps are taken at all."""
+        if self.tol is None or state.full_evaluations == 0 or state.refusals > 0:
+            return False
+        return state.decrease <= np.sqrt(self.tol)
+
+    def _renew(self, state: NewtonADMMState) -> None:
+        """A model of second order at the anchor, where all samples have just been evaluated."""
+        n = self.problem.n_samples
+        afresh = state.seen < n  # a warm start comes without a model
+        H, squares = state.oracle.renew(state.stale, afresh)
+        if afresh:
+            state.H[:], state.squares[:], state.seen = 0.0, squares, n
+        state.H += H
+        self._centre(state)
+
+    def _centre(self, state: NewtonADMMState) -> None:
+        """The model's gradient at the anchor is the loss's own."""
+        state.q = state.H @ state.anchor - self.problem.n_samples * state.gradient
+
+    def _polish(self, state: NewtonADMMState) -> None:
+        """The candidate with y's pattern, exact on it, where the model finds that better."""
+        x, H, q = state.point.x, self._mean_H(state), state.q / state.seen
+        refined = polished(self.problem, x, state.point.y, H, q)
         if refined is None or self.folded:
             return
 
@@ -279,167 +466,159 @@ class NewtonADMM:
         if value(refined) <= value(x):
             x[:] = refined
 
-    def _full_evaluation(self, last: bool = False) -> float:
-        """Line search over all samples from the anchor to the candidate; objective and gradient where it ends."""
-        n = self.problem.n_samples
-        self.place[:] = np.nan  # should it be cut short
-        share, max_curvature = STALE_CURVATURE * 0.1**self.full_evaluations, self.max_curvature
-        self.stale = share * max_curvature
-        renews = max_curvature > 0.0 and self.seen == n and not (last or self._expects_the_end())
-        self.oracle.begin(None, None if self.placed else self.anchor, stale=self.stale if renews else None)
-        length, loss = self._search(n, self.gradient if self.full_evaluations else None)
-        self.objective = loss / n + self.problem.penalty(self.anchor)
-        gradient, largest = self.oracle.settle(length)
-        self.gradient, self.max_curvature, self.placed = gradient / n, float(largest), True
-        if max_curvature == 0.0:
-            self.stale = share * self.max_curvature
-        self.place[:], self.loss = self.anchor, loss / n
-        self.full_evaluations += 1
-        return length
-
-    def _expects_the_end(self) -> bool:
-        """Will the next look at all samples be the last? The next fall of the objective is about the square of this one
-        where steps are taken at all."""
-        if self.tol is None or self.full_evaluations == 0 or self.refusals > 0:
-            return False
-        return self.fall <= np.sqrt(self.tol)
-
-    def _renew(self) -> None:
-        """A model of second order at the anchor, where all samples have just been looked at."""
-        n = self.problem.n_samples
-        afresh = self.seen < n  # a warm start comes without a model
-        H, squares = self.oracle.renew(self.stale, afresh)
-        if afresh:
-            self.H[:], self.squares[:], self.seen = 0.0, squares, n
-        self.H += H
-        self._centre()
-
-    def _centre(self) -> None:
-        """The model's slope at the anchor is the loss's own."""
-        self.q = self.H @ self.anchor - self.problem.n_samples * self.gradient
-
-    def _revisit_large_shifts(self, tolerance: float) -> None:
-        """Again and again the few samples whose margins moved most, the others by their expansions."""
-        threshold = self.oracle.large_shift_threshold()
+    def _revisit_large_shifts(self, state: NewtonADMMState, tolerance: float) -> None:
+        """Steps on the few samples whose margins moved most, the others by their expansions."""
+        shifts = state.oracle.large_shifts
+        threshold = shifts.threshold()
         if threshold == np.inf:
             return
-        count = self.oracle.large_shift_begin(threshold)
+        count = shifts.begin(threshold)
         if count > 0:
-            self._hard_steps(int(count), tolerance)
-        self.oracle.large_shift_end()
+            self._large_shift_steps(state, count, tolerance)
+        shifts.end()
 
-    def _hard_steps(self, count: int, tolerance: float) -> None:
-        x = self.anchor.copy()
-        for _ in range(LARGE_SHIFT_ROUNDS):
-            step = self._candidate() - x
-            self._touch(count)
-            merit, reach = self._hard_merit(x, step)
+    def _large_shift_steps(self, state: NewtonADMMState, count: int, tolerance: float) -> None:
+        config, x = self.config, state.anchor.copy()
+        for _ in range(config.large_shift_rounds):
+            step = self._candidate(state) - x
+            self._touch(state, count)
+            merit, longest = self._large_shift_merit(state, x, step)
             length = shorten(merit, merit(0.0))
             x += length * step
-            H, q = self.oracle.large_shift_move(length)
-            self.q += q
-            self.H += H
-            self._minimise(self.tau, LARGE_SHIFT_SWEEPS, tolerance, centre=x)
-            if length * reach < SETTLED_MOVE:
+            H, q = state.oracle.large_shifts.move(length)
+            state.q += q
+            state.H += H
+            self._minimise(state, state.tau, config.large_shift_sweeps, tolerance, centre=x)
+            if length * longest < config.settled_move:
                 break
 
-    def _hard_merit(self, x: np.ndarray, step: np.ndarray) -> tuple[Callable[[float], float], float]:
-        """Along a step: the whole model, with the hard rows' quadratics exchanged for their true losses."""
-        rise, bow = float(step @ (self.H @ x - self.q)), float(step @ (self.H @ step))
-        tilt, curvatures, start, end, reach = self.oracle.large_shift_along(step)
-        known = {0.0: start, 1.0: end}
+    def _large_shift_merit(
+        self, state: NewtonADMMState, x: np.ndarray, step: np.ndarray
+    ) -> tuple[Callable[[float], float], float]:
+        """Along a step: the whole model, with the true losses of the large-shift samples for their quadratics; and the
+        largest move of a margin."""
+        slope, curvature = float(step @ (state.H @ x - state.q)), float(step @ (state.H @ step))
+        shifts, seen = state.oracle.large_shifts, state.seen
+        along = shifts.along(step)
+        known = {0.0: along.start, 1.0: along.end}
 
         def merit(t: float) -> float:
-            others = (rise - tilt) * t + 0.5 * (bow - curvatures) * t * t
-            true = (known[t] if t in known else self.oracle.large_shift_losses(t)) - start
-            return (others + true) / self.seen + self.problem.penalty(x + t * step)
+            others = (slope - along.slope) * t + 0.5 * (curvature - along.curvature) * t * t
+            true = (known[t] if t in known else shifts.losses(t)) - along.start
+            return (others + true) / seen + self.problem.penalty(x + t * step)
 
-        return merit, float(reach)
+        return merit, float(along.longest)
 
-    # -- parts of a step -------------------------------------------------------------------------------------
-
-    def _candidate(self) -> np.ndarray:
+    def _candidate(self, state: NewtonADMMState) -> np.ndarray:
         """The newest x; where Ω was folded, its own copy of x, which is exactly sparse and inside constraints."""
-        return self.point.y[-self.problem.n_features :] if self.folded else self.point.x
+        return state.point.y[-self.problem.n_features :] if self.folded else state.point.x
 
-    def _search(self, size: int, gradient: np.ndarray | None = None) -> tuple[float, float]:
-        """From the anchor towards the candidate, as far as the objective on the `size` samples looked at falls.
+    def _search(self, state: NewtonADMMState, size: int, gradient: np.ndarray | None = None) -> tuple[float, float]:
+        """From the anchor towards the candidate, as far as the objective on the `size` samples chosen falls.
 
         Returns the length taken and the sum of the losses there; slopes and curvatures are those of that point.
         """
-        candidate = self._candidate().copy()
-        step = candidate - self.anchor
-        self._touch(size)
-        self.fall = 0.0
+        oracle, problem = state.oracle, self.problem
+        candidate = self._candidate(state).copy()
+        step = candidate - state.anchor
+        self._touch(state, size)
+        state.decrease = 0.0
         if not step.any():
-            return 1.0, self.oracle.along(None, 0.0)
-        self.certified = False
-        penalty, there = self.problem.penalty(self.anchor), self.problem.penalty(candidate)
+            return 1.0, oracle.along(None, 0.0)
+        state.certified = False
+        penalty, there = problem.penalty(state.anchor), problem.penalty(candidate)
         losses: dict[float, float] = {}
         values: dict[float, float] = {}
         if gradient is None:
             expected = 0.0
-            before, losses[1.0] = self.oracle.ends(step)
+            before, losses[1.0] = oracle.ends(step)
             start = before / size + penalty
         else:
-            start = self.objective
+            start = state.objective
             expected = float(gradient @ step) + there - penalty
-            losses[1.0] = self.oracle.along(step, 1.0)
+            losses[1.0] = oracle.along(step, 1.0)
 
         def merit(t: float) -> float:
             if t not in losses:
-                losses[t] = self.oracle.losses(t)
-            values[t] = losses[t] / size + (there if t == 1.0 else self.problem.penalty(self.anchor + t * step))
+                losses[t] = oracle.losses(t)
+            values[t] = losses[t] / size + (there if t == 1.0 else problem.penalty(state.anchor + t * step))
             return values[t]
 
         length = shorten(merit, start, expected)
         if length == 0.0:
             merit(0.0)
-        self.fall = (start - values[length]) / max(abs(start), np.finfo(float).tiny)
-        self.anchor = candidate if length == 1.0 else self.anchor + length * step
+        state.decrease = (start - values[length]) / max(abs(start), np.finfo(float).tiny)
+        state.anchor = candidate if length == 1.0 else state.anchor + length * step
         return length, losses[length]
 
-    def _minimise(self, tau: float, limit: int, tolerance: float, centre: np.ndarray | None = None) -> None:
-        metric = self.problem.loss.curvature_bound * self.squares / self.seen
-        metric[metric == 0.0] = 1.0
-        self.certified = False
-        y_sum = self.point.y_sum.copy()  # counts steps, not sweeps
-        centre = self.anchor if centre is None else centre
-        self.solver.minimise(self._mean_H(), self.q / self.seen, centre, tau * metric, limit, tolerance)
-        self.point.y_sum[:] = y_sum
+    def _minimise(
+        self, state: NewtonADMMState, tau: float, limit: int, tolerance: float, centre: np.ndarray | None = None
+    ) -> None:
+        """Sweeps on the model, damped towards the centre."""
+        state.certified = False
+        damping = tau * self._metric(state)
+        self._sweep(state, state.anchor if centre is None else centre, damping, limit, tolerance, rounds=1)
 
-    def _mean_H(self) -> np.ndarray:
-        H = self.H / self.seen
+    def _minimise_exactly(self, state: NewtonADMMState) -> bool:
+        """Sweeps until the model's minimiser is found, ρ balanced in between; was it?"""
+        config = self.config
+        damping = state.tau * self._metric(state)
+        residual = self._sweep(
+            state, state.anchor, damping, config.full_sweeps, config.exact_tolerance, config.exact_rounds
+        )
+        self._polish(state)
+        return residual <= config.exact_tolerance
+
+    def _sweep(
+        self, state: NewtonADMMState, centre: np.ndarray, damping: np.ndarray, limit: int, tolerance: float, rounds: int
+    ) -> float:
+        """Rounds of sweeps on the model; the larger of the relative residuals where they ended."""
+        y_sum = state.point.y_sum.copy()  # counts steps, not sweeps
+        H, q = self._mean_H(state), state.q / state.seen
+        for _ in range(rounds):
+            residuals = self.model.minimise(state.model, state.point, H, q, centre, damping, limit, tolerance)
+            if residuals.worst <= tolerance:
+                break
+        state.point.y_sum[:] = y_sum
+        state.rho, state.multiplier = state.model.rho, state.model.rho * state.point.dual
+        return float(residuals.worst)
+
+    def _metric(self, state: NewtonADMMState) -> np.ndarray:
+        """The diagonal that damping is measured in: a bound of H's, and 1 for features that no sample has."""
+        metric = self.problem.loss.curvature_bound * state.squares / state.seen
+        metric[metric == 0.0] = 1.0
+        return metric
+
+    def _mean_H(self, state: NewtonADMMState) -> np.ndarray:
+        H = state.H / state.seen
         np.einsum("ii->i", H)[:] += self.ridge
         return H
 
-    def _certify(self) -> None:
+    def _certify(self, state: NewtonADMMState) -> None:
         """The best lower bound so far, from the slopes at the anchor and the newest multiplier."""
-        if self.certified:
+        if state.certified:
             return
-        gradient = self.gradient
+        n, oracle, gradient = self.problem.n_samples, state.oracle, state.gradient
         if self.certifier.free.size:
-            straight = self.certifier.orthogonal(self.oracle)
-            self._touch(2 * self.problem.n_samples)
-            if straight is None:
+            orthogonal = self.certifier.orthogonal(oracle.free_columns)
+            self._touch(state, 2 * n)
+            if orthogonal is None:
                 return
-            gradient = straight / self.problem.n_samples
-        bounds = self.certifier.certify(
-            self.objective, self.oracle, gradient, self.solver.multiplier(), self.point.y == 0
+            gradient = orthogonal / n
+        bounds = self.certifier.bounds(
+            state.objective, lambda scale: oracle.conjugate(scale) / n, gradient, state.multiplier, state.point.y == 0
         )
-        self.lower_bound, self.certified = max(self.lower_bound, bounds.dual), True
+        state.lower_bound, state.certified = max(state.lower_bound, bounds.dual), True
 
-    def _touch(self, samples: int) -> None:
-        self.point.clock[1] += samples
+    def _touch(self, state: NewtonADMMState, samples: int) -> None:
+        state.point.clock[1] += samples
 
 
-def oracle_of(problem: Problem, checkpoint: Any) -> Any:
-    """What asks the samples, wherever they live; those that are far away, of which all is asked at once."""
-    backend = problem.backend
-    if not backend.local_rows:
-        return SpeculativeOracle(RemoteOracle(backend, checkpoint), problem.n_samples)
-    if isinstance(backend, FileBackend):
-        return SpeculativeOracle(
-            FileOracle(problem.samples(), backend.folder, problem.rows_per_chunk), problem.n_samples
-        )
-    return LocalOracle(problem.samples(), 0, problem.rows_per_chunk)
+def _reason_against_sweeps(problem: Problem) -> str | None:
+    """Why ADMM's sweeps on a model cannot take a problem, which leaves the method of multipliers."""
+    if problem.y_of_x(np.zeros(problem.n_features)) is None:
+        return "B is not invertible"
+    psi = problem.psi.first if isinstance(problem.psi, Stacked) else problem.psi  # a folded Ω may be a constraint
+    if not psi.subdifferentiable:
+        return f"psi={type(problem.psi).__name__} is a constraint (give it as omega)"
+    return None

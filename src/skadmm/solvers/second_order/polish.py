@@ -1,8 +1,10 @@
 """The polish: x exactly fused and exactly zero where y says so.
 
 ADMM's y has exact zeros, its x only nearly so. Rows of A with one or two entries whose y is zero tie features together
-(or to zero); on the features that are left free, the quadratic model plus the now linear ψ is minimised exactly.
+(or to zero); on the clusters that are left free, the quadratic model plus the now linear ψ is minimised exactly.
 """
+
+from __future__ import annotations
 
 import numpy as np
 
@@ -11,6 +13,12 @@ from skadmm.operators.clusters import clusters
 from skadmm.problem.problem import Problem
 from skadmm.regularizers._base import subgradient
 
+DAMPING = 1e-12
+"""The model is damped towards x by this share of its maximum curvature: x must stay bounded along directions that the
+data do not see."""
+MAX_GROWTH = 1e6
+"""A solution this many times larger than x is given up for x."""
+
 
 @kernel
 def _subgradient(reg, v, out):
@@ -18,13 +26,13 @@ def _subgradient(reg, v, out):
 
 
 @kernel
-def _contract(H, q, x, held, labels, factors, reduced, right, start):
+def _contract(H, q, x, free, labels, factors, reduced, right, start):
     """The model in the clusters' own coordinates, and the coordinates nearest to x."""
     size = np.zeros(right.size)
-    for i in held:
+    for i in free:
         f = factors[i]
         line = reduced[labels[i]]
-        for j in held:
+        for j in free:
             line[labels[j]] += f * H[i, j] * factors[j]
         right[labels[i]] += f * q[i]
         start[labels[i]] += f * x[i]
@@ -39,25 +47,17 @@ def polished(problem: Problem, x: np.ndarray, y: np.ndarray, H: np.ndarray, q: n
     if constraint.B is not None or constraint.c.any() or problem.n_split == 0 or not problem.psi.subdifferentiable:
         return None
     labels, factors = clusters(constraint.A, y == 0)
-    free = labels >= 0
-    k = int(labels.max()) + 1
-    if k == problem.n_features:
+    size = int(labels.max()) + 1
+    if size == problem.n_features:
         return None
-    if k == 0:
+    if size == 0:
         return np.zeros(problem.n_features)
-    held = np.flatnonzero(free)
+    free = np.flatnonzero(labels >= 0)
     slope = np.empty(y.size)
     _subgradient(problem.psi, y, slope)
-    reduced, right, start = np.zeros((k, k)), np.zeros(k), np.zeros(k)
-    _contract(H, q - constraint.At(slope), x, held, labels, factors, reduced, right, start)
-    # A little damping towards where x is: a direction the data do not see must not run away.
-    shift = 1e-12 * float(np.einsum("ii->i", H).max())
-    try:
-        u = np.linalg.solve(reduced + shift * np.eye(k), right + shift * start) if shift > 0 else start
-    except np.linalg.LinAlgError:
-        u = start
-    if not np.all(np.abs(u) <= 1e6 * (1.0 + np.abs(start).max())):
-        u = start
+    reduced, right, start = np.zeros((size, size)), np.zeros(size), np.zeros(size)
+    _contract(H, q - constraint.At(slope), x, free, labels, factors, reduced, right, start)
+    u = _minimiser(reduced, right, start, DAMPING * float(np.einsum("ii->i", H).max()))
     candidate = np.zeros(problem.n_features)
     candidate[free] = factors[free] * u[labels[free]]
     # ψ is linear only while no sign changes.
@@ -65,3 +65,14 @@ def polished(problem: Problem, x: np.ndarray, y: np.ndarray, H: np.ndarray, q: n
     if problem.psi.separable and np.any((constraint.A @ candidate)[kept] * y[kept] < 0):
         candidate[free] = factors[free] * start[labels[free]]
     return candidate
+
+
+def _minimiser(H: np.ndarray, q: np.ndarray, start: np.ndarray, damping: float) -> np.ndarray:
+    """argmin over u of ½u·Hu − q·u + ½ damping ‖u − start‖²; `start` where this is not well-defined."""
+    if not damping > 0.0:
+        return start
+    try:
+        u = np.linalg.solve(H + damping * np.eye(start.size), q + damping * start)
+    except np.linalg.LinAlgError:
+        return start
+    return u if np.all(np.abs(u) <= MAX_GROWTH * (1.0 + np.abs(start).max())) else start

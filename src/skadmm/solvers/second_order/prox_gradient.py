@@ -12,7 +12,7 @@ they are slow; the solver measures its rate and gives way to Newton steps, which
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -49,6 +49,10 @@ class ProxGradientConfig:
     next solver starts from the point this one began at."""
     smallest_tol: float = 1e-14
     """The tolerance aimed at where none is given."""
+    gives_way: bool = True
+    """Stop when Newton steps would be faster. Always False where the solver runs alone …"""
+    max_idle: int = 25
+    """… and stops only after this many measurements of the rate without progress in the optimality measure."""
 
 
 @dataclass(kw_only=True)
@@ -69,6 +73,10 @@ class ProxGradientState(SolverState):
     """aᵢ·x of each sample."""
     measured: float = np.inf
     """The optimality measure when the rate was last computed."""
+    best_measured: float = np.inf
+    """Its smallest value so far, as of the last progress."""
+    idle: int = 0
+    """Measurements of the rate since the last progress."""
 
 
 class ProxGradient(SecondOrderSolver[ProxGradientState]):
@@ -88,6 +96,11 @@ class ProxGradient(SecondOrderSolver[ProxGradientState]):
     def applies(cls, problem: Problem) -> str | None:
         """The penalty must lie along chains."""
         return chains.reason_against(problem)
+
+    @classmethod
+    def alone(cls, config: ProxGradientConfig) -> ProxGradientConfig:
+        """It does not give way."""
+        return replace(config, gives_way=False)
 
     def init(self, point: Point, rho: float) -> ProxGradientState:
         """Nothing is known but the point."""
@@ -144,7 +157,7 @@ class ProxGradient(SecondOrderSolver[ProxGradientState]):
         """The objective and the gradient of the smooth part."""
         evaluation, touched = self.problem.backend.evaluations.at(x)
         state.point.clock[1] += touched
-        state.slopes, state.margins = evaluation.slopes, evaluation.margins
+        state.slopes, state.margins = evaluation.slopes, np.asarray(evaluation.margins)
         return evaluation.loss + self.problem.penalty(x), evaluation.gradient + self.ridge * x
 
     def _move(self, state: ProxGradientState) -> None:
@@ -183,8 +196,8 @@ class ProxGradient(SecondOrderSolver[ProxGradientState]):
 
     def _judge(self, state: ProxGradientState) -> None:
         """Has it arrived, and if not, is it worth going on?"""
-        made, config = state.steps + 1, self.config
-        due = made % config.rate_span == 1
+        config = self.config
+        due = (state.steps + 1) % config.rate_span == 1
         if due or not self.certifier.free.size:
             self._certify(state)
         reached = self.optimality(state)[1]
@@ -192,14 +205,28 @@ class ProxGradient(SecondOrderSolver[ProxGradientState]):
         if not due or state.finished:
             return
         reached = max(reached, np.finfo(float).tiny)
-        rate = np.log(state.measured / reached) / config.rate_span
-        left = np.log(reached / (config.smallest_tol if self.tol is None else self.tol))
-        most = config.max_steps_left_sparse if self.problem.is_sparse else config.max_steps_left
-        state.stalled = state.stalled or (made > 2 * config.rate_span and not left <= most * rate)
+        ended = self._too_slow(state, reached) if config.gives_way else self._idle(state, reached)
+        state.stalled = state.stalled or ended
         state.measured = reached
         many = config.max_nonzero + np.count_nonzero(state.origin)
-        if state.stalled and np.count_nonzero(state.point.x) > many:
+        if state.stalled and config.gives_way and np.count_nonzero(state.point.x) > many:
             self._place(state, state.origin, np.zeros_like(state.multiplier))
+
+    def _too_slow(self, state: ProxGradientState, reached: float) -> bool:
+        """Are more steps to come, at the rate since the last measurement, than another solver would take?"""
+        made, config = state.steps + 1, self.config
+        rate = np.log(state.measured / reached) / config.rate_span
+        left = np.log(reached / (config.smallest_tol if self.tol is None else self.tol))
+        limit = config.max_steps_left_sparse if self.problem.is_sparse else config.max_steps_left
+        return made > 2 * config.rate_span and not left <= limit * rate
+
+    def _idle(self, state: ProxGradientState, reached: float) -> bool:
+        """Has the optimality measure not improved for long?"""
+        if reached < 0.99 * state.best_measured:
+            state.best_measured, state.idle = reached, 0
+        else:
+            state.idle += 1
+        return state.idle >= self.config.max_idle
 
     def _certify(self, state: ProxGradientState) -> None:
         """The best lower bound so far."""

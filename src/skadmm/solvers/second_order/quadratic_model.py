@@ -5,6 +5,10 @@
 One sweep is an x-step with the inverse of H + τD + ρAᵀA, then the y and dual updates every method shares.
 """
 
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -17,15 +21,35 @@ from skadmm.problem.problem import Problem
 from skadmm.solvers import dual_update
 from skadmm.solvers.dual_update import Point, couple, y_dual_update
 
-RELAXATION = 1.6
-FIRST_SHARE = 1e-3
-"""At first the penalty's curvature is this share of the loss's; the residuals balance it later."""
-BALANCE = 2.0
-"""ρ is changed when one residual is this many times the other, squared."""
-LARGEST_CHANGE = 10.0
-RESTLESS, LARGEST_SHARE = 0.1, 100.0
-"""A relative primal residual as large as this, while y does not move, means that ρ is too small; but the penalty's
-curvature never becomes more than so many times the loss's."""
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """Settings of the sweeps."""
+
+    relaxation: float = 1.6
+    """Over-relaxation of the y and dual updates."""
+    first_share: float = 1e-3
+    """The first ρ makes the curvature of the penalty term this share of the loss's; residuals balance it later."""
+    balance: float = 2.0
+    """ρ is changed when √(primal residual / dual residual) is this large, or as small as its inverse …"""
+    max_change: float = 10.0
+    """… by no more than this factor at once."""
+    restless: float = 0.1
+    """A relative primal residual above this, while y does not move, means that ρ is too small …"""
+    max_share: float = 100.0
+    """… but the curvature of the penalty term never becomes more than so many times the loss's."""
+
+
+@dataclass
+class ModelState:
+    """What is kept from one model to the next, beside the point."""
+
+    rho: float
+    """The penalty parameter."""
+    started: bool
+    """Has ρ been chosen, by the user or from the first model?"""
+    even_rho: float
+    """The ρ at which the curvature of the penalty term equals the loss's, on average."""
 
 
 class Residuals(NamedTuple):
@@ -74,48 +98,66 @@ def _couple(split, point):
 
 
 class ModelSolver:
-    """Sweeps on quadratic models of one problem; keeps y, the dual and ρ from one model to the next."""
+    """Sweeps on quadratic models of one problem; y, the dual and ρ go from one model to the next.
 
-    def __init__(self, problem: Problem, point: Point, rho: float, *, adaptive: bool) -> None:
-        self.problem = problem
-        self.point = point
-        self.adaptive = adaptive
-        self.rho = rho
-        self._started = not adaptive
-        self._even = rho
-        """The ρ at which the penalty's curvature equals the loss's, on average."""
+    `adaptive` lets the sweeps change ρ.
+    """
+
+    def __init__(self, problem: Problem, config: ModelConfig, rho: float, *, adaptive: bool) -> None:
+        self.config, self.adaptive = config, adaptive
         constraint = problem.constraint
+        self._squares_of_A = constraint.sum_of_squares or 1.0
         self._gram = (constraint.A.T @ constraint.A).toarray() if constraint.n_constraints else None
-        self._split = dual_update.build(problem, self.rho, RELAXATION)
+        self.split = dual_update.build(problem, rho, config.relaxation)
         self._buffers = (
             np.empty(problem.n_split),
             np.empty(problem.n_constraints),
             np.empty(problem.n_features),
         )
 
+    def init(self, rho: float, *, started: bool) -> ModelState:
+        """Before the first model; `started` where ρ is to be used as it is."""
+        return ModelState(rho, started, rho)
+
+    def reweighted(self, problem: Problem) -> ModelSolver:
+        """The same sweeps for a problem that differs in the strength of ψ alone."""
+        other = copy.copy(self)
+        other.split = self.split._replace(psi=problem.psi)
+        return other
+
     def minimise(
-        self, H: np.ndarray, q: np.ndarray, centre: np.ndarray, damping: np.ndarray, limit: int, tolerance: float
+        self,
+        state: ModelState,
+        point: Point,
+        H: np.ndarray,
+        q: np.ndarray,
+        centre: np.ndarray,
+        damping: np.ndarray,
+        limit: int,
+        tolerance: float,
     ) -> Residuals:
-        """``point`` ← an approximate minimiser, started from its y and dual. `damping` is the diagonal of τD."""
+        """`point` ← an approximate minimiser, started from its y and dual. `damping` is the diagonal of τD."""
+        split = self.split
         if self._gram is None:
             limit = 1
         else:
             curvature = max(float(np.trace(H) + damping.sum()), 1e-12)
-            self._even = curvature / (self.problem.constraint.sum_of_squares or 1.0)
-            if not self._started:
-                self._started = True
-                self._set_rho(FIRST_SHARE * self._even)
+            state.even_rho = curvature / self._squares_of_A
+            if not state.started:
+                state.started = True
+                _set_rho(state, point, self.config.first_share * state.even_rho)
+            split = split._replace(rho=state.rho)
         right = q + damping * centre
-        inverse = self._inverse(H, damping)
-        _couple(self._split, self.point)
-        answer = Residuals(*_sweep(inverse, right, self._split, self.point, self.rho, limit, tolerance, *self._buffers))
+        inverse = self._inverse(H, damping, state.rho)
+        _couple(split, point)
+        residuals = Residuals(*_sweep(inverse, right, split, point, state.rho, limit, tolerance, *self._buffers))
         if self._gram is not None and self.adaptive:
-            self._balance(answer)
-        return answer
+            self._balance(state, point, residuals)
+        return residuals
 
-    def _inverse(self, H: np.ndarray, damping: np.ndarray) -> np.ndarray:
+    def _inverse(self, H: np.ndarray, damping: np.ndarray, rho: float) -> np.ndarray:
         """(H + τD + ρAᵀA)⁻¹; more damping where rounding has spoilt definiteness."""
-        matrix = H.copy() if self._gram is None else H + self.rho * self._gram
+        matrix = H.copy() if self._gram is None else H + rho * self._gram
         diagonal = np.einsum("ii->i", matrix)
         diagonal += damping
         extra = 1e-14 * max(float(diagonal.max()), np.finfo(float).tiny)
@@ -129,31 +171,23 @@ class ModelSolver:
             diagonal += extra
             extra *= 100.0
 
-    def _balance(self, answer: Residuals) -> None:
+    def _balance(self, state: ModelState, point: Point, residuals: Residuals) -> None:
         """Bring the two residuals together."""
-        if answer.primal == 0:
+        config = self.config
+        if residuals.primal == 0:
             return
-        if answer.dual == 0:
-            # y does not move: at zero, below its threshold λ/ρ, it asks for a larger ρ; near the end it may rest.
-            room = LARGEST_SHARE * self._even / self.rho
-            change = min(LARGEST_CHANGE, room) if answer.primal > RESTLESS and room > 1.0 else 1.0
+        if residuals.dual == 0:
+            # y does not move: at zero, below its threshold λ/ρ, it needs a larger ρ; near the end it may rest.
+            share = config.max_share * state.even_rho / state.rho
+            restless = residuals.primal > config.restless and share > 1.0
+            change = min(config.max_change, share) if restless else 1.0
         else:
-            change = float(np.sqrt(answer.primal / answer.dual))
-        if not 1 / BALANCE < change < BALANCE:
-            self._set_rho(self.rho * min(max(change, 1 / LARGEST_CHANGE), LARGEST_CHANGE))
+            change = float(np.sqrt(residuals.primal / residuals.dual))
+        if not 1 / config.balance < change < config.balance:
+            _set_rho(state, point, state.rho * min(max(change, 1 / config.max_change), config.max_change))
 
-    def _set_rho(self, rho: float) -> None:
-        self.point.dual[:] *= self.rho / rho
-        self.rho = rho
-        self._split = self._split._replace(rho=rho) if self._gram is not None else self._split
 
-    def resume_from(self, rho: float) -> None:
-        """Go on with the ρ, and so the scale of the dual, of an earlier run."""
-        self._started = True
-        self.rho = rho
-        if self._gram is not None:
-            self._split = self._split._replace(rho=rho)
-
-    def multiplier(self) -> np.ndarray:
-        """β = ρ·dual."""
-        return self.rho * self.point.dual
+def _set_rho(state: ModelState, point: Point, rho: float) -> None:
+    """Another ρ; the multiplier ρ·dual stays."""
+    point.dual[:] *= state.rho / rho
+    state.rho = rho

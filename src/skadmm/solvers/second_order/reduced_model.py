@@ -1,13 +1,13 @@
-"""The quadratic model on a few units, minimised with its ℓ1 terms: coordinate descent, then exactly on the pattern.
+"""The quadratic model on a few clusters, minimised with its ℓ1 terms: coordinate descent, then exactly on the pattern.
 
     minimise over u    g·(u − u₀) + ½(u − u₀)·H(u − u₀) + Σ_c λ_c|u_c| + Σ_e λ_e|a_e·u|,      a_e with two entries
 
-One unit at a time the problem is a parabola with kinks, solved exactly. Descent alone is slow where units are
-correlated, and sticks where two of them are equal and should move together; so between its sweeps the pattern (what is
+In one coordinate the problem is a parabola with kinks, solved exactly. Descent alone is slow where clusters are
+correlated, and stops where two of them are equal and should move together; so between its sweeps the pattern (what is
 zero, what is equal) is held and the model minimised on it by one linear solve, as far as the kinks allow.
 """
 
-from typing import Any
+from __future__ import annotations
 
 import numpy as np
 import scipy.linalg
@@ -15,20 +15,18 @@ import scipy.sparse
 
 from skadmm.kernels.compile import kernel
 from skadmm.operators.clusters import clusters
-
-ROUNDING = 1e-13
-"""A row this small relative to its terms is zero."""
+from skadmm.solvers.second_order import l1_rows
 
 
 @kernel
-def _descend(H, slope, u, starts, rows, entries, v, strength, zero, most_kinks, sweeps):
-    """Sweeps over the units; `slope` = H(u − u₀) + g and v = (a_e·u)_e are kept up. Returns the sweeps made."""
-    at, weight = np.empty(most_kinks + 1), np.empty(most_kinks + 1)
+def _descend(H, slope, u, starts, rows, entries, v, strength, zero, max_kinks, sweeps, rounding):
+    """Sweeps over the clusters; `slope` = H(u − u₀) + g and v = (a_e·u)_e are kept up. Returns the sweeps made."""
+    at, weight = np.empty(max_kinks + 1), np.empty(max_kinks + 1)
     for sweep in range(sweeps):
-        still = True
+        unchanged = True
         for c in range(u.size):
-            curvatures = H[c, c]
-            linear = slope[c] - curvatures * u[c]
+            curvature = H[c, c]
+            linear = slope[c] - curvature * u[c]
             kinks = 0
             below = linear - zero[c]  # the derivative, without its parabola, left of all kinks
             if zero[c] > 0.0:
@@ -36,27 +34,27 @@ def _descend(H, slope, u, starts, rows, entries, v, strength, zero, most_kinks, 
                 kinks = 1
             for p in range(starts[c], starts[c + 1]):
                 e = rows[p]
-                where = u[c] - v[e] / entries[p]
-                heavy = strength[e] * abs(entries[p])
+                place = u[c] - v[e] / entries[p]
+                jump = strength[e] * abs(entries[p])
                 k = kinks
-                while k > 0 and at[k - 1] > where:
+                while k > 0 and at[k - 1] > place:
                     at[k], weight[k] = at[k - 1], weight[k - 1]
                     k -= 1
-                at[k], weight[k] = where, heavy
+                at[k], weight[k] = place, jump
                 kinks += 1
-                below -= heavy
+                below -= jump
             best = 0.0
             found = False
             for k in range(kinks):
-                if -below <= curvatures * at[k]:
-                    best, found = -below / curvatures, True
+                if -below <= curvature * at[k]:
+                    best, found = -below / curvature, True
                     break
                 below += 2.0 * weight[k]
-                if -below < curvatures * at[k]:
+                if -below < curvature * at[k]:
                     best, found = at[k], True
                     break
             if not found:
-                best = -below / curvatures
+                best = -below / curvature
             change = best - u[c]
             if change == 0.0:
                 continue
@@ -65,37 +63,43 @@ def _descend(H, slope, u, starts, rows, entries, v, strength, zero, most_kinks, 
                 slope[j] += line[j] * change
             for p in range(starts[c], starts[c + 1]):
                 moved = v[rows[p]] + entries[p] * change
-                v[rows[p]] = 0.0 if abs(moved) <= ROUNDING * abs(entries[p] * best) else moved
+                v[rows[p]] = 0.0 if abs(moved) <= rounding * abs(entries[p] * best) else moved
             u[c] = best
-            still = False
-        if still:
+            unchanged = False
+        if unchanged:
             return sweep + 1
     return sweeps
 
 
 class ReducedModel:
-    """A quadratic model with ℓ1 terms on single units (`zero`) and on pairs of them (`pairs`, `strength`)."""
+    """A quadratic model with ℓ1 terms on single clusters (`zero`) and on pairs of them (`pairs`, `strength`)."""
 
     def __init__(
-        self, H: np.ndarray, gradient: np.ndarray, start: np.ndarray, pairs: Any, strength: np.ndarray, zero: np.ndarray
+        self,
+        H: np.ndarray,
+        gradient: np.ndarray,
+        start: np.ndarray,
+        pairs: scipy.sparse.csr_array,
+        strength: np.ndarray,
+        zero: np.ndarray,
     ) -> None:
         self.H, self.gradient, self.start = H, gradient, start
         self.pairs, self.strength, self.zero = pairs, strength, zero
-        self.by_unit = scipy.sparse.csc_array(pairs)
+        self.by_cluster = scipy.sparse.csc_array(pairs)
         self.magnitude = abs(pairs)
-        self.most_kinks = int(np.diff(self.by_unit.indptr).max(initial=0)) + 1
+        self.max_kinks = int(np.diff(self.by_cluster.indptr).max(initial=0)) + 1
         self.rows = scipy.sparse.csr_array(scipy.sparse.vstack([pairs, scipy.sparse.eye_array(start.size)]))
         self.u = start.copy()
 
-    def minimise(self, turns: int, sweeps: int) -> np.ndarray:
-        """Up to so many turns of descent and exact solve; u with exact zeros and exact equalities."""
-        for turn in range(turns):
+    def minimise(self, rounds: int, sweeps: int) -> np.ndarray:
+        """Up to so many rounds of descent and exact solve; u with exact zeros and exact equalities."""
+        for number in range(rounds):
             slope = self._slope(self.u)
             made = _descend(
-                self.H, slope, self.u, self.by_unit.indptr, self.by_unit.indices, self.by_unit.data,
-                self._row_values(self.u), self.strength, self.zero, self.most_kinks, sweeps,
+                self.H, slope, self.u, self.by_cluster.indptr, self.by_cluster.indices, self.by_cluster.data,
+                self._row_values(self.u), self.strength, self.zero, self.max_kinks, sweeps, l1_rows.ROUNDING,
             )  # fmt: skip
-            if turn and made == 1:
+            if number and made == 1:
                 break
             if self._solve_on_pattern() and made < sweeps:
                 break
@@ -107,11 +111,11 @@ class ReducedModel:
     def _row_values(self, u: np.ndarray) -> np.ndarray:
         """a_e·u, exactly zero where it is nothing but rounding."""
         v = self.pairs @ u
-        v[np.abs(v) <= ROUNDING * (self.magnitude @ np.abs(u))] = 0.0
+        v[np.abs(v) <= l1_rows.ROUNDING * (self.magnitude @ np.abs(u))] = 0.0
         return v
 
     def _pattern(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """v, and what the zero rows tie together: a label for each unit (−1: zero) and its factor."""
+        """v, and what the zero rows tie together: a label for each cluster (−1: zero) and its factor."""
         v = self._row_values(self.u)
         labels, factors = clusters(self.rows, np.concatenate([v == 0, self.u == 0]))
         return v, labels, factors
@@ -119,20 +123,20 @@ class ReducedModel:
     def _solve_on_pattern(self) -> bool:
         """Towards the minimiser with this pattern, as far as that is best; was it reached without a kink?"""
         v, labels, factors = self._pattern()
-        held = np.flatnonzero(labels >= 0)
-        if held.size == 0:
+        free = np.flatnonzero(labels >= 0)
+        if free.size == 0:
             return True
         size = int(labels.max()) + 1
         direction = np.zeros_like(self.u)
         slope = self._slope(self.u)
-        push = -(slope + self.zero * np.sign(self.u) + self.pairs.T @ (self.strength * np.sign(v)))
-        if size == held.size:
-            order = held[np.argsort(labels[held])]
-            reduced, right, basis = self.H[np.ix_(order, order)], push[order], None
+        descent = -(slope + self.zero * np.sign(self.u) + self.pairs.T @ (self.strength * np.sign(v)))
+        if size == free.size:
+            order = free[np.argsort(labels[free])]
+            reduced, right, basis = self.H[np.ix_(order, order)], descent[order], None
         else:
-            basis = scipy.sparse.csr_array((factors[held], (held, labels[held])), shape=(self.u.size, size))
+            basis = scipy.sparse.csr_array((factors[free], (free, labels[free])), shape=(self.u.size, size))
             reduced = basis.T @ (basis.T @ self.H).T
-            right = basis.T @ push
+            right = basis.T @ descent
         try:
             factor = scipy.linalg.cho_factor(reduced, lower=True, overwrite_a=True, check_finite=False)
         except scipy.linalg.LinAlgError:
@@ -144,14 +148,14 @@ class ReducedModel:
             direction[order] = step
         else:
             direction = basis @ step
-        length, clear = self._longest(slope, direction, v)
+        length, clear = self._best_length(slope, direction, v)
         self.u += length * direction
         if not clear:
-            # Where a unit stops at zero it stops there exactly.
-            self.u[np.abs(self.u) <= ROUNDING * np.abs(direction)] = 0.0
+            # Where a cluster stops at zero it stops there exactly.
+            self.u[np.abs(self.u) <= l1_rows.ROUNDING * np.abs(direction)] = 0.0
         return clear
 
-    def _longest(self, slope: np.ndarray, direction: np.ndarray, v: np.ndarray) -> tuple[float, bool]:
+    def _best_length(self, slope: np.ndarray, direction: np.ndarray, v: np.ndarray) -> tuple[float, bool]:
         """The best t ≤ 1 along u + t·direction, kinks included; is it 1 without a kink before it?"""
         dv = self.pairs @ direction
         value = np.concatenate([self.u, v])
@@ -164,23 +168,23 @@ class ReducedModel:
         times = -value[crossing] / change[crossing]
         order = np.argsort(times)
         times, jumps = times[order], 2.0 * (weight * np.abs(change))[crossing[order]]
-        bow = float(direction @ (self.H @ direction))
+        curvature = float(direction @ (self.H @ direction))
         rise = float(slope @ direction) + float(weight @ (np.sign(value) * change))
         for time, jump in zip(times, jumps, strict=True):
-            if rise + bow * time >= 0.0:
-                return -rise / bow, False
+            if rise + curvature * time >= 0.0:
+                return -rise / curvature, False
             rise += jump
-            if rise + bow * time >= 0.0:
+            if rise + curvature * time >= 0.0:
                 return float(time), False
-        return min(1.0, -rise / bow) if bow > 0.0 else 1.0, False
+        return min(1.0, -rise / curvature) if curvature > 0.0 else 1.0, False
 
     def _exact(self) -> np.ndarray:
-        """u with equal units equal to the last bit."""
+        """u with equal clusters equal to the last bit."""
         _, labels, factors = self._pattern()
-        held = np.flatnonzero(labels >= 0)
+        free = np.flatnonzero(labels >= 0)
         exact = np.zeros_like(self.u)
-        if held.size:
+        if free.size:
             first = np.zeros(int(labels.max()) + 1, np.int64)
-            first[labels[held[::-1]]] = held[::-1]
-            exact[held] = factors[held] * (self.u[first] / factors[first])[labels[held]]
+            first[labels[free[::-1]]] = free[::-1]
+            exact[free] = factors[free] * (self.u[first] / factors[first])[labels[free]]
         return exact

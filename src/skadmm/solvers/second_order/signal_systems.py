@@ -39,7 +39,7 @@ class GeneralSystem:
         """The factors for one E."""
         return _GeneralFactor(self, e)
 
-    def held(self, q: np.ndarray, zero: np.ndarray, u: np.ndarray) -> SignalPoint | None:
+    def with_zeros(self, q: np.ndarray, zero: np.ndarray, u: np.ndarray) -> SignalPoint | None:
         """The minimiser with A x = 0 on the rows in `zero`, and the multipliers `u` on the others."""
         A, h = self.A, self.h
         rows = A[zero]
@@ -98,12 +98,23 @@ class LineSystem:
         self.size = sum(sizes)
         self.order = np.argsort(np.concatenate([np.arange(size) + 0.5 * (d - size) for size in sizes]), kind="stable")
         self.place = np.argsort(self.order)
+        self.base = self.size - self.m
+        self.indices, self.indptr, self.sources = self._pattern()
+
+    def _pattern(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Where the matrix of every factorisation has its entries, by columns, and which of them each one is."""
+        diagonal = self.base + np.arange(self.m)
+        rows = np.concatenate([self.upper.row, self.base + self.last.row, diagonal])
+        columns = np.concatenate([self.upper.col, self.derivative.start + self.last.col, diagonal])
+        number = np.arange(float(rows.size))
+        matrix = sp.csc_array((number, (self.place[rows], self.place[columns])), shape=(self.size, self.size))
+        return matrix.indices, matrix.indptr, matrix.data.astype(np.int64)
 
     def factor(self, e: np.ndarray) -> _LineFactor:
         """The factors for one E."""
         return _LineFactor(self, np.ones(self.m), e)
 
-    def held(self, q: np.ndarray, zero: np.ndarray, u: np.ndarray) -> SignalPoint | None:
+    def with_zeros(self, q: np.ndarray, zero: np.ndarray, u: np.ndarray) -> SignalPoint | None:
         """The minimiser with A x = 0 on the rows in `zero`, and the multipliers `u` on the others."""
         try:
             answer = _LineFactor(self, zero.astype(float), (~zero).astype(float)).solve(q, np.where(zero, 0.0, -u))
@@ -118,25 +129,22 @@ class _LineFactor:
     """`on` · A x − e u = b in the last rows."""
 
     def __init__(self, system: LineSystem, on: np.ndarray, e: np.ndarray) -> None:
-        self.system, last, m = system, system.last, system.m
-        self.base = base = system.size - m
-        rows = np.concatenate([system.upper.row, base + last.row, base + np.arange(m)])
-        columns = np.concatenate([system.upper.col, system.derivative.start + last.col, base + np.arange(m)])
+        self.system, last = system, system.last
         # A is divided by `scale` and u multiplied by it, against the derivatives over the whole line.
         entries = np.concatenate([system.upper.data, on[last.row] * last.data, -e * system.scale**2])
         shape = (system.size, system.size)
-        self.matrix = sp.csc_array((entries, (system.place[rows], system.place[columns])), shape=shape)
+        self.matrix = sp.csc_array((entries[system.sources], system.indices, system.indptr), shape=shape)
         self.lu = scipy.sparse.linalg.splu(self.matrix, permc_spec="NATURAL")
 
     def solve(self, q: np.ndarray | float, b: np.ndarray) -> SignalPoint:
         system = self.system
         right = np.zeros(system.size)
-        right[: system.d], right[self.base :] = q, b * system.scale
+        right[: system.d], right[system.base :] = q, b * system.scale
         right = right[system.order]
         answer = self.lu.solve(right)
         answer = (answer + self.lu.solve(right - self.matrix @ answer))[system.place]
         v = np.diff(answer[system.derivative]) / system.scale
-        return SignalPoint(answer[: system.d], v, answer[self.base :] * system.scale)
+        return SignalPoint(answer[: system.d], v, answer[system.base :] * system.scale)
 
 
 def _solved(matrix: sp.csc_array, right: np.ndarray) -> np.ndarray | None:

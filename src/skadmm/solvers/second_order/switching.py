@@ -1,123 +1,142 @@
-"""One solver after another: each runs until it says that it is slow, the next goes on from its point."""
+"""One solver after another: each runs until it is slow, the next goes on from its point."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from skadmm.backends.base import Evaluation
-from skadmm.problem.certificate import Certificate
-from skadmm.solvers.base import Engine
+from skadmm.problem.certificate import Assessment, Certificate
+from skadmm.problem.problem import Problem
+from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
+from skadmm.solvers.second_order.base import SecondOrderSolver, SolverEngine
 
 
-class FirstEngine(Engine, Protocol):
-    """A solver that knows when to give way."""
+class Entry(NamedTuple):
+    """A solver, and the settings with which it runs."""
 
-    @property
-    def slow(self) -> bool:
-        """Would another solver be faster, or has this one come to its end without meeting the tolerance?"""
+    solver: type[SecondOrderSolver[Any]]
+    config: Any = None
+    """The solver's Config; None takes the defaults."""
 
 
 class Switching:
-    """The engine that is running, of several."""
+    """Several solvers on one problem and one point; one of them is running."""
 
-    def __init__(self, first: FirstEngine, *later: tuple[str, Callable[[float], Any]]) -> None:
-        """`later` are the names of the next engines, and what makes them from the penalty parameter ρ of the one
-        before; all share one point."""
-        self.point: Point = first.point
-        self._names = [first.solver_name, *(name for name, _ in later)]
-        self._later = [make for _, make in later]
-        self._number = 0
-        self._now: Any = first
+    def __init__(self, setup: Setup, point: Point, solvers: Sequence[Entry]) -> None:
+        """`solvers` in the order in which they take over from each other."""
+        self.setup, self.solvers = setup, tuple(solvers)
+        self.number = 0
+        """The index of the solver that is running."""
+        self.running = self._engine(0, point, setup.rho)
+
+    def _engine(self, number: int, point: Point, rho: float) -> SolverEngine[Any]:
+        solver, config = self.solvers[number]
+        return solver.engine(self.setup, point, config, rho)
+
+    def _switch_to(self, number: int) -> None:
+        """Start another solver from the point and ρ of the running one."""
+        self.running = self._engine(number, self.running.point, self.running.rho)
+        self.number = number
+
+    @property
+    def point(self) -> Point:
+        """Where the running solver stands."""
+        return self.running.point
 
     @property
     def solver_name(self) -> str:
-        """Those that have run so far."""
-        return ", then ".join(self._names[: self._number + 1])
+        """The solvers that have run so far."""
+        return ", then ".join(entry.solver.name for entry in self.solvers[: self.number + 1])
 
     @property
     def steps_per_pass(self) -> int:
-        """Of the running one."""
-        return self._now.steps_per_pass
+        """Of the running solver."""
+        return self.running.steps_per_pass
 
     @property
     def finished(self) -> bool:
-        """Is the running one?"""
-        return self._now.finished
+        """Has the running solver met the tolerance, or can it do no more?"""
+        return self.running.finished
 
     @property
     def certificate(self) -> Certificate | None:
         """Bounds of the optimum."""
-        return self._now.certificate
+        return self.running.certificate
 
     @property
     def rho(self) -> float:
         """The penalty parameter now."""
-        return self._now.rho
+        return self.running.rho
 
     def optimality(self) -> tuple[str, float]:
-        """As the running one measures it."""
-        return self._now.optimality()
+        """As the running solver measures it."""
+        return self.running.optimality()
 
     def advance(self, order: np.ndarray, until: float = np.inf) -> None:
-        """Steps; each solver's as long as it does not give way."""
+        """At most as many steps as `order` has entries, of each solver as long as it is not slow."""
         first = int(self.point.clock[0])
-        self._now.advance(order, until)
-        while self._number < len(self._later) and self._now.slow:
-            self._now.give_up()
-            self._now.close()
-            self._turn_to(self._number + 1, self._now.rho)
-            self._now.advance(order[int(self.point.clock[0]) - first :], until)
+        self.running.advance(order, until)
+        while self.number + 1 < len(self.solvers) and self.running.slow:
+            self.running.give_up()
+            self.running.close()
+            self._switch_to(self.number + 1)
+            self.running.advance(order[int(self.point.clock[0]) - first :], until)
 
-    def _turn_to(self, number: int, rho: float) -> None:
-        self._number = number
-        self._now = self._later[number - 1](rho)
+    def follow(self, problem: Problem) -> None:
+        """Go on with `problem`, which differs in the strength of ψ alone: with the first solver again."""
+        self.setup = replace(self.setup, problem=problem)
+        if self.number == 0:
+            self.running.follow(problem)
+        else:
+            self.running.close()
+            self._switch_to(0)
+
+    def last_loss(self) -> float:
+        """The mean loss where the running solver stands."""
+        return self.running.last_loss()
 
     def evaluated_at(self, x: np.ndarray) -> Evaluation | None:
-        """As the running one keeps it."""
-        return self._now.evaluated_at(x)
+        """As the running solver keeps it."""
+        return self.running.evaluated_at(x)
+
+    def assessed(self, x: np.ndarray, y: np.ndarray) -> Assessment | None:
+        """As the running solver knows it."""
+        return self.running.assessed(x, y)
 
     def finish(self) -> None:
-        """The running one's answer."""
-        self._now.finish()
+        """The answer of the running solver."""
+        self.running.finish()
 
     def give_up(self) -> None:
-        """The running one's last sound point."""
-        self._now.give_up()
+        """The last sound point of the running solver."""
+        self.running.give_up()
 
     def close(self) -> None:
-        """The running one's."""
-        self._now.close()
+        """Release what others keep for the running solver."""
+        self.running.close()
 
     def state(self) -> dict[str, Any]:
-        """Which one is running, and all of it."""
-        return {"number": self._number, "engine": self._now.state()}
+        """Which solver is running, and its state."""
+        return {"number": self.number, "engine": self.running.state()}
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on from a checkpoint."""
         number = state["number"]
-        if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= len(self._later):
+        if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < len(self.solvers):
             raise ValueError("'number' is not what it should be")
-        if number:
-            self._turn_to(number, self._now.rho)
-        self._now.resume(state["engine"])
+        if number != self.number:
+            self._switch_to(number)
+        self.running.resume(state["engine"])
 
     def tables(self) -> dict[str, np.ndarray]:
-        """The running one's."""
-        return self._now.tables()
+        """The point and ρ, for a warm start."""
+        return self.running.tables()
 
     def restore(self, tables: dict[str, np.ndarray]) -> None:
-        """Go on from an earlier run's point, with the first method again."""
-        self._now.restore(tables)
-
-
-class Alone(Switching):
-    """An engine that stops when it is slow, without anybody to take over."""
-
-    @property
-    def finished(self) -> bool:
-        """Has it arrived, or given up?"""
-        return self._now.finished or self._now.slow
+        """Start from the point of an earlier run, with the first solver."""
+        self.running.restore(tables)

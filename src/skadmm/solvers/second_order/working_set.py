@@ -1,197 +1,246 @@
-"""SAN-ADMM for many features and rows of A with three entries or more: a small set of features at a time.
+"""Newton ADMM on a small set of features at a time, for many features and rows of A with three entries or more.
 
 When every feature carries an ℓ1 term, most are zero at the solution. The problem is solved on a working set of
-features, the others held at zero; one product Xᵀθ then shows which of the others want to leave zero, and the worst of
-them join. A feature that is far from leaving zero may go, but only once, or the sets could cycle. The multipliers of
-rows that reach outside the set take part in the test there, so the run ends with a certificate for the whole problem.
+features, the others held at zero; one product Xᵀθ then shows which of the others violate their optimality condition,
+and the worst of them join. A feature that is far from leaving zero may leave the set, but only once, or the sets could
+cycle. The multipliers of rows that reach outside the set take part in the test there, so the run ends with a
+certificate for the whole problem.
 """
 
-from typing import Any
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse
 
 from skadmm.backends import LocalBackend
+from skadmm.io.state import resizable
 from skadmm.kernels.expansion import expand
 from skadmm.kernels.rows import as_matrix, from_matrix
-from skadmm.problem.certificate import Certificate, Certifier
+from skadmm.problem.certificate import Certifier
 from skadmm.problem.constraint import Constraint
 from skadmm.problem.problem import Problem
 from skadmm.regularizers import L1, Zero
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
-from skadmm.solvers.second_order.newton_admm import NewtonADMM
-from skadmm.solvers.second_order.point_engine import PointEngine
-from skadmm.solvers.second_order.reduced_newton import row_strengths
-
-FIRST_SET = 400
-"""At most this many features join in a round; once more than that are not zero, as many as those."""
-IDLE = 0.9
-"""A zero feature whose pull is below this share of its bound may leave the set."""
-ROUND_STEPS, ROUND_SWEEPS = 4, 40
-SETTLED = (1e-2, 1e-3, 1e-4, 1e-6, 1e-8)
-"""A round ends when a step improves the objective by less than this share; one entry a round, the last one repeats."""
-LAST_SETTLED = 1e-13
+from skadmm.solvers.second_order.base import SecondOrderSolver, SolverState
+from skadmm.solvers.second_order.l1_rows import checked_strengths, row_strengths
+from skadmm.solvers.second_order.newton_admm import NewtonADMM, NewtonADMMConfig
 
 
-def applies(problem: Problem) -> bool:
-    """Does every feature carry an ℓ1 of its own, in a problem without other complications?"""
-    strengths = row_strengths(problem.psi, problem.n_split)
-    if strengths is None or not isinstance(problem.omega, Zero) or problem.constraint.B is not None:
-        return False
-    return bool(strengths.min() > 0 and not problem.constraint.c.any() and Certifier(problem).kind == "l1")
+@dataclass(frozen=True)
+class WorkingSetConfig:
+    """Settings of the working-set solver."""
+
+    first_set: int = 400
+    """At most this many features join in a round; once more than that are not zero, as many as those."""
+    idle_share: float = 0.9
+    """A zero feature whose violation is below this share of its bound may leave the set."""
+    min_excess: float = 1e-10
+    """A feature joins when its violation exceeds its bound by more than this share."""
+    steps_per_round: int = 4
+    """Steps of Newton ADMM on one set."""
+    sweeps: int = 40
+    """Sweeps of ADMM in such a step."""
+    settled: tuple[float, ...] = (1e-2, 1e-3, 1e-4, 1e-6, 1e-8)
+    """A round ends when a step improves the objective by less than this share: one entry for each of the first rounds
+    …"""
+    last_settled: float = 1e-13
+    """… and this in those after them."""
 
 
-class WorkingSet(PointEngine):
-    """Rounds of SAN-ADMM on growing sets. One step is one round."""
+@dataclass(kw_only=True)
+class WorkingSetState(SolverState):
+    """State of the working-set solver."""
 
-    solver_name = "working-set"
+    features: np.ndarray = resizable()
+    """The working set."""
+    left: np.ndarray
+    """Which features have left the set before."""
+    returned: np.ndarray
+    """Which of those have come back, and stay."""
+    margins: np.ndarray
+    """aᵢ·x of each sample."""
+    slopes: np.ndarray
+    """ℓ' of each sample at x."""
+    gradient: np.ndarray
+    """Of the mean loss at x."""
+    rounds: int = 0
+    """Sets solved on; a warm start counts as one."""
+    evaluated: bool = False
+    """Are margins, slopes and gradient those of ``point.x``?"""
 
-    def __init__(self, setup: Setup, point: Point) -> None:
-        problem = self.problem = setup.problem
-        self.setup = setup
-        self.point = point
-        self.tol = setup.tol
-        self.finished = False
-        self.stalled = False
-        self.certificate = None
-        self.certifier = Certifier(problem)
-        self.rho = setup.rho
-        strengths, nodes = row_strengths(problem.psi, problem.n_split), self.certifier.node_rows
-        assert strengths is not None, "see applies()"
-        assert nodes is not None, "see applies()"
-        self.strengths, self.nodes = strengths, nodes
-        self.node_bound = strengths[nodes[0]] * np.abs(nodes[1])
-        """λ_j of each feature's own row, in the units of the gradient."""
-        self.columns = by_columns(problem)
-        self.A_columns = scipy.sparse.csc_array(problem.constraint.A)
-        self.neighbours = scipy.sparse.csr_array(abs(problem.constraint.A).T @ abs(problem.constraint.A))
-        self.multiplier = np.zeros(problem.n_constraints)
-        self.left, self.returned = np.zeros(problem.n_features, bool), np.zeros(problem.n_features, bool)
-        self.lower_bound, self.objective = -np.inf, np.inf
-        self.rounds = 0
-        self.margins, self.slopes = np.zeros(problem.n_samples), np.empty(problem.n_samples)
-        self.gradient = np.zeros(problem.n_features)
-        self.features = np.flatnonzero(point.x)
-        self.evaluated = False
 
-    # -- what the loop sees ----------------------------------------------------------------------------------
+class _Round(NamedTuple):
+    """The solution on one set."""
 
-    def advance(self, order: np.ndarray, until: float = np.inf) -> None:
-        """As many rounds as `order` has entries."""
-        for _ in order:
-            if self.finished or self.point.clock[1] >= until:
-                return
-            if not self.evaluated:
-                self._evaluate_point()
-            self._grow()
-            self._solve_on_set()
-            self._evaluate_point()
-            self._step_made()
-            self.finished = self.stalled or (self.tol is not None and self.optimality()[1] <= self.tol)
+    point: Point
+    multiplier: np.ndarray
+    rho: float
 
-    @property
-    def slow(self) -> bool:
-        """Has it come to its end short of the tolerance?"""
-        return self.stalled and self.tol is not None and self.optimality()[1] > self.tol
 
-    def optimality(self) -> tuple[str, float]:
-        """The relative duality gap of the whole problem."""
-        return "gap", Certificate(self.objective, self.lower_bound).relative
+class WorkingSet(SecondOrderSolver[WorkingSetState]):
+    """Rounds of Newton ADMM on growing sets. A step is one round."""
 
-    def finish(self) -> None:
-        """The rounds end with a polished x; certify it."""
-        if not self.evaluated:
-            self._evaluate_point()
-        self.certificate = Certificate(self.objective, self.lower_bound)
+    name = "working-set"
+    summary = "Second-order models over a growing set of features"
+    Config: ClassVar[type[Any]] = WorkingSetConfig
+    config: WorkingSetConfig
 
-    def restore(self, tables: dict[str, np.ndarray]) -> None:
-        """Go on from an earlier point, with its support as the first set."""
-        super().restore(tables)
-        self.features = np.flatnonzero(self.point.x)
-        self.rounds = 1
+    def __init__(self, setup: Setup, config: WorkingSetConfig | None = None) -> None:
+        super().__init__(setup, config)
+        self.strengths = checked_strengths(setup.problem)
+        self.data = ColumnAccess(setup.problem)
+        nodes = self.certifier.node_rows
+        if nodes is None:
+            raise ValueError("A must have a row for every feature alone")
+        self.node_row, self.node_entry = nodes
+        self.node_bound = self.strengths[self.node_row] * np.abs(self.node_entry)
+        """λ_j of each feature's own row, in units of the gradient."""
+
+    @classmethod
+    def applies(cls, problem: Problem) -> str | None:
+        """Every feature must carry an ℓ1 term of its own."""
+        constraint, strengths = problem.constraint, row_strengths(problem.psi, problem.n_split)
+        plain = isinstance(problem.omega, Zero) and constraint.B is None and not constraint.c.any()
+        positive = strengths is not None and strengths.min() > 0
+        if problem.backend.local_rows and plain and positive and Certifier(problem).kind == "l1":
+            return None
+        return "psi must be an ℓ1 norm with a row of A for every feature alone, without omega, B and c"
+
+    def init(self, point: Point, rho: float) -> WorkingSetState:
+        """The features that are not zero are the first set."""
+        n, d = self.problem.n_samples, self.problem.n_features
+        return WorkingSetState(
+            point=point, rho=rho, multiplier=np.zeros(self.problem.n_constraints), features=np.flatnonzero(point.x),
+            left=np.zeros(d, bool), returned=np.zeros(d, bool), margins=np.zeros(n), slopes=np.zeros(n),
+            gradient=np.zeros(d),
+        )  # fmt: skip
+
+    def step(self, state: WorkingSetState) -> None:
+        """A round: extend the set, solve on it, evaluate the whole problem."""
+        if not state.evaluated:
+            self._evaluate(state)
+        self._grow(state)
+        self._solve_on_set(state)
+        self._evaluate(state)
+        state.finished = self.tol is not None and self.optimality(state)[1] <= self.tol
+
+    def loss_gradient(self, state: WorkingSetState) -> np.ndarray:
+        """From the last evaluation."""
+        return state.gradient
+
+    def finish(self, state: WorkingSetState) -> None:
+        """The rounds end with a polished x and a certificate."""
+        if not state.evaluated:
+            self._evaluate(state)
+
+    def warm_start(self, state: WorkingSetState) -> None:
+        """Start from an earlier point, with its support as the first set."""
+        super().warm_start(state)
+        state.features = np.flatnonzero(state.point.x)
+        state.rounds = 1
+        state.evaluated = False
+
+    def reweighted(self, problem: Problem) -> Self:
+        """The same solver for another strength of ψ, with the columns of this one."""
+        other = super().reweighted(problem)
+        other.data = self.data
+        return other
+
+    def follow(self, state: WorkingSetState, problem: Problem) -> WorkingSetState:
+        """From the last solution and its support."""
+        after = super().follow(state, problem)
+        self.warm_start(after)
+        return after
 
     # -- a round ---------------------------------------------------------------------------------------------
 
-    def _evaluate_point(self) -> None:
+    def _evaluate(self, state: WorkingSetState) -> None:
         """The whole problem at x: objective, gradient over all features, and a lower bound."""
-        problem, n = self.problem, self.problem.n_samples
-        x = self.point.x
+        problem, columns, n, x = self.problem, self.data.columns, self.problem.n_samples, state.point.x
         support = np.flatnonzero(x)
-        self.margins[:] = self.columns[:, support] @ x[support] if support.size else 0.0
-        loss = expand(problem.samples(), np.arange(n), self.margins, self.slopes, np.empty(n)) / n
-        self.objective = loss + problem.penalty(x)
-        self.gradient = self.columns.T @ (self.slopes / n)
-        self.point.clock[1] += n
-        self.evaluated = True
-        slack = self.point.y == 0
-        bounds = self.certifier.certify(self.objective, self.slopes, self.gradient, self.multiplier, slack)
-        self.lower_bound = max(self.lower_bound, bounds.dual)
+        state.margins[:] = columns[:, support] @ x[support] if support.size else 0.0
+        loss = expand(problem.samples(), np.arange(n), state.margins, state.slopes, np.empty(n)) / n
+        state.objective = loss + problem.penalty(x)
+        state.gradient = columns.T @ (state.slopes / n)
+        state.point.clock[1] += n
+        state.evaluated = True
+        self.raise_bound(state, state.slopes, state.margins, state.gradient, state.point.y == 0)
 
-    def _grow(self) -> None:
+    def _grow(self, state: WorkingSetState) -> None:
         """The worst violators outside the set join it; features that idle in it leave, each at most once."""
-        excess = self._pull() / self.node_bound
+        config, x = self.config, state.point.x
+        excess = self._violation(state) / self.node_bound
         inside = np.zeros(self.problem.n_features, bool)
-        inside[self.features] = True
-        violators = np.flatnonzero(~inside & (excess > 1.0 + 1e-10))
-        self.stalled = violators.size == 0 and self.rounds > len(SETTLED)
-        most = max(FIRST_SET, int(np.count_nonzero(self.point.x)))
-        if violators.size > most:
-            violators = violators[np.argpartition(-excess[violators], most)[:most]]
+        inside[state.features] = True
+        violators = np.flatnonzero(~inside & (excess > 1.0 + config.min_excess))
+        state.stalled = violators.size == 0 and state.rounds > len(config.settled)
+        limit = max(config.first_set, int(np.count_nonzero(x)))
+        if violators.size > limit:
+            violators = violators[np.argpartition(-excess[violators], limit)[:limit]]
         elif violators.size:
-            # Few are left: their neighbours hold them, or will want in next, so they come along.
-            violators = np.union1d(violators, self.neighbours[violators].indices)
-        idle = inside & (self.point.x == 0) & (excess < IDLE) & ~self.returned
-        self.left |= idle
+            # Few are left: their neighbours hold them, or would join next, so they join now.
+            violators = np.union1d(violators, self.data.neighbours[violators].indices)
+        idle = inside & (x == 0) & (excess < config.idle_share) & ~state.returned
+        state.left |= idle
         inside[idle] = False
         inside[violators] = True
-        self.returned |= inside & self.left
-        self.features = np.flatnonzero(inside)
+        state.returned |= inside & state.left
+        state.features = np.flatnonzero(inside)
 
-    def _pull(self) -> np.ndarray:
-        """|∂f + Aᵀβ| of each feature without its own row, which is free to answer."""
-        row, entry = self.nodes
-        pull = self.gradient + self.problem.constraint.At(self.multiplier)
-        return np.abs(pull - entry * self.multiplier[row])
+    def _violation(self, state: WorkingSetState) -> np.ndarray:
+        """|∂f + Aᵀβ| of each feature without its own row, whose multiplier is free."""
+        violation = state.gradient + self.problem.constraint.At(state.multiplier)
+        return np.abs(violation - self.node_entry * state.multiplier[self.node_row])
 
-    def _solve_on_set(self) -> None:
-        """SAN-ADMM on the set, from where the last round ended."""
-        features = self.features
-        rows = np.unique(self.A_columns[:, features].indices)
+    def _solve_on_set(self, state: WorkingSetState) -> None:
+        """Newton ADMM on the set, from where the last round ended."""
+        features, point = state.features, state.point
+        rows = np.unique(self.data.A_columns[:, features].indices)
         small = self._restricted(features, rows)
-        x = self.point.x[features]
-        dual = self.multiplier[rows] / self.rho
+        x = point.x[features]
         start = Point(
-            x.copy(), small.constraint.A @ x, dual, np.zeros(x.size), np.zeros(x.size), np.zeros(rows.size),
-            np.zeros(2, np.int64),
+            x.copy(), small.constraint.A @ x, state.multiplier[rows] / state.rho, np.zeros(x.size), np.zeros(x.size),
+            np.zeros(rows.size), np.zeros(2, np.int64),
         )  # fmt: skip
-        setup = Setup(small, self.rho, self.setup.step, 1, "none", rho_given=self.rounds > 0, warm=True)
-        engine = NewtonADMM(setup, start)
-        engine.solver.adaptive = not self.setup.rho_given
-        engine.full_sweeps, engine.revisits_large_shifts = ROUND_SWEEPS, False
-        settled = SETTLED[self.rounds] if self.rounds < len(SETTLED) else LAST_SETTLED
+        solution = self._round(small, start, state)
+        point.clock[1] += int(solution.point.clock[1])
+        state.rho = solution.rho
+        state.rounds += 1
+        point.x[:] = 0.0
+        point.x[features] = solution.point.x
+        point.y[:] = self.problem.constraint.A @ point.x
+        point.y[rows] = solution.point.y
+        state.multiplier[rows] = solution.multiplier
+        point.dual[:] = state.multiplier / state.rho
+        state.evaluated = False
+
+    def _round(self, small: Problem, start: Point, state: WorkingSetState) -> _Round:
+        """A few steps of Newton ADMM, fewer while the sets are still rough."""
+        config, rounds = self.config, state.rounds
+        setup = Setup(small, state.rho, self.setup.step, 1, "none", rho_given=rounds > 0, warm=True)
+        adapt_rho = not self.setup.rho_given
+        newton = NewtonADMMConfig(full_sweeps=config.sweeps, revisit_large_shifts=False, adapt_rho=adapt_rho)
+        engine = NewtonADMM.engine(setup, start, newton)
+        settled = config.settled[rounds] if rounds < len(config.settled) else config.last_settled
         before = np.inf
         one = np.zeros(1, np.int64)
-        for _ in range(ROUND_STEPS):
+        for _ in range(config.steps_per_round):
             engine.advance(one)
-            if before - engine.objective <= settled * abs(engine.objective):
+            objective = engine.current.objective
+            if before - objective <= settled * abs(objective):
                 break
-            before = engine.objective
+            before = objective
         engine.finish()
-        self.point.clock[1] += int(start.clock[1])
-        self.rho = engine.rho
-        self.rounds += 1
-        self.point.x[:] = 0.0
-        self.point.x[features] = start.x
-        self.point.y[:] = self.problem.constraint.A @ self.point.x
-        self.point.y[rows] = start.y
-        self.multiplier[rows] = engine.solver.multiplier()
-        self.point.dual[:] = self.multiplier / self.rho
-        self.evaluated = False
+        return _Round(start, engine.current.multiplier, engine.rho)
 
     def _restricted(self, features: np.ndarray, rows: np.ndarray) -> Problem:
         """The problem on some features, the others zero, with the rows of A that reach them."""
-        whole, part = self.problem, self.columns[:, features]
+        whole, part = self.problem, self.data.columns[:, features]
         part = part.tocsr() if scipy.sparse.issparse(part) else np.ascontiguousarray(part)
         samples = whole.local
         return whole.replace(
@@ -203,7 +252,30 @@ class WorkingSet(PointEngine):
         )
 
 
+class ColumnAccess:
+    """X and A by columns, which do not depend on the strength of ψ; computed when first used."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+
+    @cached_property
+    def columns(self) -> Any:
+        """X."""
+        return by_columns(self._problem)
+
+    @cached_property
+    def A_columns(self) -> scipy.sparse.csc_array:
+        """A."""
+        return scipy.sparse.csc_array(self._problem.constraint.A)
+
+    @cached_property
+    def neighbours(self) -> scipy.sparse.csr_array:
+        """Which features share a row of A."""
+        magnitude = abs(self._problem.constraint.A)
+        return scipy.sparse.csr_array(magnitude.T @ magnitude)
+
+
 def by_columns(problem: Problem) -> Any:
-    """X as a matrix whose columns are quickly at hand."""
+    """X as a matrix whose columns can be taken quickly."""
     matrix = as_matrix(problem.rows)
     return matrix.tocsc() if problem.is_sparse else matrix

@@ -1,0 +1,69 @@
+"""Dask collections as lists of delayed blocks of whole rows."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from skadmm.backends.kinds import is_dask
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+def current_client() -> Client:
+    """The client that is active in this process."""
+    try:
+        from distributed import get_client
+    except ImportError as error:
+        raise ImportError("Dask data need dask and distributed: pip install 'skadmm[dask]'") from error
+    try:
+        return get_client()
+    except ValueError:
+        raise ValueError("X lives on Dask, and there is no client: from distributed import Client; Client()") from None
+
+
+def row_blocks(table: Any, name: str) -> list[Any]:
+    """The delayed blocks of a collection, each with all columns."""
+    if isinstance(table, (list, tuple)):
+        return list(table)
+    if hasattr(table, "rechunk"):
+        if table.ndim not in (1, 2):
+            raise ValueError(f"{name} has {table.ndim} dimension(s): it takes blocks of rows")
+        if table.ndim == 2:
+            table = table.rechunk({1: -1})
+        return list(table.to_delayed().ravel())
+    if hasattr(table, "to_delayed"):
+        return list(table.to_delayed())
+    raise TypeError(
+        f"{name}={type(table).__name__}: it takes a dask.array, a dask.dataframe or a list of delayed blocks"
+    )
+
+
+def vector_blocks(vector: Any, X: Any, count: int, name: str) -> list[Any]:
+    """A vector in `count` blocks of the same lengths as those of X; a list of None where there is no vector."""
+    if vector is None:
+        return [None] * count
+    lengths = _row_chunks(X)
+    if is_dask(vector):
+        if lengths is not None and hasattr(vector, "rechunk"):
+            vector = vector.rechunk((lengths,))
+        blocks = row_blocks(vector, name)
+        if len(blocks) != count:
+            raise ValueError(f"{name} has {len(blocks)} blocks: it takes {count}, as X has")
+        return blocks
+    if lengths is None:
+        raise TypeError(f"{name}={type(vector).__name__}: next to blocks of unknown length it takes Dask blocks too")
+    vector = np.asarray(vector)
+    edges = np.cumsum((0, *lengths))
+    if vector.shape != (edges[-1],):
+        raise ValueError(f"{name} has shape {vector.shape}: it takes a vector of length {edges[-1]}")
+    return [vector[start:stop] for start, stop in itertools.pairwise(edges)]
+
+
+def _row_chunks(X: Any) -> tuple[int, ...] | None:
+    """The lengths of the blocks of a dask.array; None where Dask does not know them."""
+    chunks = getattr(X, "chunks", None)
+    return None if chunks is None or np.isnan(np.sum(chunks[0])) else chunks[0]

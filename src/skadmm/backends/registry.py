@@ -1,0 +1,66 @@
+"""The backends by name, and which of them keeps a given X.
+
+A new backend is one file, with a class that has the members of :class:`~skadmm.backends.base.Backend` and two functions
+that recognise and open its X, and one line here. ``CONTRIBUTING.md`` has an example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from skadmm._names import Registry
+from skadmm.backends.base import Backend, StoredSamples
+from skadmm.backends.files import as_folder, is_folder
+from skadmm.backends.kinds import is_dask
+from skadmm.backends.local import FileBackend, LocalBackend
+from skadmm.backends.tables import as_rows
+from skadmm.backends.targets import as_target, as_weight
+from skadmm.losses import Loss
+
+
+class BackendKind(NamedTuple):
+    """How a kind of storage is recognised and opened."""
+
+    recognises: Callable[[Any], bool]
+    """Is this X kept there? Must not import optional packages."""
+    open: Callable[[Any, Any, Any, Loss], Backend]
+    """From X, target, sample_weight and the loss to the backend. May import optional packages."""
+    example: Callable[[np.ndarray], Any] | None = None
+    """From an array in memory to an X that is kept there, for the tests that every backend has to pass."""
+
+
+def _open_dask(X: Any, target: Any, weight: Any, loss: Loss) -> Backend:
+    from skadmm.backends.dask.backend import DaskBackend
+
+    return DaskBackend(X, target, weight, loss)
+
+
+def _open_folder(X: Any, target: Any, weight: Any, loss: Loss) -> Backend:
+    folder = as_folder(X)
+    target, classes = as_target(folder.target if target is None else target, folder.n, loss)
+    weight = as_weight(folder.sample_weight if weight is None else weight, folder.n)
+    return FileBackend(folder, target, weight, loss, classes)
+
+
+def _open_memory(X: Any, target: Any, weight: Any, loss: Loss) -> Backend:
+    rows, names = as_rows(X)
+    target, classes = as_target(target, rows.shape[0], loss)
+    return LocalBackend(rows, target, as_weight(weight, rows.shape[0]), loss, classes=classes, feature_names=names)
+
+
+BACKENDS: Registry[BackendKind] = Registry("backend")
+"""The last one added is tried first."""
+BACKENDS.add("memory", BackendKind(lambda X: True, _open_memory, np.asarray))
+BACKENDS.add("files", BackendKind(is_folder, _open_folder))
+BACKENDS.add("dask", BackendKind(is_dask, _open_dask))
+
+
+def open_backend(X: Any, target: Any, sample_weight: Any, loss: Loss) -> Backend:
+    """The backend that keeps the samples of `X`; an X that is a backend already is returned."""
+    if isinstance(X, StoredSamples):
+        return cast(Backend, X)
+    kind = next(kind for _, kind in reversed(list(BACKENDS.items())) if kind.recognises(X))
+    return kind.open(X, target, sample_weight, loss)

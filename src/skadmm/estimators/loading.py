@@ -1,0 +1,64 @@
+"""Models read back from files; what is in them is checked before a model is made."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from skadmm.estimators import ESTIMATORS
+from skadmm.estimators.persistence import KIND, ModelFileError
+from skadmm.io import archive, codec
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """The estimator in the file at `path`.
+
+    Raises
+    ------
+    ModelFileError
+        Where the file is none of ours, damaged, cut short, or written by a newer version.
+    """
+    path = Path(path)
+    manifest, arrays = archive.read(path, KIND)
+    try:
+        cls = ESTIMATORS[manifest["class"]]
+        reader = codec.Reader(arrays)
+        parameters = {key: reader.decode(value) for key, value in manifest["parameters"].items()}
+        if manifest["class"].startswith("GeneralizedLasso"):
+            parameters = {"penalty": "l1"} | parameters  # files written before there was a choice
+        state = {key: reader.decode(value) for key, value in manifest["state"].items()}
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
+        raise ModelFileError(f"{path}: not a sound skadmm model: {error}") from error
+    known = set(cls().get_params(deep=False))
+    if set(parameters) != known:
+        odd = sorted(set(parameters) ^ known)[0]
+        raise ModelFileError(f"{path}: the parameter {odd!r} does not belong to {cls.__name__} of this version")
+    model = cls(**parameters)
+    for key, value in state.items():
+        if not (key.isidentifier() and key.endswith("_") and not key.startswith("_")):
+            raise ModelFileError(f"{path}: {key!r} is not the name of a fitted attribute")
+        setattr(model, key, value)
+    _check_shapes(path, model)
+    return model
+
+
+def _check_shapes(path: Path, model: Any) -> None:
+    width = getattr(model, "n_features_in_", None)
+    coef = getattr(model, "coef_", None)
+    knots = getattr(model, "knots_", None)
+    wanted = width if knots is None else np.size(knots)
+    if not isinstance(coef, np.ndarray) or coef.dtype.kind != "f" or not isinstance(width, int):
+        raise ModelFileError(f"{path}: the model has no coefficients")
+    if coef.ndim not in (1, 2) or coef.shape[-1] != wanted or not np.all(np.isfinite(coef)):
+        raise ModelFileError(f"{path}: coef_ has shape {coef.shape}: it takes {wanted} finite numbers per row")
+    classes = getattr(model, "classes_", None)
+    if (classes is None) != (coef.ndim == 1):
+        raise ModelFileError(f"{path}: classes_ and coef_ do not belong together")
+    if classes is not None and (len(coef) != (1 if len(classes) == 2 else len(classes)) or len(classes) < 2):
+        raise ModelFileError(f"{path}: {len(classes)} classes do not belong to {len(coef)} rows of coef_")
+    intercept = np.asarray(getattr(model, "intercept_", None))
+    if intercept.dtype.kind != "f" or intercept.shape != coef.shape[:-1]:
+        raise ModelFileError(f"{path}: intercept_ and coef_ do not belong together")

@@ -1,0 +1,210 @@
+"""What a second-order solver may ask about the samples, wherever they are kept.
+
+The oracle keeps three numbers per sample: its margin zᵢ = aᵢ·x, and the slope and curvature of its loss there. A solver
+sees sums over samples only. One step is
+
+    begin     choose the samples, a growing batch or all of them, and the point where their margins start
+    along     Σ of the losses along a step (``ends``, ``losses``): a line search costs no further reading of rows
+    settle    take the step, all samples (``join``: a batch): the sums that a quadratic model is made of
+    renew     bring Σ h a aᵀ up to date, where a model is wanted
+
+Oracles: ``local.py`` (rows in memory), ``single_pass.py`` (rows in files), ``remote.py`` (rows on a cluster), and
+``speculative.py``, which saves a slow oracle most of its requests.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from skadmm.oracle.batches import GrowingBatch
+from skadmm.problem.free_columns import FreeColumns
+
+LARGE_SHIFT = 0.5
+"""A step shifts the margin of a sample by a lot if by more than this …"""
+LARGE_SHIFT_SHARE = 0.02
+"""… but at most this share of the samples are revisited."""
+
+
+class LostMemory(Exception):  # noqa: N818
+    """The numbers kept of some samples are gone: call ``restart`` and place all samples again."""
+
+
+class Ends(NamedTuple):
+    """Σ of the losses at both ends of a step."""
+
+    start: float
+    end: float
+
+
+class BatchSums(NamedTuple):
+    """What a batch adds to the model, after a step."""
+
+    H: Any
+    """The change of Σ h a aᵀ: a matrix, or 0.0 for none."""
+    q: np.ndarray
+    """The change of Σ (h z − slope) a."""
+    squares: np.ndarray
+    """Σ a² of samples that are new; zero for others."""
+    max_curvature: float
+
+
+class FullSums(NamedTuple):
+    """All samples after a step."""
+
+    gradient: np.ndarray
+    """Σ slope a."""
+    max_curvature: float
+
+
+class CurvatureChange(NamedTuple):
+    """What brings Σ h a aᵀ up to date."""
+
+    H: Any
+    """The change of Σ h a aᵀ: a matrix, or 0.0 for none."""
+    squares: Any
+    """Σ a² where the sums are built from nothing; else 0.0."""
+
+
+class ShiftAlong(NamedTuple):
+    """The large-shift samples along a step."""
+
+    slope: float
+    """Σ slope · move, of the margins' moves."""
+    curvature: float
+    """Σ h · move², with the curvatures in H."""
+    start: float
+    """Σ of the losses at the start of the step."""
+    end: float
+    """Σ of the losses at its end."""
+    longest: float
+    """The largest move of a margin."""
+
+
+class ShiftSums(NamedTuple):
+    """What a step on the large-shift samples changes in the model."""
+
+    H: np.ndarray
+    """The change of Σ h a aᵀ."""
+    q: np.ndarray
+    """The change of Σ (h z − slope) a."""
+
+
+class MarginsAndSlopes(NamedTuple):
+    """Of every sample at the point where all of them were last evaluated."""
+
+    margins: np.ndarray
+    slopes: np.ndarray
+
+
+class LargeShifts(Protocol):
+    """Steps on the samples whose margins the last step shifted most; the others keep their expansions."""
+
+    def threshold(self) -> float:
+        """The shift above which a sample is one of them; ∞ where there are none."""
+
+    def begin(self, threshold: float, count: int | None = None) -> int:
+        """Copy the samples whose margins moved by more, for steps of their own; returns how many there are. A caller
+        who knows `count` already saves a request."""
+
+    def along(self, step: np.ndarray) -> ShiftAlong:
+        """Their losses along a step."""
+
+    def losses(self, t: float) -> float:
+        """Σ of their losses at t times that step."""
+
+    def move(self, length: float) -> ShiftSums:
+        """Take `length` times the step."""
+
+    def end(self) -> None:
+        """Back to all samples, at the margins they had before; H keeps what it has learnt."""
+
+
+class SampleOracle(Protocol):
+    """Margins, slopes and curvatures of the samples, and sums over them."""
+
+    @property
+    def large_shifts(self) -> LargeShifts:
+        """Steps on the samples whose margins moved most."""
+
+    @property
+    def free_columns(self) -> FreeColumns:
+        """Newton's steps on the coefficients that no penalty reaches, for a certificate."""
+
+    def begin(
+        self, batch: GrowingBatch | None, x: np.ndarray | None, new: bool = False, stale: float | None = None
+    ) -> None:
+        """Choose the samples of a batch, or all where it is None; margins start at `x`, or where they are if None.
+
+        `new` and `stale` are what ``join`` or ``renew`` will be given if the step is taken whole; `stale` is None where
+        no model will be wanted. Only a speculative oracle uses them.
+        """
+
+    def along(self, step: np.ndarray | None, t: float) -> float:
+        """Σ of the losses at t times a step, with slopes and curvatures there; a step of None stays at the start."""
+
+    def ends(self, step: np.ndarray) -> Ends:
+        """Σ of the losses at t = 0 and at t = 1; slopes and curvatures are those at 1."""
+
+    def losses(self, t: float) -> float:
+        """Σ of the losses at another t of the same step, with slopes and curvatures there."""
+
+    def join(self, length: float, new: bool) -> BatchSums:
+        """Take `length` times the step of a batch; `new` where its samples were never part of H."""
+
+    def settle(self, length: float) -> FullSums:
+        """Take `length` times the step of all samples."""
+
+    def renew(self, stale: float, afresh: bool) -> CurvatureChange:
+        """Bring Σ h a aᵀ up to date over samples whose curvature changed by more than `stale`; afresh: from nothing."""
+
+    def conjugate(self, scale: float) -> float:
+        """Σ w ℓ*(scale θ / w), θ the slopes at the last evaluation, or those that ``free_columns`` has found."""
+
+    def margins_and_slopes(self) -> MarginsAndSlopes | None:
+        """Those of every sample, where they are in this process."""
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint needs."""
+
+    def resume(self, state: dict[str, Any]) -> bool:
+        """Take up the state of a checkpoint; False where it could not be found, and the samples are to be placed
+        again."""
+
+    def restart(self) -> None:
+        """Forget all samples, as at the beginning."""
+
+    def close(self) -> None:
+        """The run is over: nothing need be kept."""
+
+
+class SinglePass(SampleOracle, Protocol):
+    """An oracle that can do all of a step in one request, on the guess that it will be taken whole."""
+
+    def batch_ahead(self, step: np.ndarray | None, new: bool) -> tuple[Ends, BatchSums]:
+        """``ends`` of a step and what ``join(1.0, new)`` would return."""
+
+    def batch_taken(self) -> None:
+        """The step of ``batch_ahead`` is taken whole."""
+
+    def evaluate_ahead(self, step: np.ndarray | None, both: bool, stale: float | None) -> Ahead:
+        """Σ of the losses at both ends of a step, or only at its end, and what follows if it is taken whole."""
+
+    def evaluation_taken(self) -> None:
+        """The step of ``evaluate_ahead`` is taken whole."""
+
+    def renewed(self, stale: float) -> None:
+        """H has been brought up to date by the sum of ``evaluate_ahead``."""
+
+
+class Ahead(NamedTuple):
+    """All samples along a step, and after it if it is taken whole."""
+
+    ends: Ends
+    sums: FullSums
+    """What ``settle(1.0)`` would return."""
+    H: Any
+    """What ``renew`` would add to Σ h a aᵀ: a matrix, or 0.0 for none."""
+    large_shifts: int
+    """How many margins would have moved by more than LARGE_SHIFT."""

@@ -1,0 +1,146 @@
+"""Steps on the few samples whose margins the last step shifted most.
+
+A sample with a rare feature creeps along the tail of its loss by one unit of margin per step. There are few of them, so
+they are copied and take several steps of their own, while all others keep their second-order expansions.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from skadmm.backends.tasks import Max
+from skadmm.kernels.expansion import expand, in_parts, loss_along, margins, sum_outer, sum_rows
+from skadmm.kernels.samples import Samples
+from skadmm.oracle.base import LARGE_SHIFT, LARGE_SHIFT_SHARE, ShiftAlong, ShiftSums
+from skadmm.oracle.reader import RowReader
+
+
+def large_shift_samples(shift: np.ndarray) -> np.ndarray:
+    """The rows whose margins shifted most: by more than LARGE_SHIFT, and at most LARGE_SHIFT_SHARE of all."""
+    limit = int(LARGE_SHIFT_SHARE * shift.size)
+    threshold = LARGE_SHIFT
+    if np.count_nonzero(shift > LARGE_SHIFT) > limit:
+        threshold = float(np.partition(shift, shift.size - limit - 1)[shift.size - limit - 1])
+    return np.flatnonzero(shift > threshold)
+
+
+class ShiftedSamples(NamedTuple):
+    """Copies of the large-shift samples."""
+
+    numbers: np.ndarray
+    """Their numbers among all."""
+    every: np.ndarray
+    """0, 1, …: their numbers among themselves."""
+    samples: Samples
+    move: np.ndarray
+    """By how much the step moves each margin."""
+    z: np.ndarray
+    slope: np.ndarray
+    curvatures: np.ndarray
+
+
+class Scalars(Protocol):
+    """What the oracle keeps of each sample; see ``local.py``."""
+
+    z: np.ndarray
+    slope: np.ndarray
+    curvatures: np.ndarray
+    used_curvatures: np.ndarray
+    shift: np.ndarray
+
+
+class Copies(Protocol):
+    """Where the oracle keeps the copies, and drops them when margins move."""
+
+    shifted: ShiftedSamples | None
+
+    def drop(self) -> None:
+        """Forget them."""
+
+
+class LocalLargeShifts:
+    """The large-shift samples of one oracle."""
+
+    def __init__(self, samples: Samples, reader: RowReader, scalars: Scalars, temporary: Copies) -> None:
+        self._samples, self._reader, self._scalars, self._temporary = samples, reader, scalars, temporary
+
+    def count(self, edges: np.ndarray) -> np.ndarray:
+        """How many margins shifted by more than each of `edges`, all of which are at least LARGE_SHIFT."""
+        shift = self._scalars.shift
+        ordered = np.sort(shift[shift > LARGE_SHIFT])
+        return ordered.size - np.searchsorted(ordered, edges, side="right")
+
+    def largest(self) -> float:
+        """The largest shift."""
+        return Max(self._scalars.shift.max())
+
+    def threshold(self) -> float:
+        """The shift above which a sample is one of them; ∞ where there are none."""
+        shift = self._scalars.shift
+        rows = large_shift_samples(shift)
+        return float(np.nextafter(shift[rows].min(), -np.inf)) if rows.size else np.inf
+
+    def begin(self, threshold: float, count: int | None = None) -> int:
+        """Copy the samples whose margins shifted by more; how many there are."""
+        self._temporary.drop()
+        whole, scalars = self._samples, self._scalars
+        index = np.flatnonzero(scalars.shift > threshold)
+        weight = whole.weight[index] if whole.weight.size else whole.weight
+        self._temporary.shifted = ShiftedSamples(
+            numbers=index,
+            every=np.arange(index.size),
+            samples=whole._replace(rows=self._reader.copied(index), target=whole.target[index], weight=weight),
+            move=np.empty(index.size),
+            z=scalars.z[index],
+            slope=scalars.slope[index],
+            curvatures=scalars.curvatures[index],
+        )
+        return int(index.size)
+
+    @property
+    def copies(self) -> ShiftedSamples:
+        """Between ``begin`` and ``end``."""
+        if self._temporary.shifted is None:
+            raise ValueError("the large-shift samples are asked for before begin()")
+        return self._temporary.shifted
+
+    def along(self, step: np.ndarray) -> ShiftAlong:
+        """Their losses along a step."""
+        copies, reader = self.copies, self._reader
+        rows, every, move = copies.samples.rows, copies.every, copies.move
+        for _ in in_parts(
+            lambda part: margins(rows, part, step, move), every, reader.entries(every), reader.chunk_size(every)
+        ):
+            pass
+        used = self._scalars.used_curvatures[copies.numbers]
+        return ShiftAlong(
+            slope=float(copies.slope @ move),
+            curvature=float(used @ move**2),
+            start=self.losses(0.0),
+            end=self.losses(1.0),
+            longest=Max(np.abs(move).max(initial=0.0)),
+        )
+
+    def losses(self, t: float) -> float:
+        """Σ of their losses at t times the step."""
+        copies = self.copies
+        return float(loss_along(copies.samples, copies.every, copies.z, copies.move, t))
+
+    def move(self, length: float) -> ShiftSums:
+        """Take the step; the changes of the sums of the model."""
+        index, every, samples, move, z, slope, curvatures = self.copies
+        used = self._scalars.used_curvatures[index]
+        old = used * z - slope
+        z += length * move
+        expand(samples, every, z, slope, curvatures)
+        entries, size = self._reader.entries(every), self._reader.chunk_size(every)
+        q = sum_rows(samples.rows, every, curvatures * z - slope - old, entries, size)
+        H = sum_outer(samples.rows, every, curvatures - used, self._reader.products(every), size)
+        self._scalars.used_curvatures[index] = curvatures
+        return ShiftSums(H, q)
+
+    def end(self) -> None:
+        """Drop the copies."""
+        self._temporary.shifted = None

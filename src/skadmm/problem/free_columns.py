@@ -1,0 +1,119 @@
+"""Slopes that are orthogonal to the columns of features which nothing penalises.
+
+Newton's method on the coefficients of those features alone, in the margins: the loss is smooth in them, and at their
+optimum the slopes are orthogonal to their columns (:meth:`skadmm.problem.certificate.Certifier.orthogonal`).
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from skadmm import _cancel
+from skadmm.backends.tasks import Max
+from skadmm.kernels.expansion import expand, in_parts, margins, sum_rows
+from skadmm.kernels.rows import stored_entries
+from skadmm.kernels.samples import Samples
+
+
+class ColumnSums(NamedTuple):
+    """Sums over samples, a_j the free columns and θ the slopes."""
+
+    products: np.ndarray
+    """Σ θ a_j."""
+    hessian: np.ndarray
+    """Σ h a_j a_kᵀ."""
+
+
+class FreeColumns(Protocol):
+    """What Newton's method on the free coefficients asks of the samples."""
+
+    def begin(self, free: np.ndarray) -> np.ndarray:
+        """Start from the slopes θ of the last evaluation, for these features; Σ |a_j| |θ|."""
+
+    def sums(self) -> ColumnSums:
+        """At the margins now."""
+
+    def reach(self, step: np.ndarray) -> float:
+        """The largest move of a margin when the coefficients move by `step`."""
+
+    def move(self, step: np.ndarray) -> None:
+        """Subtract `step` from the coefficients."""
+
+    def correct(self, step: np.ndarray) -> np.ndarray:
+        """Change the slopes themselves, as the move would but for the rounding of margins; Σ θ a_j."""
+
+    def end(self, found: bool) -> np.ndarray:
+        """Σ θ a over all features where orthogonal slopes were `found`; else zeros, and the slopes are dropped."""
+
+
+class LocalFreeColumns:
+    """Free columns of samples in this process; :meth:`place` gives the margins and slopes to start from."""
+
+    def __init__(
+        self,
+        samples: Samples,
+        rows_per_chunk: int = 1 << 20,
+        between: Callable[[], None] = _cancel.check_cancelled,
+    ) -> None:
+        self._samples, self._rows_per_chunk, self._between = samples, rows_per_chunk, between
+        self._n, self._d = samples.rows.shape
+        self._entries = self._n * (stored_entries(samples.rows) / self._n)
+        self._columns = np.empty((self._n, 0))
+        self._margins = self.slopes = self._curvatures = np.empty(0)
+
+    def place(self, margins: np.ndarray, slopes: np.ndarray) -> None:
+        """Start from these; they are copied."""
+        self._margins, self.slopes = margins.copy(), slopes.copy()
+
+    def begin(self, free: np.ndarray) -> np.ndarray:
+        """Read the columns, once; Σ |a_j| |θ|."""
+        if self._columns.shape[1] != free.size:
+            self._columns = np.empty((self._n, free.size))
+            for k, feature in enumerate(free):
+                unit = np.zeros(self._d)
+                unit[feature] = 1.0
+                self._read(unit, self._columns[:, k])
+        self._curvatures = np.empty(self._n)
+        return np.abs(self._columns).T @ np.abs(self.slopes)
+
+    def _read(self, unit: np.ndarray, out: np.ndarray) -> None:
+        rows = self._samples.rows
+        parts = in_parts(
+            lambda part: margins(rows, part, unit, out), range(self._n), self._entries, self._chunk, self._between
+        )
+        collections.deque(parts, maxlen=0)
+
+    @property
+    def _chunk(self) -> int:
+        return max(256, self._rows_per_chunk)
+
+    def sums(self) -> ColumnSums:
+        """Expand the losses at the margins now."""
+        columns = self._columns
+        expand(self._samples, np.arange(self._n), self._margins, self.slopes, self._curvatures)
+        return ColumnSums(columns.T @ self.slopes, columns.T @ (self._curvatures[:, None] * columns))
+
+    def reach(self, step: np.ndarray) -> float:
+        """The largest move of a margin."""
+        return Max(np.abs(self._columns @ step).max())
+
+    def move(self, step: np.ndarray) -> None:
+        """Move the margins."""
+        self._margins -= self._columns @ step
+
+    def correct(self, step: np.ndarray) -> np.ndarray:
+        """Change the slopes by curvature times the margins' move."""
+        self.slopes -= self._curvatures * (self._columns @ step)
+        return self._columns.T @ self.slopes
+
+    def end(self, found: bool) -> np.ndarray:
+        """Σ θ a over all features; zeros where no orthogonal slopes were found."""
+        self._margins = self._curvatures = np.empty(0)
+        if not found:
+            self.slopes = np.empty(0)
+            return np.zeros(self._d)
+        return sum_rows(self._samples.rows, range(self._n), self.slopes, self._entries, self._chunk, self._between)

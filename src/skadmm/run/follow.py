@@ -1,0 +1,158 @@
+"""Path following: whatever solver a problem gets, taken from one strength of ψ to the next.
+
+Each strength starts where the last one ended. The running solver keeps what stays valid (``SecondOrderSolver.follow``):
+margins and gradients, for some of them Gram matrices or second-order models too, so that the first candidate for a new
+strength needs no evaluation of samples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skadmm.problem.problem import Problem
+from skadmm.regularizers import SquaredL2, Zero, with_strength
+from skadmm.run import memory
+from skadmm.run.result import Result, Status
+from skadmm.run.solve import solve
+from skadmm.solvers import ALGORITHMS, SOLVERS, dual_update, select
+from skadmm.solvers.base import Setup
+from skadmm.solvers.second_order.newton_admm import NewtonADMM, NewtonADMMConfig
+
+FIRST_RHO = 0.01
+MAX_EVALUATIONS = 20
+"""Passes at one strength without a certificate."""
+ONE_STEP = np.zeros(1, np.int64)
+
+
+class Solution(NamedTuple):
+    """One point of a path."""
+
+    x: np.ndarray
+    loss: float
+    reached: float
+    """The relative duality gap, or the relative KKT residual where there is no certificate."""
+    status: Status
+    y: np.ndarray | None = None
+    """The solver's own Ax, whose zeros are exact."""
+    passes: float = 0.0
+    """Passes over the data at this strength."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What each strength is solved to."""
+
+    tol: float
+    passes: float
+    certify: bool = True
+    """False: a strength is done when the predicted decrease is below tol, without a proof by the duality gap."""
+
+    @property
+    def limit(self) -> float:
+        """Passes at one strength."""
+        return self.passes if self.certify else min(self.passes, MAX_EVALUATIONS)
+
+
+def can_follow(problem: Problem, method: str) -> bool:
+    """Can a second-order solver be taken from strength to strength?"""
+    if method in SOLVERS:
+        return isinstance(problem.omega, (Zero, SquaredL2)) and SOLVERS[method].applies(problem) is None
+    if method not in ("auto", "san-admm") or not isinstance(problem.omega, (Zero, SquaredL2)):
+        return False
+    return problem.backend.local_rows and select.refusal(problem) is None
+
+
+class Following:
+    """Solves `problem` for one strength of ψ after another, each started from the last one."""
+
+    def __init__(self, problem: Problem, goal: Goal, method: str = "auto") -> None:
+        self.problem, self.goal, self.method = problem, goal, method
+        self.engine: select.Running | None = None
+        self.solvers: select.Solvers = ()
+        newton = NewtonADMMConfig(polish_answer=False, stop_on_model=not goal.certify)
+        self.configs = {NewtonADMM.name: newton}
+        memory.check(self._setup(problem), ALGORITHMS["san-admm"], None)
+
+    def _setup(self, problem: Problem) -> Setup:
+        mode = "system" if isinstance(problem.omega, SquaredL2) else "none"
+        return Setup(problem, FIRST_RHO, 1.0, 1, mode, rho_given=False, tol=self.goal.tol)
+
+    def _at(self, problem: Problem) -> select.Running:
+        """The engine at the start of `problem`: the running one, or another where the table says so."""
+        setup, engine = self._setup(problem), self.engine
+        point = dual_update.start(problem, np.zeros(problem.n_features), None, None) if engine is None else engine.point
+        if self.method in SOLVERS:
+            solvers: select.Solvers = (SOLVERS[self.method],)
+        else:
+            solvers, _ = select.solvers_for(setup, point, following=True)
+        if engine is not None and solvers == self.solvers:
+            engine.follow(problem)
+            return engine
+        if engine is not None:
+            engine.close()
+        self.solvers = solvers
+        self.engine = select.start(setup, point, solvers, self.configs)
+        return self.engine
+
+    def __call__(self, alpha: float) -> Solution:
+        """The solution at strength `alpha`."""
+        problem = with_new_strength(self.problem, alpha)
+        engine = self._at(problem)
+        touched = int(engine.point.clock[1])
+        until = touched + self.goal.limit * problem.n_samples
+        while not engine.finished and engine.point.clock[1] < until:
+            engine.advance(ONE_STEP, until)
+        engine.finish()
+        reached = float(engine.optimality()[1])
+        status = Status.PASS_LIMIT
+        if reached <= self.goal.tol:
+            status = Status.SOLVED
+        elif engine.finished:
+            status = Status.STALLED
+        passes = (int(engine.point.clock[1]) - touched) / problem.n_samples
+        return Solution(engine.point.x.copy(), engine.last_loss(), reached, status, engine.point.y.copy(), passes)
+
+
+class Separately:
+    """A solve() for each strength, started from the result before."""
+
+    def __init__(self, problem: Problem, options: dict[str, Any]) -> None:
+        self.problem, self.options = problem, options
+        self.last: Result | None = None
+
+    def __call__(self, alpha: float) -> Solution:
+        """The solution at strength `alpha`."""
+        problem = with_new_strength(self.problem, alpha)
+        result = solve(problem, warm_start=self.last, **self.options)
+        self.last = None if result.status is Status.DIVERGED else result
+        loss = result.objective - problem.penalty(result.x)
+        return Solution(result.x, loss, reached(result), result.status, result.y, result.passes)
+
+
+class Certified:
+    """A follower; where it does not reach the tolerance, a solve() with the passes that are left."""
+
+    def __init__(self, follower: Following) -> None:
+        self.follower = follower
+
+    def __call__(self, alpha: float) -> Solution:
+        """The solution at strength `alpha`."""
+        solution, goal = self.follower(alpha), self.follower.goal
+        left = goal.passes - solution.passes
+        if solution.status is Status.SOLVED or left <= 0.0:
+            return solution
+        other = Separately(self.follower.problem, {"tol": goal.tol, "passes": left, "record_every": 0})(alpha)
+        return other if other.status is Status.SOLVED else solution
+
+
+def with_new_strength(problem: Problem, alpha: float) -> Problem:
+    """`problem` with ψ of another strength."""
+    return problem.replace(psi=with_strength(problem.psi, alpha))
+
+
+def reached(result: Result) -> float:
+    """The relative gap a result ended with, or the relative KKT residual where there is none."""
+    return float(result.kkt.relative if np.isnan(result.gap) else result.gap)

@@ -1,0 +1,194 @@
+"""The record of a run: the rows of its trace, the best point so far, and what callbacks see."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from skadmm.problem.problem import Problem
+from skadmm.run.diagnostics import Diagnostics, Evaluator
+from skadmm.run.result import TRACE_COLUMNS, Callback, Snapshot
+from skadmm.solvers.base import Engine
+
+BLOW_UP = 1e12
+"""A loss this many times the objective at the start means divergence."""
+
+
+class Iterate(NamedTuple):
+    """A copy of where a run stands, in the user's coordinates."""
+
+    x: np.ndarray
+    y: np.ndarray
+    dual: np.ndarray
+    x_average: np.ndarray
+    y_average: np.ndarray
+
+    def copy(self) -> Self:
+        """The same numbers in arrays of its own."""
+        return self._replace(**{name: array.copy() for name, array in self._asdict().items()})
+
+
+@dataclass(kw_only=True)
+class History:
+    """What a run has recorded; part of its checkpoint."""
+
+    rows: list[dict[str, float]] = field(default_factory=list)
+    """The trace."""
+    first_objective: float = np.nan
+    """At the first recording."""
+    last_certified: Iterate
+    """The last recorded point whose objective was finite and had not blown up."""
+    best_point: Iterate
+    """The best recorded point; kept where there is a tolerance to meet, as the next three are."""
+    best_value: float = np.inf
+    """Its objective, or its KKT residual where y(x) does not exist."""
+    best_kkt: float = np.inf
+    """Its relative KKT residual."""
+    best_rho: float
+    """The penalty parameter there."""
+    lower_bound: float = -np.inf
+    """The largest lower bound of the optimum at a recorded point; it holds for every other point too."""
+
+    def check(self) -> None:
+        """Refuse rows that no recording can have made."""
+        rows = [list(row.values()) for row in self.rows if row.keys() == set(TRACE_COLUMNS)]
+        if len(rows) != len(self.rows) or not all(isinstance(value, float) for row in rows for value in row):
+            raise ValueError("the records are not what they should be")
+
+
+class Recorder:
+    """Evaluates where an engine stands, and keeps the record.
+
+    Parameters
+    ----------
+    method : str
+        The name of the method, for callbacks.
+    original : Problem
+        As the user gave it: without the part of y that folding Ω into ψ adds.
+    problem : Problem
+        The one that is evaluated.
+    engine : Engine
+    scale : array or None
+        The engine's x is u with x = scale · u; None where it is x itself.
+    test_problem : Problem or None
+        Held-out data.
+    callbacks : functions of a Snapshot
+    """
+
+    def __init__(
+        self,
+        method: str,
+        original: Problem,
+        problem: Problem,
+        engine: Engine,
+        *,
+        scale: np.ndarray | None,
+        test_problem: Problem | None,
+        callbacks: Sequence[Callback],
+    ) -> None:
+        self.method, self.original, self.engine, self.scale = method, original, engine, scale
+        if scale is None:
+            self.evaluator = Evaluator(problem, engine.evaluated_at, engine.assessed)
+        else:  # an engine in other coordinates has evaluated no point of these
+            self.evaluator = Evaluator(problem, lambda x: None, lambda x, y: None)
+        self.test_problem, self.callbacks = test_problem, callbacks
+        start = self.iterate()
+        self.history = History(last_certified=start, best_point=start.copy(), best_rho=engine.rho)
+        self.failure: Exception | None = None
+        """What a callback raised."""
+
+    # -- where the engine stands -----------------------------------------------------------------------------
+
+    def x(self) -> np.ndarray:
+        """The engine's point in the user's coordinates; not a copy where they are the same."""
+        u = self.engine.point.x
+        return u if self.scale is None else self.scale * u
+
+    def iterate(self) -> Iterate:
+        """A copy of where the engine stands."""
+        point = self.engine.point
+        return Iterate(self.x().copy(), point.y.copy(), point.dual.copy(), *self._averages())
+
+    def put_back(self, iterate: Iterate) -> None:
+        """Let the engine stand at an earlier iterate."""
+        point = self.engine.point
+        point.x[:] = iterate.x if self.scale is None else iterate.x / self.scale
+        point.y[:], point.dual[:] = iterate.y, iterate.dual
+
+    def _averages(self) -> tuple[np.ndarray, np.ndarray]:
+        point = self.engine.point
+        steps = int(point.clock[0])
+        if steps == 0:
+            return self.x().copy(), point.y.copy()
+        x_sum = point.x_sum if self.scale is None else self.scale * point.x_sum
+        return x_sum / steps, point.y_sum / steps
+
+    # -- recording -------------------------------------------------------------------------------------------
+
+    def diagnose(self, x: np.ndarray, y: np.ndarray, dual: np.ndarray) -> Diagnostics:
+        """Evaluate a point with its scaled dual."""
+        return self.evaluator.at(x, y, self.engine.rho * dual)
+
+    def row(self, diagnostics: Diagnostics, passes: float, seconds: float) -> dict[str, float]:
+        """A row of the trace for the engine's point."""
+        x, y = self.x(), self.engine.point.y
+        x_average, y_average = self._averages()
+        if np.array_equal(x_average, x) and np.array_equal(y_average, y):
+            average = diagnostics.objective
+        else:
+            average = self.evaluator.average_objective(x_average, y_average)
+        return {
+            "passes": passes,
+            "seconds": seconds,
+            "objective": diagnostics.objective,
+            "objective_average": average,
+            "feasibility": diagnostics.kkt.feasibility,
+            "kkt": diagnostics.kkt.relative,
+            "gap": diagnostics.gap,
+            "test_loss": np.nan if self.test_problem is None else self.test_problem.loss_value(x),
+        }
+
+    def has_blown_up(self, diagnostics: Diagnostics) -> bool:
+        """Is the objective no longer a number, or far above that of the start?"""
+        history = self.history
+        if not history.rows:
+            history.first_objective = diagnostics.objective
+        limit = BLOW_UP * max(1.0, abs(history.first_objective))
+        return bool(np.isnan(diagnostics.objective) or diagnostics.loss > limit)
+
+    def keep(self, row: dict[str, float], diagnostics: Diagnostics, *, compare: bool) -> None:
+        """Add a row to the trace; with `compare`, keep the best point and the largest lower bound, too."""
+        history = self.history
+        history.last_certified = self.iterate()
+        history.rows.append(row)
+        if not compare:
+            return
+        history.lower_bound = max(history.lower_bound, diagnostics.lower_bound)
+        value = self.evaluator.criterion(diagnostics)
+        if value < history.best_value:
+            history.best_value, history.best_kkt = value, diagnostics.kkt.relative
+            history.best_rho, history.best_point = self.engine.rho, history.last_certified
+
+    def call_back(self, row: dict[str, float]) -> bool:
+        """Call the callbacks; does one of them ask to stop, or has one failed?"""
+        if not self.callbacks:
+            return False
+        point = self.engine.point
+        y, dual = point.y[: self.original.n_split], point.dual[: self.original.n_constraints]
+        arrays = {"x": self.x().copy(), "y": y.copy(), "dual": dual.copy()}
+        for array in arrays.values():
+            array.flags.writeable = False
+        snapshot = Snapshot(
+            self.method, int(point.clock[0]), row["passes"], row["seconds"],
+            record=MappingProxyType(dict(row)), **arrays,
+        )  # fmt: skip
+        try:
+            answers = [bool(callback(snapshot)) for callback in self.callbacks]
+        except Exception as error:
+            self.failure = error
+            return True
+        return any(answers)

@@ -1,0 +1,140 @@
+"""The end of a run: which point is the answer, how it ended, and the Result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from skadmm import _clock
+from skadmm.problem.certificate import Certificate
+from skadmm.run import limits
+from skadmm.run.diagnostics import Diagnostics
+from skadmm.run.driver import Run
+from skadmm.run.limits import Ending
+from skadmm.run.recording import Iterate
+from skadmm.run.result import Result, Status
+
+MIN_GAIN = 1e-12
+"""A point recorded on the way is the answer where it is better than the last one by more than this share."""
+
+
+def finish(run: Run, ending: Ending) -> Iterate:
+    """The answer, after the method has put it in place, on the clock.
+
+    Where time has run out, or the run was interrupted, the answer is the point after the last whole step. After a
+    divergence it is the last point whose objective was finite.
+    """
+    if ending.status is not Status.DIVERGED and not ending.cut_short:
+        reached = run.last_finite
+        if ending.status in (Status.TIME_LIMIT, Status.INTERRUPTED):
+            run.take_back()
+        else:
+            began = _clock.now()
+            run.engine.finish()
+            run.counters.seconds += _clock.now() - began
+        _record_last(run, reached)
+        run.last_finite = _better(run, ending, reached)
+    run.engine.close()
+    return run.last_finite
+
+
+def _record_last(run: Run, reached: Iterate) -> None:
+    """Record the answer, where the method has moved it from the point the loop `reached`."""
+    if not np.isfinite(run.engine.point.x).all():
+        return
+    recorder = run.recorder
+    answer = run.last_finite = recorder.iterate()
+    if recorder.history.rows and not np.array_equal(reached.x, answer.x):
+        row = recorder.row(_diagnose(run, answer), run.passes, run.counters.seconds)
+        recorder.history.rows.append(row)
+
+
+def _better(run: Run, ending: Ending, reached: Iterate) -> Iterate:
+    """The better one of the answer, the point that the loop `reached`, and the best point recorded."""
+    recorder, history, answer = run.recorder, run.recorder.history, run.last_finite
+    tol = run.limits.tol or 0.0
+    if ending.stopped_on == "kkt":
+        residual = _diagnose(run, answer).kkt.relative
+        if residual > tol and _diagnose(run, reached).kkt.relative <= residual:
+            answer = reached  # what the method did at the end has cost more than the tolerance allows
+    if ending.stopped_on != "kkt" or history.best_kkt <= tol:
+        diagnostics = _diagnose(run, answer)
+        last = recorder.evaluator.criterion(diagnostics)
+        # A solver that assesses its points itself has certified this one to more digits than are compared here.
+        certified = diagnostics.by_solver and diagnostics.gap <= tol
+        if not certified and history.best_value < last - MIN_GAIN * abs(last):
+            dual = history.best_point.dual * (history.best_rho / run.engine.rho)
+            answer = history.best_point._replace(dual=dual)
+    return answer
+
+
+def revise(run: Run, answer: Iterate, ending: Ending) -> tuple[Iterate, Ending]:
+    """How the run ended, now that the answer is known: it may meet the tolerance."""
+    tol = run.limits.tol
+    if tol is None or ending.status not in (Status.STALLED, Status.PASS_LIMIT):
+        return answer, ending
+    dual, diagnostics = _best_dual(run, answer)
+    gap = _final_gap(run, diagnostics)
+    measure, reached = ("gap", gap) if np.isfinite(gap) else ("kkt", diagnostics.kkt.relative)
+    if not reached <= tol:  # NaN where numbers have overflowed
+        return answer, ending
+    return answer._replace(dual=dual), limits.solved(measure, reached, tol)
+
+
+def result(run: Run, answer: Iterate, ending: Ending) -> Result:
+    """The result, in the shape of the problem that the user gave, without the part that folding added."""
+    recorder, engine, original = run.recorder, run.engine, run.recorder.original
+    dual, diagnostics = _best_dual(run, answer)
+    gap = _final_gap(run, diagnostics)
+    scale: dict[str, Any] = {} if recorder.scale is None else {"scale": recorder.scale}
+    return Result(
+        x=answer.x,
+        y=answer.y[: original.n_split],
+        dual=dual[: original.n_constraints],
+        x_average=answer.x_average,
+        y_average=answer.y_average[: original.n_split],
+        status=ending.status,
+        message=ending.message,
+        method=run.algorithm.name,
+        settings=run.settings | {"rho": engine.rho},
+        objective=diagnostics.objective,
+        feasibility=diagnostics.kkt.feasibility,
+        kkt=diagnostics.kkt,
+        gap=gap if np.isfinite(gap) else np.nan,
+        stopped_on=ending.stopped_on,
+        passes=run.passes,
+        seconds=run.counters.seconds,
+        records=recorder.history.rows,
+        tuning=run.tuning,
+        solver=engine.solver_name,
+        tables=engine.tables() | scale,  # not copied: the engine has ended
+    )
+
+
+def _diagnose(run: Run, point: Iterate) -> Diagnostics:
+    return run.recorder.diagnose(point.x, point.y, point.dual)
+
+
+def _final_gap(run: Run, diagnostics: Diagnostics) -> float:
+    """The relative gap of the answer: with the method's own lower bound where it has one, else with the largest one
+    recorded, which may belong to another point than the answer."""
+    certificate = run.engine.certificate
+    if certificate is not None:
+        return certificate._replace(primal=diagnostics.objective).relative
+    lower_bound = max(run.recorder.history.lower_bound, diagnostics.lower_bound)
+    return Certificate(diagnostics.objective, lower_bound).relative if lower_bound > -np.inf else diagnostics.gap
+
+
+def _best_dual(run: Run, answer: Iterate) -> tuple[np.ndarray, Diagnostics]:
+    """The multiplier of the answer: the method's, or the one that proves its gap where that is more optimal."""
+    diagnostics = _diagnose(run, answer)
+    evaluator, rho, x, y, dual = run.recorder.evaluator, run.engine.rho, answer.x, answer.y, answer.dual
+    certifier = evaluator.certifier
+    if not run.algorithm.certifies or certifier.kind == "none" or not evaluator.has_y_of_x or not y.size:
+        return dual, diagnostics
+    scale, multiplier, _ = certifier.dual_point(diagnostics.gradient, rho * dual, y == 0)
+    kkt = run.problem.kkt(x, y, scale * multiplier, diagnostics.gradient, diagnostics.loss)
+    if kkt.relative < diagnostics.kkt.relative:
+        return scale * multiplier / rho, diagnostics._replace(kkt=kkt)
+    return dual, diagnostics

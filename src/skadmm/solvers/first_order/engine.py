@@ -1,0 +1,136 @@
+"""The engine of the first-order methods: one compiled loop for all rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from skadmm.backends import Evaluation
+from skadmm.kernels.compile import kernel
+from skadmm.problem.certificate import Assessment, Certificate
+from skadmm.solvers import dual_update
+from skadmm.solvers.base import Setup, couple_at_start, init_table, update_gradient, x_and_dual_update
+from skadmm.solvers.dual_update import Point
+from skadmm.solvers.first_order import blockwise
+
+PARTS_OF_TABLE = 64
+"""A table is filled in so many parts; between two of them a run can be stopped."""
+
+
+@kernel
+def _init_table(rule, samples, point, first, stop):
+    touched = 0
+    for k in range(first, stop):
+        touched += init_table(rule, samples, point, k)
+    return touched
+
+
+@kernel
+def _advance(rule, samples, split, point, theta, order, until):
+    for k in order:
+        if point.clock[1] >= until:
+            break
+        point.clock[1] += update_gradient(rule, samples, point, k)
+        x_and_dual_update(rule, split, point, theta, k)
+
+
+class CompiledSteps:
+    """Rows within reach of compiled code: all steps in one kernel."""
+
+    def __init__(self, rule: Any, setup: Setup, split: Any, point: Point, theta: float) -> None:
+        self._arguments = (rule, setup.problem.samples(setup.batch_size))
+        self._split, self._point, self._theta, self._n_blocks = split, point, theta, setup.n_blocks
+        self._problem, self._batch_size = setup.problem, setup.batch_size
+        _init_table(*self._arguments, point, 0, 0)  # compiles, so that no clock runs meanwhile
+        self.take(np.empty(0, np.int64), 0.0)
+
+    def init_table(self) -> int:
+        """Fill the tables, some blocks at a time; the number of samples touched."""
+        couple_at_start(self._split, self._point, self._theta)
+        rows_per_chunk = -(-self._n_blocks // PARTS_OF_TABLE)
+        touched = 0
+        for first in range(0, self._n_blocks, rows_per_chunk):
+            self._problem.backend.between_chunks()
+            touched += _init_table(*self._arguments, self._point, first, min(first + rows_per_chunk, self._n_blocks))
+        return touched
+
+    def take(self, order: np.ndarray, until: float) -> None:
+        """One step for each block in `order`."""
+        self._problem.backend.between_chunks()
+        self._problem.backend.prefetch(order, self._batch_size)
+        _advance(*self._arguments, self._split, self._point, self._theta, order, until)
+
+
+def steps_of(rule: Any, setup: Setup) -> Any:
+    """How this problem's rows are read: in one kernel, or block by block where they are elsewhere, or very many."""
+    problem, reads = setup.problem, getattr(rule, "reads", "")
+    if problem.backend.local_rows and (reads != "all" or problem.n_samples <= problem.rows_per_chunk):
+        return CompiledSteps
+    return blockwise.STEPS[reads]
+
+
+class FirstOrderEngine:
+    """A rule in motion: the compiled loop of gradient update, x-update, and y and dual updates."""
+
+    solver_name = ""
+
+    def __init__(self, rule: Any, setup: Setup, point: Point, *, linearised: bool, full: bool = False) -> None:
+        self.rule = rule
+        self.point = point
+        self.steps_per_pass = 1 if full else setup.n_blocks
+        split = dual_update.build(setup.problem, setup.rho)
+        self._steps: Any = steps_of(rule, setup)(rule, setup, split, point, 1.0 if linearised else 0.0)
+        self._fresh = True
+        self.rho = setup.rho
+        self.finished = False
+        self.certificate: Certificate | None = None
+
+    def optimality(self) -> tuple[str, float]:
+        """Nothing is measured on the way."""
+        return "kkt", np.inf
+
+    def evaluated_at(self, x: np.ndarray) -> Evaluation | None:
+        """Nothing is kept."""
+        return None
+
+    def assessed(self, x: np.ndarray, y: np.ndarray) -> Assessment | None:
+        """The general evaluation is as good."""
+        return None
+
+    def finish(self) -> None:
+        """The last iterate is the answer."""
+
+    def give_up(self) -> None:
+        """The last iterate is the answer."""
+
+    def close(self) -> None:
+        """Nobody keeps anything."""
+
+    def advance(self, order: np.ndarray, until: float = np.inf) -> None:
+        """Take one step for each block index in `order`; the first call also fills the tables."""
+        if self._fresh:
+            self.point.clock[1] += self._steps.init_table()
+            self._fresh = False
+        self._steps.take(order, float(until))
+
+    def tables(self) -> dict[str, np.ndarray]:
+        """The rule's arrays and the running sums, by name."""
+        arrays = {f"rule.{name}": getattr(self.rule, name) for name in getattr(self.rule, "memory", ())}
+        return arrays | {name: getattr(self.point, name) for name in self.point._fields}
+
+    def restore(self, tables: dict[str, np.ndarray]) -> None:
+        """Take up the memory of an earlier run."""
+        for name, array in self.tables().items():
+            if name not in tables or tables[name].shape != array.shape:
+                raise ValueError(f"warm_start: the earlier run has no matching table {name!r}")
+            array[...] = tables[name]
+        self._fresh = not self.point.clock.any()  # a run that never touched a sample has no memory yet
+
+    def state(self) -> dict[str, Any]:
+        """The tables."""
+        return dict(self.tables())
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Take up the tables."""
+        self.restore(state)

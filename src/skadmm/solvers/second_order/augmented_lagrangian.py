@@ -1,0 +1,326 @@
+"""The augmented Lagrangian of a problem as a function of x (and y), and Newton steps that minimise it.
+
+With y split off by K v + k = s (v is x; where B is not −I, x and y together, and A x + B y = c are rows with s = 0),
+
+    φ(v) = f(x) + min over s of g(s) + (σ/2)‖K v + k − s + u/σ‖² + (κ/2)‖v − v₀‖²_M
+
+is convex and differentiable, with a semismooth gradient: its second derivative is H_f + σKᵀ(I − J)K + κM, J the
+Jacobian of the prox of g (``regularizers/_envelope.py``). A Newton step with a line search reads all samples and
+factorises a matrix of the size of v.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+
+from skadmm import _cancel
+from skadmm.kernels.expansion import add_squares, expand, expand_along, margins, sum_outer, sum_rows
+from skadmm.problem.problem import Problem
+from skadmm.regularizers._envelope import envelope_curvature, parts_of, prox_with_steps
+from skadmm.solvers.second_order.line_search import ROUNDING
+
+
+@dataclass(frozen=True)
+class NewtonConfig:
+    """Settings of Newton steps on the augmented Lagrangian."""
+
+    min_curvature: float = 1e-6
+    """The smallest curvature of a column, as a share of the median, when rows of the constraint are weighted."""
+    first_damping: float = 1e-9
+    """τ, the share by which the diagonal of the Newton matrix is increased, at first …"""
+    min_damping: float = 1e-13
+    """… at least, …"""
+    max_damping: float = 1e3
+    """… and at most; it grows after a short step and shrinks after a long one."""
+    max_trials: int = 30
+    """Points tried in one line search."""
+    slope_left: float = 0.1
+    """A line search ends where this share of the slope is left."""
+    short_step: float = 1e-2
+    """A step shorter than this increases the damping."""
+
+
+@dataclass(kw_only=True)
+class LagrangianState:
+    """Where the augmented Lagrangian is, and the samples at v."""
+
+    v: np.ndarray
+    """x, or x and y where B is not −I."""
+    u: np.ndarray
+    """The multiplier of K v + k = s."""
+    centre: np.ndarray
+    """v₀."""
+    kappa: float
+    """κ, the weight of the distance from v₀."""
+    damping: float
+    """τ, the share by which the diagonal of the Newton matrix is increased."""
+    margins: np.ndarray
+    """aᵢ·x of each sample."""
+    slopes: np.ndarray
+    """ℓ' of each sample."""
+    curvatures: np.ndarray
+    """ℓ'' of each sample."""
+    sigma: float = 1.0
+    """σ, relative to the weights of the rows."""
+    loss: float = np.inf
+    """The mean loss."""
+
+
+class Gradient(NamedTuple):
+    """The gradient of φ at v, and its parts."""
+
+    w: np.ndarray
+    """K v + k + u/σ."""
+    s: np.ndarray
+    """The minimiser over s, the prox of g at w."""
+    t: np.ndarray
+    """σ(w − s), a subgradient of g at s."""
+    smooth: np.ndarray
+    """Of the loss and the ridge."""
+    coupling: np.ndarray
+    """Kᵀt."""
+    total: np.ndarray
+    """With that of the distance from v₀."""
+
+
+class NewtonStep(NamedTuple):
+    """What came of a Newton step."""
+
+    length: float
+    """The share of the step that was made; 0 where none decreased φ."""
+    minimised: bool
+    """Is φ at its minimum, as far as rounding allows?"""
+
+
+def _inverse_reach(matrix: Any, curvature: np.ndarray) -> np.ndarray:
+    """1 / Σ_j a_ej²/curvature_j for each row e; the median for rows of zeros."""
+    reach = np.asarray((matrix.multiply(matrix) @ sp.diags_array(1.0 / curvature)).sum(axis=1)).ravel()
+    seen = reach > 0.0
+    inverse = np.full(reach.size, 1.0 / float(np.median(reach[seen])) if seen.any() else 1.0)
+    inverse[seen] = 1.0 / reach[seen]
+    return inverse
+
+
+class AugmentedLagrangian:
+    """φ of one problem."""
+
+    def __init__(self, problem: Problem, ridge: Any, config: NewtonConfig) -> None:
+        self.problem, self.ridge, self.config = problem, ridge, config
+        n, d, p = problem.n_samples, problem.n_features, problem.n_split
+        self.samples, self.every = problem.samples(), np.arange(n)
+        constraint = problem.constraint
+        if constraint.B is None:
+            self.K, self.offset = constraint.A, -constraint.c
+        else:
+            pick = sp.hstack([sp.csr_array((p, d)), sp.eye_array(p)], format="csr")
+            equal = sp.hstack([constraint.A, constraint.B], format="csr")
+            self.K = sp.csr_array(sp.vstack([pick, equal], format="csr"))
+            self.offset = np.concatenate([np.zeros(p), -constraint.c])
+        self.Kt = sp.csr_array(self.K.T)
+        self.parts = parts_of(problem.psi, p)
+        squares = np.zeros(d)
+        add_squares(problem.rows, self.every, squares)
+        self.metric = np.zeros(self.K.shape[1])
+        """M, in which columns of different scales count alike."""
+        self.metric[:d] = problem.loss.curvature_bound * squares / n + ridge
+        self.weight = self._row_weights()
+        """The σ of each row is this times the σ of the state."""
+        self.metric += np.asarray((sp.diags_array(self.weight) @ self.K.multiply(self.K)).sum(axis=0)).ravel()
+        self.metric[self.metric == 0.0] = 1.0
+
+    def _row_weights(self) -> np.ndarray:
+        """For each row of K the σ at which its curvature is that of the loss; the same over a part of g that is not
+        separable. Columns and rows of any scale count alike then."""
+        constraint, d = self.problem.constraint, self.problem.n_features
+        known = self.metric[:d][self.metric[:d] > 0.0]
+        smallest = self.config.min_curvature * (float(np.median(known)) if known.size else 1.0)
+        weight = _inverse_reach(constraint.A, np.maximum(self.metric[:d], smallest))
+        if constraint.B is not None:
+            # y has no curvature of its own: it takes that of the rows it stands in.
+            of_y = np.asarray((sp.diags_array(weight) @ constraint.B.multiply(constraint.B)).sum(axis=0)).ravel()
+            weight = np.concatenate([of_y, weight])
+        for part in self.parts:
+            if not part.reg.separable:
+                weight[part.where] = np.exp(np.mean(np.log(weight[part.where])))
+        return weight
+
+    def init(self, x: np.ndarray, y: np.ndarray, multiplier: np.ndarray, kappa: float) -> LagrangianState:
+        """The state at x and y, with the multiplier of A x + B y = c; reads no samples."""
+        n, v = self.problem.n_samples, np.concatenate([x, y])[: self.K.shape[1]]
+        return LagrangianState(
+            v=v, u=self.u_of(multiplier), centre=v.copy(), kappa=kappa, damping=self.config.first_damping,
+            margins=np.zeros(n), slopes=np.empty(n), curvatures=np.empty(n),
+        )  # fmt: skip
+
+    def u_of(self, multiplier: np.ndarray) -> np.ndarray:
+        """The multiplier of K v + k = s from that of A x + B y = c."""
+        constraint = self.problem.constraint
+        return multiplier.copy() if constraint.B is None else np.concatenate([-constraint.Bt(multiplier), multiplier])
+
+    def multiplier_of(self, u: np.ndarray) -> np.ndarray:
+        """The multiplier of A x + B y = c from that of K v + k = s."""
+        return u.copy() if self.problem.constraint.B is None else u[self.problem.n_split :].copy()
+
+    # -- φ and its derivatives -------------------------------------------------------------------------------
+
+    def penalty_parameter(self, state: LagrangianState) -> np.ndarray:
+        """σ of each row."""
+        return state.sigma * self.weight
+
+    def shifted(self, state: LagrangianState, v: np.ndarray) -> np.ndarray:
+        """w = K v + k + u/σ."""
+        return self.K @ v + self.offset + state.u / self.penalty_parameter(state)
+
+    def prox(self, state: LagrangianState, w: np.ndarray) -> np.ndarray:
+        """The minimiser s of g(s) + (σ/2)‖w − s‖²; 0 on the rows of A x + B y = c."""
+        s, steps = np.zeros_like(w), 1.0 / self.penalty_parameter(state)
+        for part in self.parts:
+            s[part.where] = prox_with_steps(part.reg, w[part.where], steps[part.where])
+        return s
+
+    def evaluate(self, state: LagrangianState) -> None:
+        """The samples at v."""
+        margins(self.problem.rows, self.every, state.v[: self.problem.n_features], state.margins)
+        total = expand(self.samples, self.every, state.margins, state.slopes, state.curvatures)
+        state.loss = float(total) / self.problem.n_samples
+
+    def loss_gradient(self, state: LagrangianState) -> np.ndarray:
+        """The gradient of the mean loss at v's x."""
+        return sum_rows(self.problem.rows, self.every, state.slopes, self.problem.nnz) / self.problem.n_samples
+
+    def merit(self, state: LagrangianState, v: np.ndarray, loss: float) -> float:
+        """φ(v) less a constant."""
+        d, p = self.problem.n_features, self.problem.n_split
+        w, sigma = self.shifted(state, v), self.penalty_parameter(state)
+        s = self.prox(state, w)
+        away = v - state.centre
+        psi = self.problem.psi_value(s[:p]) if p else 0.0
+        split = 0.5 * float((w - s) @ (sigma * (w - s)))
+        near = 0.5 * state.kappa * float(away @ (self.metric * away))
+        return loss + 0.5 * float(v[:d] @ (self.ridge * v[:d])) + psi + split + near
+
+    def gradient(self, state: LagrangianState, loss_gradient: np.ndarray) -> Gradient:
+        """The gradient of φ at v, from that of the loss."""
+        d, w = self.problem.n_features, self.shifted(state, state.v)
+        s = self.prox(state, w)
+        t = self.penalty_parameter(state) * (w - s)
+        smooth = np.zeros_like(state.v)
+        smooth[:d] = loss_gradient + self.ridge * state.v[:d]
+        coupling = self.Kt @ t
+        total = smooth + coupling + state.kappa * self.metric * (state.v - state.centre)
+        return Gradient(w, s, t, smooth, coupling, total)
+
+    def size(self, gradient: np.ndarray) -> float:
+        """The norm of a gradient in which columns of different scales count alike."""
+        return float(np.sqrt(np.sum(gradient**2 / self.metric)))
+
+    def residual(self, state: LagrangianState, s: np.ndarray) -> float:
+        """‖K v + k − s‖ with the weights of the rows, in the scale of :meth:`size`."""
+        left = self.K @ state.v + self.offset - s
+        return float(np.sqrt(left @ (self.weight * left)))
+
+    # -- a Newton step ---------------------------------------------------------------------------------------
+
+    def newton_step(self, state: LagrangianState, gradient: Gradient) -> NewtonStep:
+        """One damped Newton step from v, as far as φ decreases; counts as one evaluation of all samples."""
+        _cancel.check_cancelled()
+        step = self.solve(state, self.matrix(state, gradient.w), gradient.total)
+        return self._search(state, step, float(gradient.total @ step))
+
+    def matrix(self, state: LagrangianState, w: np.ndarray | None) -> np.ndarray:
+        """The second derivative of φ; without the envelope's where `w` is None."""
+        problem, d, n = self.problem, self.problem.n_features, self.problem.n_samples
+        matrix = np.zeros((state.v.size, state.v.size))
+        curved = np.flatnonzero(state.curvatures)
+        if curved.size:
+            per_row = problem.nnz / n if problem.is_sparse else d
+            matrix[:d, :d] = sum_outer(problem.rows, curved, state.curvatures / n, 0.5 * curved.size * per_row**2)
+        if w is not None:
+            matrix += (self.Kt @ (self._envelope(state, w) @ self.K)).toarray()
+        diagonal = np.einsum("ii->i", matrix)
+        diagonal[:d] += self.ridge
+        diagonal += state.kappa * self.metric
+        return matrix
+
+    def _envelope(self, state: LagrangianState, w: np.ndarray) -> sp.csr_array:
+        """σ(I − J) of all rows."""
+        steps = 1.0 / self.penalty_parameter(state)
+        blocks = [envelope_curvature(part.reg, w[part.where], steps[part.where]) for part in self.parts]
+        equal = w.size - self.problem.n_split
+        if equal:
+            blocks.append(sp.eye_array(equal, format="csr"))
+        whole = sp.block_diag(blocks, format="csr") if blocks else sp.csr_array((0, 0))
+        return sp.csr_array(sp.diags_array(self.penalty_parameter(state)) @ whole)
+
+    def solve(self, state: LagrangianState, matrix: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        """−(matrix + τ diag)⁻¹ gradient, scaled so that the diagonal is one; zero where numbers are not finite."""
+        diagonal = np.diag(matrix)
+        unit = 1.0 / np.sqrt(np.maximum(diagonal, 1e-300 + 1e-14 * self.metric))
+        scaled = unit[:, None] * matrix * unit
+        if not (np.isfinite(scaled).all() and np.isfinite(gradient).all()):
+            return np.zeros_like(gradient)
+        tau = state.damping
+        while True:
+            damped = scaled + tau * np.eye(unit.size)
+            factor, failed = scipy.linalg.lapack.dpotrf(damped, lower=1, overwrite_a=0)
+            if not failed:
+                right = -unit * gradient
+                step = scipy.linalg.cho_solve((factor, True), right, check_finite=False)
+                step += scipy.linalg.cho_solve((factor, True), right - damped @ step, check_finite=False)
+                if np.isfinite(step).all():
+                    return unit * step
+            tau = max(100.0 * tau, 1e-14)
+
+    def _search(self, state: LagrangianState, step: np.ndarray, slope: float) -> NewtonStep:
+        """Along the step to where φ, which is convex, has a tenth of its slope left; a whole step where that falls."""
+        n, d, config = self.problem.n_samples, self.problem.n_features, self.config
+        change = np.zeros(n)
+        margins(self.problem.rows, self.every, step[:d], change)
+        before = self.merit(state, state.v, state.loss)
+        slope = min(slope, 0.0)
+        low, high, middle, loss = 0.0, np.inf, 1.0, state.loss
+        for _ in range(config.max_trials):
+            length = middle
+            trial = state.v + length * step
+            loss = self._expand(state, change, length)
+            here = self._slope_along(state, trial, step, change)
+            if not (np.isfinite(here) and np.isfinite(loss)) or here > config.slope_left * abs(slope):
+                high = length
+            elif here < -config.slope_left * abs(slope) and high < np.inf:
+                low = length
+            else:
+                break
+            middle = 0.5 * (low + high)
+        if not self.merit(state, trial, loss) <= before + ROUNDING * abs(before):
+            length, trial = 0.0, state.v
+            loss = self._expand(state, change, 0.0)
+        state.v = trial.copy()
+        state.margins += length * change
+        state.loss = loss
+        if length >= config.short_step:
+            state.damping = max(0.1 * state.damping, config.min_damping)
+        else:
+            state.damping = min(max(100.0 * state.damping, 1e-8), config.max_damping)
+        return NewtonStep(length, length == 0.0 or -slope <= ROUNDING * max(abs(before), np.finfo(float).tiny))
+
+    def _expand(self, state: LagrangianState, change: np.ndarray, length: float) -> float:
+        """The mean loss at the margins plus `length` times their change; slopes and curvatures there."""
+        total = expand_along(
+            self.samples, self.every, state.margins, change, length, state.slopes, state.curvatures
+        )  # fmt: skip
+        return float(total) / self.problem.n_samples
+
+    def _slope_along(self, state: LagrangianState, v: np.ndarray, step: np.ndarray, change: np.ndarray) -> float:
+        """The derivative of φ at v along the step; the slopes of the samples are those at v, `change` is that of their
+        margins along the step."""
+        d, n = self.problem.n_features, self.problem.n_samples
+        w = self.shifted(state, v)
+        t = self.penalty_parameter(state) * (w - self.prox(state, w))
+        smooth = float(state.slopes @ change) / n + float(v[:d] @ (self.ridge * step[:d]))
+        near = state.kappa * float((self.metric * (v - state.centre)) @ step)
+        return smooth + float(t @ (self.K @ step)) + near

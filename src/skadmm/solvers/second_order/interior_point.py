@@ -1,0 +1,318 @@
+"""A primal-dual interior point method for signals: squared loss, every sample sees one coefficient, ψ an ℓ1 norm.
+
+    minimise over x      ½ x·Hx − q·x + Σ bound_e |(D x)_e|,      H diagonal
+
+A signal has as many coefficients as it has places of observation, and its penalty matrix is banded or that of a graph.
+So the Newton systems are sparse (``signal_systems.py``), and a few dozen of them give an exact answer where first-order
+steps along a line need very many. The samples are summed up once, in H and q. Three cases need no iteration or end it:
+polynomials along a line are known to be the solution from a strength on; a chain whose coefficients have equal weights
+is solved by dynamic programming; and once the zeros of D x are known the minimiser solves one linear system
+(``exact_pattern.py``).
+
+References
+----------
+Kim, Koh, Boyd, Gorinevsky (2009). ℓ1 trend filtering. SIAM Review 51.
+Mehrotra (1992). On the implementation of a primal-dual interior point method. SIAM Journal on Optimization 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from skadmm import _cancel
+from skadmm.problem.certificate import Assessment, Certificate
+from skadmm.problem.kkt import KKT
+from skadmm.problem.problem import Problem
+from skadmm.regularizers import L1, SquaredL2, Zero
+from skadmm.solvers.base import Setup
+from skadmm.solvers.dual_update import Point
+from skadmm.solvers.second_order.base import SecondOrderSolver, SolverState
+from skadmm.solvers.second_order.chains import denoise
+from skadmm.solvers.second_order.diagonal_quadratic import DiagonalQuadratic, SignalObjective, reason_against
+from skadmm.solvers.second_order.exact_pattern import PatternConfig, exact_minimiser
+from skadmm.solvers.second_order.l1_rows import row_strengths
+from skadmm.solvers.second_order.signal_systems import SignalPoint
+
+MULTIPLIER_FLOOR = 1e-8
+"""Residuals of multipliers are measured against at least this share of their bounds."""
+
+
+@dataclass(frozen=True)
+class InteriorPointConfig:
+    """Settings of the interior point solver."""
+
+    max_steps: int = 100
+    """Steps, at most."""
+    max_increases: int = 4
+    """The solver stops when so many steps in a row have not decreased the gap."""
+    boundary_share: float = 0.99
+    """A step goes at most this share of the way to the boundary."""
+    smallest_length: float = 1e-12
+    """A step that must be shorter than this ends the run."""
+    smallest_gap: float = 1e-13
+    """The steps never aim at a smaller relative gap. Along a line they always aim at this one."""
+    tol_share: float = 0.01
+    """On a graph the steps aim at this share of the tolerance, so that the zeros of D x can be told."""
+    near_gap: float = 1e-3
+    """From this relative gap on the systems are solved for changes, not for points."""
+    objective_floor: float = 1e-6
+    """A gap is measured against at least this share of the loss at zero."""
+    pattern: PatternConfig = field(default_factory=PatternConfig)
+    """Settings of the exact finish."""
+
+
+@dataclass(kw_only=True)
+class InteriorPointState(SolverState):
+    """State of the interior point solver. ``point`` is the best point so far."""
+
+    x: np.ndarray
+    """The iterate."""
+    v: np.ndarray
+    """D x."""
+    up: np.ndarray
+    """The multiplier of v ≤ s. The multiplier of D x is up − down."""
+    down: np.ndarray
+    """The multiplier of −v ≤ s; up + down = bound."""
+    s: np.ndarray
+    """The bound of |v|."""
+    best_v: np.ndarray
+    """D x at the best point."""
+    best_u: np.ndarray
+    """The multiplier of D x there."""
+    best_gap: float = np.inf
+    """The duality gap there."""
+    increases: int = 0
+    """Steps in a row that have not decreased the gap."""
+
+
+class Iterate(NamedTuple):
+    """The variables that stay positive: multipliers and slacks, in the order up, down, s − v, s + v."""
+
+    up: np.ndarray
+    down: np.ndarray
+    above: np.ndarray
+    below: np.ndarray
+
+    def longest(self, change: Iterate) -> float:
+        """The largest t ≤ 1 with every value + t · change ≥ 0."""
+        t = 1.0
+        for value, move in zip(self, change, strict=True):
+            falling = move < 0
+            if falling.any():
+                t = min(t, float(np.min(-value[falling] / move[falling])))
+        return t
+
+    def products_after(self, change: Iterate, t: float) -> float:
+        """The sum of the products of multipliers and slacks after a step of length t."""
+        first = float((self.up + t * change.up) @ (self.above + t * change.above))
+        return first + float((self.down + t * change.down) @ (self.below + t * change.below))
+
+
+class InteriorPoint(SecondOrderSolver[InteriorPointState]):
+    """Mehrotra's predictor and corrector on the multiplier u = up − down, with Hx + Dᵀu = q and v = D x throughout.
+
+    With s bounding |v|, the products up·(s − v) and down·(s + v) go to zero together. A step is one factorisation; it
+    counts as one pass over the samples.
+    """
+
+    name = "interior-point"
+    summary = "Interior point steps on sparse systems, for signals: squared loss, one feature per sample, ψ = ℓ1"
+    Config: ClassVar[type[Any]] = InteriorPointConfig
+    config: InteriorPointConfig
+
+    def __init__(
+        self, setup: Setup, config: InteriorPointConfig | None = None, quadratic: DiagonalQuadratic | None = None
+    ) -> None:
+        super().__init__(setup, config)
+        self.quadratic = DiagonalQuadratic.of(setup.problem) if quadratic is None else quadratic
+        strengths = row_strengths(setup.problem.psi, setup.problem.n_split)
+        assert strengths is not None, "see applies()"
+        bound = strengths * np.abs(self.quadratic.row_scale)
+        self.objective = SignalObjective(self.quadratic, bound, self.config.objective_floor)
+
+    @classmethod
+    def applies(cls, problem: Problem) -> str | None:
+        """Squared loss, a diagonal XᵀX, ψ an ℓ1 norm with positive weights, B = −I and c = 0."""
+        if not problem.backend.local_rows:
+            return f"it {problem.lacks_local_rows()}"
+        if problem.loss.name != "squared":
+            return f"the loss must be squared, not {problem.loss.name}"
+        if not isinstance(problem.psi, L1):
+            return f"psi must be an ℓ1 norm, not {type(problem.psi).__name__}"
+        if problem.constraint.B is not None or problem.constraint.c.any():
+            return "it takes problems with B = −I and c = 0"
+        if problem.n_constraints == 0:
+            return "A has no rows"
+        strengths = row_strengths(problem.psi, problem.n_split)
+        if strengths is None or not strengths.min() > 0:
+            return "the strength of psi, and each of its weights, must be positive"
+        if not isinstance(problem.omega, (Zero, SquaredL2)):
+            return f"omega must be a squared ℓ2 norm or nothing, not {type(problem.omega).__name__}"
+        return reason_against(problem)
+
+    def init(self, point: Point, rho: float) -> InteriorPointState:
+        """The centre of the multipliers' bounds. A polynomial that is known to be the solution is put in place."""
+        quadratic, bound = self.quadratic, self.objective.bound
+        x = quadratic.q / quadratic.h
+        v = (quadratic.A @ x) / quadratic.row_scale
+        state = InteriorPointState(
+            point=point, rho=rho, multiplier=rho * point.dual, x=x, v=v, up=bound / 2, down=bound / 2,
+            s=np.abs(v) + (float(np.abs(v).mean()) or 1.0), best_v=np.zeros_like(v), best_u=np.zeros_like(v),
+        )  # fmt: skip
+        self._place_polynomial(state)
+        return state
+
+    def step(self, state: InteriorPointState) -> None:
+        """Judge the iterate, and move it where it is not good enough."""
+        _cancel.check_cancelled()
+        state.point.clock[1] += self.problem.n_samples
+        if self._is_plain_chain():
+            self._place(state, self._denoised())
+            state.finished = True
+            return
+        relative = self._keep_best(state)
+        target = self.config.smallest_gap
+        if self.quadratic.line is None and self.tol is not None:
+            target = max(self.config.tol_share * self.tol, target)
+        state.finished = relative <= target
+        tired = state.increases >= self.config.max_increases or state.steps + 1 >= self.config.max_steps
+        if state.finished or tired:
+            state.stalled = not state.finished
+            return
+        self._move(state, near=relative <= self.config.near_gap)
+
+    def finish(self, state: InteriorPointState) -> None:
+        """The minimiser on the pattern of the best point, with fused coefficients equal to the last bit."""
+        if self._is_plain_chain() or self.objective.polynomial() is not None:
+            return
+        self._keep_best(state)
+        bound = self.objective.bound
+        best = SignalPoint(state.point.x.copy(), state.best_v, np.clip(state.best_u, -bound, bound))
+        self._place(state, self.objective.fused(exact_minimiser(self.objective, best, self.config.pattern)))
+
+    def optimality(self, state: InteriorPointState) -> tuple[str, float]:
+        """The relative duality gap of the best point."""
+        certificate = self.certificate(state)
+        return "gap", np.inf if certificate is None else certificate.relative
+
+    def certificate(self, state: InteriorPointState) -> Certificate | None:
+        """Bounds from the multiplier itself: H is positive, so every multiplier within its bounds gives one."""
+        if state.best_gap == np.inf:
+            return None
+        return Certificate(state.objective, state.lower_bound, self.objective.scale)
+
+    def assessed(self, state: InteriorPointState, x: np.ndarray, y: np.ndarray) -> Assessment | None:
+        """The best point, in digits that products with A do not have where differences are of high order."""
+        certificate = self.certificate(state)
+        if certificate is None or not (np.array_equal(x, state.point.x) and np.array_equal(y, state.point.y)):
+            return None
+        quadratic = self.quadratic
+        loss, gradient = quadratic.loss(x), (quadratic.h - quadratic.ridge) * x - quadratic.q
+        if quadratic.line is None:
+            kkt = self.problem.kkt(x, y, state.multiplier, gradient, loss)
+        else:
+            # Aᵀu loses its digits along a long line; the multiplier that x asks for keeps them.
+            bound = self.objective.bound
+            wrong = float(np.linalg.norm(quadratic.multiplier(x) - state.best_u))
+            size = max(float(np.linalg.norm(state.best_u)), MULTIPLIER_FLOOR * float(np.linalg.norm(bound)))
+            split = float(np.linalg.norm(y - self.problem.prox_psi(y + state.multiplier)))
+            stationarity = wrong / size * float(np.linalg.norm(quadratic.q - quadratic.h * x))
+            kkt = KKT(stationarity, 0.0, split, max(wrong, split) / size)
+        return Assessment(loss, gradient, kkt, certificate)
+
+    def warm_start(self, state: InteriorPointState) -> None:
+        """The steps start from the centre in any case."""
+        super().warm_start(state)
+        self._place_polynomial(state)
+
+    def reweighted(self, problem: Problem) -> Self:
+        """The same sums over the samples, and the same systems."""
+        return type(self)(replace(self.setup, problem=problem), self.config, self.quadratic)
+
+    def follow(self, state: InteriorPointState, problem: Problem) -> InteriorPointState:
+        """The steps start from the centre in any case."""
+        return self.init(state.point, state.rho)
+
+    # -- the best point ----------------------------------------------------------------------------------------
+
+    def _place_polynomial(self, state: InteriorPointState) -> None:
+        flat = self.objective.polynomial()
+        if flat is not None:
+            self._place(state, self.objective.fused(flat))
+            state.finished = True
+
+    def _place(self, state: InteriorPointState, best: SignalPoint, gap: float | None = None) -> None:
+        """Make `best` the best point."""
+        scale = self.quadratic.row_scale
+        point, state.best_v, state.best_u = state.point, best.v, best.u
+        state.best_gap = self.objective.gap(best) if gap is None else gap
+        state.objective = self.objective.value(best.x, best.v)
+        state.lower_bound = state.objective - state.best_gap
+        state.multiplier = best.u / scale
+        point.x[:] = best.x
+        point.y[:] = best.v * scale
+        point.dual[:] = state.multiplier / state.rho
+
+    def _keep_best(self, state: InteriorPointState) -> float:
+        """Keep the iterate where its gap is the smallest so far; its relative gap."""
+        u = state.up - state.down
+        gap = self.objective.norm(state.v) - float(u @ state.v)
+        state.increases = state.increases + 1 if gap >= state.best_gap else 0
+        if gap < state.best_gap:
+            self._place(state, SignalPoint(state.x, state.v, u), gap)
+        return gap / max(self.objective.value(state.x, state.v), np.finfo(float).tiny)
+
+    def _is_plain_chain(self) -> bool:
+        """Is it a chain whose coefficients have equal weights?"""
+        line, h = self.quadratic.line, self.quadratic.h
+        return line is not None and line.order == 0 and bool(np.all(h == h[0]))
+
+    def _denoised(self) -> SignalPoint:
+        """The solution along a plain chain, by dynamic programming."""
+        quadratic, bound = self.quadratic, self.objective.bound
+        x = np.empty_like(quadratic.q)
+        denoise(quadratic.q / quadratic.h, bound / quadratic.h[0], x)
+        return SignalPoint(x, np.diff(x), np.clip(quadratic.multiplier(x), -bound, bound))
+
+    # -- a step ------------------------------------------------------------------------------------------------
+
+    def _move(self, state: InteriorPointState, *, near: bool) -> None:
+        """A predictor step, and a corrector step along which the iterate moves.
+
+        Far from the solution v falls by many digits, so the new point is solved for: its rounding is relative to
+        itself. Near it the change is solved for, because it is the change that needs its digits.
+        """
+        up, down, v = state.up, state.down, state.v
+        here = Iterate(up, down, state.s - v, state.s + v)
+        u, e = up - down, (here.above / up + here.below / down) / 4
+        factor = self.quadratic.system.factor(e)
+
+        def newton(r1: np.ndarray, r2: np.ndarray) -> tuple[SignalPoint, Iterate]:
+            """The step that changes up·(s − v) by r1 and down·(s + v) by r2."""
+            right = (r1 / up - r2 / down) / 2
+            if near:
+                dx, dv, du = factor.solve(0.0, -right)
+            else:
+                new = factor.solve(self.quadratic.q, v - e * u - right)
+                dx, dv, du = new.x - state.x, new.v - v, new.u - u
+            ds = (r1 + up * dv - here.above * du / 2) / up
+            return SignalPoint(dx, dv, du), Iterate(du / 2, -du / 2, ds - dv, ds + dv)
+
+        _, move = newton(-up * here.above, -down * here.below)
+        after = here.products_after(move, here.longest(move))
+        mu = float(up @ here.above + down @ here.below)
+        target = mu / (2 * v.size) * min(1.0, max(after, 0.0) / mu) ** 3
+        change, move = newton(
+            target - up * here.above - move.above * move.up, target - down * here.below - move.below * move.down
+        )
+        t = min(1.0, self.config.boundary_share * here.longest(move))
+        if not t > self.config.smallest_length:
+            state.stalled = True
+            return
+        state.x, state.v = state.x + t * change.x, v + t * change.v
+        state.up, state.down = up + t * move.up, down + t * move.down
+        s = state.s + t * (move.above + move.below) / 2
+        state.s = np.maximum(s, np.abs(state.v) * (1 + 1e-12))

@@ -1,0 +1,90 @@
+"""The Hessian of the mean loss on clusters of features, kept from step to step.
+
+    H = (1/n) Σ hᵢ zᵢzᵢᵀ,      zᵢ = Pᵀaᵢ
+
+Between two steps most clusters stay the same and the curvature hᵢ of most samples hardly changes. Where it is less
+work, only the rows of new clusters are computed, and the terms of the samples whose curvature changed are added.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse
+
+from skadmm.io.state import resizable
+from skadmm.kernels.contraction import sum_cross
+from skadmm.kernels.expansion import sum_outer
+from skadmm.kernels.rows import CSRRows, DenseRows, entries_per_row
+
+
+@dataclass(frozen=True)
+class HessianConfig:
+    """Settings of the Hessian on clusters."""
+
+    idle_factor: float = 0.1
+    """Samples whose curvature, or its change, is below a share of the maximum are left out of H: this factor times the
+    last relative improvement of the objective …"""
+    min_idle: float = 1e-6
+    """… but this at least …"""
+    max_idle: float = 1e-1
+    """… and this at most."""
+
+
+@dataclass(kw_only=True)
+class HessianState:
+    """H on the clusters of the last step."""
+
+    curvature: np.ndarray
+    """The curvature of each sample that is part of H."""
+    keys: np.ndarray = resizable(default_factory=lambda: np.empty(0))
+    """The key of each cluster, see :func:`cluster_keys`."""
+    matrix: np.ndarray = resizable(default_factory=lambda: np.empty((0, 0)))
+    """H."""
+
+
+def cluster_keys(basis: scipy.sparse.csr_array) -> np.ndarray:
+    """A number for each cluster that depends on its features and their factors alone."""
+    return basis.T @ np.random.default_rng(0).standard_normal(basis.shape[0])
+
+
+def update_hessian(
+    state: HessianState,
+    rows: DenseRows | CSRRows,
+    keys: np.ndarray,
+    curvature: np.ndarray,
+    improvement: float,
+    config: HessianConfig,
+) -> np.ndarray:
+    """A copy of H for samples of this curvature on the clusters with these keys, whose samples are `rows`."""
+    n = curvature.size
+    work = max(1.0, entries_per_row(rows)) ** 2
+    idle = min(max(config.idle_factor * improvement, config.min_idle), config.max_idle) * float(curvature.max())
+    stale, curved = np.abs(curvature - state.curvature) > idle, curvature > idle
+    fresh, included = np.flatnonzero(~np.isin(keys, state.keys)), np.flatnonzero(state.curvature)
+    if 2 * included.size * fresh.size / keys.size + np.count_nonzero(stale) < np.count_nonzero(curved):
+        H = _known_part(state, keys)
+        if fresh.size:
+            entries = included.size * work * fresh.size / keys.size
+            strip = sum_cross(rows, fresh, included, state.curvature / n, entries)
+            H[fresh], H[:, fresh] = strip, strip.T
+        index = np.flatnonzero(stale)
+    else:
+        state.curvature[:] = 0.0
+        H, index = np.zeros((keys.size, keys.size)), np.flatnonzero(curved)
+    if index.size:
+        H += sum_outer(rows, index, (curvature - state.curvature) / n, 0.5 * index.size * work)
+        state.curvature[index] = curvature[index]
+    state.keys, state.matrix = keys, H
+    return H.copy()
+
+
+def _known_part(state: HessianState, keys: np.ndarray) -> np.ndarray:
+    """The last H in the order of `keys`, zero in the rows and columns of new clusters."""
+    H = np.zeros((keys.size, keys.size))
+    kept = np.flatnonzero(np.isin(keys, state.keys))
+    sorter = np.argsort(state.keys)
+    where = sorter[np.searchsorted(state.keys, keys[kept], sorter=sorter)]
+    H[np.ix_(kept, kept)] = state.matrix[np.ix_(where, where)]
+    return H

@@ -1,0 +1,166 @@
+"""fit, predict, compare and info MODEL on the command line."""
+
+import gzip
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import dump_svmlight_file
+
+import skadmm
+from skadmm.cli import run
+from skadmm.losses import LOSSES
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 6)).round(3)
+    y = np.where(X[:, :3].sum(axis=1) + 0.3 * rng.standard_normal(120) > 0, "yes", "no")
+    return pd.DataFrame(X, columns=list("abcdef")), y
+
+
+@pytest.fixture
+def csv(table, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    X, y = table
+    X.assign(label=y).to_csv("data.csv", index=False)
+    return tmp_path / "data.csv"
+
+
+def test_fit_predict_info(csv, table, capsys):
+    X, _ = table
+    assert run(["fit", str(csv), "-o", "model.skadmm", "--alpha", "0.01", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["classes"] == ["no", "yes"]
+    assert facts["gap"] <= 1e-6
+    model = skadmm.load("model.skadmm")
+    np.testing.assert_array_equal(model.feature_names_in_, list("abcdef"))
+    assert run(["predict", "model.skadmm", str(csv), "--proba", "--target", "label", "-o", "out.csv"]) == 0
+    assert "accuracy" in capsys.readouterr().err
+    answer = pd.read_csv("out.csv")
+    np.testing.assert_array_equal(answer["prediction"], model.predict(X))
+    np.testing.assert_array_equal(answer["p(yes)"], model.predict_proba(X)[:, 1])
+    assert run(["predict", "model.skadmm", str(csv), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["prediction"] == model.predict(X).tolist()
+    assert run(["info", "model.skadmm"]) == 0
+    assert "FusedLassoClassifier" in capsys.readouterr().out
+    assert run(["info", "model.skadmm", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["parameters"]["alpha"] == 0.01
+
+
+def test_every_format_gives_the_same_model(csv, table, tmp_path):
+    X, y = table
+    codes = (y == "yes").astype(int)
+    X.assign(label=codes).to_parquet("data.parquet")
+    with gzip.open("data.csv.gz", "wt") as file:
+        X.assign(label=codes).to_csv(file, index=False)
+    with gzip.open("data.svm.gz", "wb") as file:
+        dump_svmlight_file(X.to_numpy(), codes, file, zero_based=False)
+    np.savez("data.npz", X=X.to_numpy(), y=codes)
+    matrix = sp.csr_array(X.to_numpy())
+    np.savez("sparse.npz", data=matrix.data, indices=matrix.indices, indptr=matrix.indptr, shape=matrix.shape, y=codes)
+    coefs = []
+    for name in ("data.parquet", "data.csv.gz", "data.svm.gz", "data.npz", "sparse.npz"):
+        assert run(["fit", name, "-o", f"{name}.model", "--alpha", "0.01", "-q", "--tol", "1e-10"]) == 0
+        coefs.append(skadmm.load(f"{name}.model").coef_)
+    for coef in coefs[1:]:
+        np.testing.assert_allclose(coef, coefs[0], rtol=1e-9, atol=1e-10)
+
+
+def test_cross_validation_graphs_and_groups(csv, capsys, tmp_path):
+    (tmp_path / "edges.csv").write_text("a,b\nb,c\n# the rest alone\nd,e\n")
+    arguments = ["fit", str(csv), "-o", "cv.model", "--graph", "edges.csv", "--alphas", "4", "--folds", "3", "-q"]
+    assert run([*arguments, "--selection", "1se"]) == 0
+    assert "cv_loss" in capsys.readouterr().out
+    model = skadmm.load("cv.model")
+    assert len(model.alphas_) == 4
+    assert model.graph_.edges.tolist() == [[0, 1], [1, 2], [3, 4]]
+    (tmp_path / "groups.json").write_text('[["a", "b", "c"], [3, 4, 5]]')
+    arguments = ["fit", str(csv), "-o", "group.model", "--model", "group-classifier", "--alpha", "0.01", "-q"]
+    assert run([*arguments, "--groups", "groups.json"]) == 0
+    assert len(skadmm.load("group.model").groups_) == 2
+
+
+def test_every_loss_and_penalty_by_name(csv, table, capsys):
+    X, _ = table
+    X.to_csv("numbers.csv", index=False)
+    for name, loss in LOSSES.items():
+        kind, data = ("classifier", "data.csv") if loss.labels else ("regressor", "numbers.csv")
+        arguments = ["fit", data, "-o", f"{name}.model", "--model", f"fused-{kind}", "--loss", name, "--alpha", "0.1"]
+        assert run([*arguments, "-q"]) == 0
+        assert skadmm.load(f"{name}.model").loss == name
+    arguments = ["fit", "numbers.csv", "-o", "l2.model", "--model", "lasso-regressor", "--penalty", "l2", "-q"]
+    assert run([*arguments, "--alpha", "0.1"]) == 0
+    assert skadmm.load("l2.model").penalty == "l2"
+    capsys.readouterr()
+    assert run(["fit", "numbers.csv", "-o", "m", "--model", "fused-regressor", "--penalty", "l2"]) == 2
+    assert "--penalty l2: --model fused-regressor has its own penalty" in capsys.readouterr().err
+    assert run(["fit", "numbers.csv", "-o", "m", "--model", "lasso-regressor", "--penalty", "box", "--alpha", "1"]) == 2
+    assert "penalty='box' has no strength" in capsys.readouterr().err
+    assert run(["fit", "data.csv", "-o", "m", "--loss", "squared", "--alpha", "1"]) == 2
+    assert "loss='squared': it takes one of 'logistic', 'squared-hinge'" in capsys.readouterr().err
+
+
+def test_compare(csv, capsys, tmp_path):
+    arguments = ["compare", str(csv), "--methods", "san-admm,sa-iu-admm", "--passes", "5", "--repeats", "1"]
+    assert run([*arguments, "--json", "--out", "runs.csv"]) == 0
+    methods = json.loads(capsys.readouterr().out)["methods"]
+    assert methods[0]["method"] == "san-admm"
+    assert set(pd.read_csv("runs.csv")["method"]) == {"san-admm", "sa-iu-admm"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["fit", "nowhere.csv", "-o", "m"], 1, "no such file"),
+        (["fit", "data.csv"], 2, "--out"),
+        (["fit", "data.csv", "-o", "m", "--model", "tree"], 2, "--model tree"),
+        (["fit", "data.csv", "-o", "m", "--target", "z"], 2, "no column 'z'"),
+        (["fit", "data.csv", "-o", "m", "--alpha", "-1"], 2, "alpha=-1"),
+        (["fit", "data.csv", "-o", "m", "--alpha", "1", "--l1-ratio", "2"], 2, "l1_ratio=2"),
+        (["fit", "data.csv", "-o", "m", "--alpha", "1", "--graph", "4x4"], 2, "16 nodes"),
+        (["fit", "data.csv", "-o", "m", "--graph", "nothing.csv"], 2, "--graph nothing.csv"),
+        (["fit", "data.csv", "-o", "no/where/m", "--alpha", "1"], 1, "no such folder"),
+        (["fit", "data.csv", "-o", "taken", "--alpha", "1"], 2, "exists already"),
+        (["fit", "taken", "-o", "m", "--alpha", "1"], 2, "no format"),
+        (["fit", "broken.parquet", "-o", "m"], 1, "cannot be read as parquet"),
+        (["predict", "taken", "data.csv"], 2, "not a skadmm model"),
+        (["predict", "nowhere", "data.csv"], 1, "no such file"),
+        (["info", "taken"], 2, "not a skadmm model"),
+        (["compare", "data.csv", "--methods", "sa-adm"], 2, "Did you mean"),
+    ],
+)
+def test_errors_are_one_line_and_write_nothing(arguments, code, message, csv, capsys, tmp_path):
+    (tmp_path / "taken").write_text("something else")
+    (tmp_path / "broken.parquet").write_text("something else")
+    assert run(arguments) == code
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert "Traceback" not in error
+    assert (tmp_path / "taken").read_text() == "something else"
+    assert not (tmp_path / "m").exists()
+
+
+def test_columns_that_are_no_features(csv, table, capsys):
+    X, y = table
+    X.assign(id="p0", label=y).to_csv("text.csv", index=False)
+    assert run(["fit", "text.csv", "-o", "m.skadmm", "--alpha", "0.01"]) == 1
+    assert "column 'id' holds 'p0', which is no number: encode it, or --drop id" in capsys.readouterr().err
+    assert run(["fit", "text.csv", "-o", "m.skadmm", "--alpha", "0.01", "--drop", "id,b"]) == 0
+    assert list(skadmm.load("m.skadmm").feature_names_in_) == list("acdef")
+    capsys.readouterr()
+    assert run(["fit", "text.csv", "-o", "m2.skadmm", "--drop", "di"]) == 2
+    assert "no column 'di'" in capsys.readouterr().err
+    assert run(["fit", "text.csv", "-o", "m2.skadmm", "--target", "lable"]) == 2
+    assert "Did you mean 'label'?" in capsys.readouterr().err
+
+
+def test_numbers_for_a_classifier(csv, table, capsys):
+    X, _ = table
+    X.to_csv("numbers.csv", index=False)
+    assert run(["fit", "numbers.csv", "-o", "m.skadmm", "--alpha", "0.01"]) == 2
+    assert "try --model fused-regressor" in capsys.readouterr().err

@@ -1,0 +1,88 @@
+"""Every Python block of every page runs, page by page, each in an empty folder; what pages list is all there is."""
+
+import re
+import runpy
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import matplotlib as mpl
+import pytest
+
+import skadmm
+from skadmm import ALGORITHMS, Status
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+GENERATED = ("api", "gallery", "_figures")
+PAGES = sorted(path for path in DOCS.rglob("*.md") if path.relative_to(DOCS).parts[0] not in GENERATED)
+WITHOUT_CODE = {
+    "benchmarks.md",  # made by benchmarks/generalized_lasso/page.py
+    "changelog.md",
+    "contributing.md",  # CONTRIBUTING.md: its recipes are followed by test_project.py
+    "design.md",
+    "reproduction.md",  # commands, run by test_experiments.py
+    "reproduction/README.md",
+    "reproduction/summary.md",  # made by skadmm reproduce
+}
+
+
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(DOCS).as_posix()
+
+
+@pytest.mark.parametrize("path", [page for page in PAGES if name_of(page) not in WITHOUT_CODE], ids=name_of)
+def test_the_code_of_a_page_runs(path, tmp_path, monkeypatch):
+    blocks = re.findall(r"^```python\n(.*?)^```", text_of(path), flags=re.DOTALL | re.MULTILINE)
+    assert blocks, "a page has an example that runs"
+    monkeypatch.chdir(tmp_path)
+    mpl.use("Agg")
+    module = ModuleType("page")  # kernels ask where a class was written
+    monkeypatch.setitem(sys.modules, "page", module)
+    for number, block in enumerate(blocks):
+        exec(compile(block, f"{name_of(path)}, block {number + 1}", "exec"), vars(module))
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_links_of_a_page_lead_somewhere(path):
+    for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", text_of(path)):
+        if Path(target).parts[0] not in GENERATED:
+            assert (path.parent / target).exists(), target
+
+
+def test_every_page_is_in_a_table_of_contents():
+    listed = set()
+    for path in PAGES:
+        for block in re.findall(r"^```\{toctree\}\n(.*?)^```", text_of(path), flags=re.DOTALL | re.MULTILINE):
+            entries = [line for line in block.splitlines() if line and not line.startswith(":")]
+            listed |= {(path.parent / f"{entry}.md").resolve() for entry in entries}
+    assert {page for page in PAGES if name_of(page) != "reproduction/README.md"} - listed == {DOCS / "index.md"}
+
+
+def test_every_status_and_error_is_explained():
+    page = text_of(DOCS / "trouble.md")
+    for status in Status:
+        assert f"| `{status.name}` |" in page
+    errors = [name for name in skadmm.__all__ if name.endswith("Error")]
+    assert errors
+    for name in errors:
+        assert f"`skadmm.{name}`" in page
+
+
+def test_every_method_has_a_row():
+    table = runpy.run_path(str(DOCS / "_extensions" / "algorithm_facts.py"))
+    assert sorted(row[0] for row in table["rows"]()) == sorted(ALGORITHMS)
+
+
+def test_every_public_name_has_a_place_in_the_reference():
+    pages = runpy.run_path(str(DOCS / "_extensions" / "api_pages.py"))["entries"]()
+    shown = {name for found in pages.values() for name, _ in found}
+    assert {f"skadmm.{name}" for name in skadmm.__all__} <= shown
+
+
+def test_the_citation_has_the_version_of_the_package():
+    citation = text_of(DOCS.parent / "CITATION.cff")
+    assert f"\nversion: {skadmm.__version__.split('.dev')[0]}\n" in citation

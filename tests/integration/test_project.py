@@ -1,0 +1,59 @@
+"""Facts about the project itself."""
+
+import ast
+import importlib
+import os
+import pkgutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numba.core.dispatcher import Dispatcher
+
+import skadmm
+from skadmm.kernels.compile import shared_sources
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_version_is_in_one_place():
+    pyproject = (ROOT / "pyproject.toml").read_text()
+    assert 'dynamic = ["version"]' in pyproject
+    assert f'"{skadmm.__version__}"' in (ROOT / "src/skadmm/_version.py").read_text()
+    number = skadmm.__version__.split(".dev")[0]
+    assert f"## {number}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_continuous_integration_runs_the_command_of_the_readme():
+    script = ROOT / ".ci/run"
+    assert os.access(script, os.X_OK)
+    assert script.read_text().splitlines()[-1] == "make test"
+    assert "make test" in (ROOT / "README.md").read_text()
+
+
+def _modules():
+    return [
+        importlib.import_module(found.name)
+        for found in pkgutil.walk_packages(skadmm.__path__, "skadmm.")
+        if not found.name.endswith("__main__")
+    ]
+
+
+@pytest.mark.parametrize("module", _modules(), ids=lambda module: module.__name__)
+def test_kernels_use_only_what_their_cache_is_keyed_on(module):
+    """A compiled function or a number taken from a file outside SHARED would go stale in the cache unseen."""
+    kernels = [value for value in vars(module).values() if isinstance(value, Dispatcher)]
+    own = [value for value in kernels if value.py_func.__module__ == module.__name__]
+    if not own or Path(module.__file__) in shared_sources():
+        return
+    tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
+    for node in tree.body:
+        if not (isinstance(node, ast.ImportFrom) and (node.module or "").startswith("skadmm")):
+            continue
+        for alias in node.names:
+            value = getattr(module, alias.asname or alias.name)
+            if isinstance(value, (Dispatcher, int, float, np.ndarray)) and not isinstance(value, bool):
+                assert Path(importlib.import_module(node.module).__file__) in shared_sources(), (
+                    node.module,
+                    alias.name,
+                )

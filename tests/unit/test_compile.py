@@ -1,0 +1,72 @@
+"""A first compile is announced, to a person and only then; what it makes computes what later processes will."""
+
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import numpy as np
+from skadmm.kernels import compile
+
+@compile.kernel
+def double(x):
+    return 2.0 * x
+
+print(double(np.float64(4.0)))
+"""
+SAID = "skadmm: compiling kernels, once; they are kept on disk"
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run the program, its errors on a terminal or not; what it wrote there."""
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM)
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+
+    def start(*, terminal: bool) -> str:
+        reader, writer = pty.openpty() if terminal else os.pipe()
+        try:
+            process = subprocess.run([sys.executable, str(script)], env=environment, stdout=subprocess.PIPE,
+                                     stderr=writer, check=True)  # fmt: skip
+            assert process.stdout.strip() == b"8.0"
+            os.write(writer, b"\n")
+            return os.read(reader, 4096).decode()
+        finally:
+            os.close(reader)
+            os.close(writer)
+
+    return start
+
+
+def test_a_terminal_is_told_the_first_time_only(run):
+    assert run(terminal=True).count(SAID) == 1
+    assert SAID not in run(terminal=True)
+
+
+def test_a_file_is_not(run):
+    assert run(terminal=False).strip() == ""
+
+
+ADVANCED = """
+import re
+import numpy as np
+import skadmm
+from skadmm.solvers import base
+
+rows = np.arange(12.0).reshape(4, 3)
+skadmm.solve(skadmm.Problem(rows, [1, -1, 1, -1], psi="l1"), "sa-iu-admm", step=0.1, passes=2)
+(signature,) = base._advance.signatures
+code = base._advance.inspect_llvm(signature)
+print(*re.findall(r"define linkonce_odr [^@]*@(\\w*skadmm\\w*)", code), "end")
+"""
+
+
+def test_a_kernel_holds_all_it_calls():
+    """Functions out of line would be taken from whichever kernel a process loaded first, with other roundings."""
+    environment = os.environ | {"SKADMM_KERNEL_CACHE": "0"}
+    process = subprocess.run([sys.executable, "-c", ADVANCED], env=environment, stdout=subprocess.PIPE, check=True)
+    assert process.stdout.strip() == b"end"
