@@ -19,6 +19,7 @@ from skadmm.run.result import Result, Status
 from skadmm.run.solve import solve
 from skadmm.solvers import ALGORITHMS, SOLVERS, dual_update, select
 from skadmm.solvers.base import Setup
+from skadmm.solvers.second_order.block_descent import BlockDescent, BlockDescentConfig
 from skadmm.solvers.second_order.newton_admm import NewtonADMM, NewtonADMMConfig
 
 FIRST_RHO = 0.01
@@ -73,7 +74,10 @@ class Following:
         self.engine: select.Running | None = None
         self.solvers: select.Solvers = ()
         newton = NewtonADMMConfig(polish_answer=False, stop_on_model=not goal.certify)
-        self.configs = {NewtonADMM.name: newton}
+        self.configs = {
+            NewtonADMM.name: newton,
+            BlockDescent.name: BlockDescentConfig(relative_to_null=not goal.certify),
+        }
         memory.check(self._setup(problem), ALGORITHMS["san-admm"], None)
 
     def _setup(self, problem: Problem) -> Setup:

@@ -20,6 +20,8 @@ from skadmm.solvers.dual_update import Point
 from skadmm.solvers.registry import start_alone
 from skadmm.solvers.second_order import chains, l1_rows
 from skadmm.solvers.second_order.base import SecondOrderSolver, SolverEngine
+from skadmm.solvers.second_order.block_descent import BlockDescent
+from skadmm.solvers.second_order.blocks import has_groups
 from skadmm.solvers.second_order.coordinate_descent import CoordinateDescent, violations
 from skadmm.solvers.second_order.diagonal_quadratic import DiagonalQuadratic
 from skadmm.solvers.second_order.interior_point import InteriorPoint
@@ -88,6 +90,16 @@ class Situation:
         return self.problem.constraint.B is not None and not given and Multipliers.applies(self.problem) is None
 
     @cached_property
+    def separates(self) -> bool:
+        """Does the penalty separate over disjoint blocks of features?"""
+        return not self.setup.rho_given and BlockDescent.applies(self.problem) is None
+
+    @property
+    def has_groups(self) -> bool:
+        """Over blocks of which some have more than one feature?"""
+        return self.separates and has_groups(self.problem)
+
+    @cached_property
     def dense_model(self) -> bool:
         """Is a dense model over all features the fastest? With few features it is where it serves a whole path."""
         if self.following and self.problem.n_features < self.config.some_features:
@@ -144,6 +156,8 @@ TABLE = (
     Row(lambda s: s.is_signal, (InteriorPoint,), "the Hessian is diagonal"),
     Row(lambda s: s.only_multipliers, (Multipliers,), "B has no inverse, or psi is a constraint"),
     Row(lambda s: s.general_split, (Multipliers, NewtonADMM), "B is not −I"),
+    Row(lambda s: s.following and s.separates, (BlockDescent,), "the penalty separates over blocks of features"),
+    Row(lambda s: s.has_groups, (BlockDescent,), "the penalty separates over groups of features"),
     Row(lambda s: s.dense_model, (NewtonADMM,), "a dense second-order model fits"),
     Row(lambda s: not s.has_short_rows, (WorkingSet,), "many features, rows of A with three entries or more"),
     Row(lambda s: s.tied_chains, (ProxGradient, ReducedNewton), "the penalty lies along chains"),
@@ -158,6 +172,8 @@ def solvers_for(setup: Setup, point: Point, *, following: bool = False) -> tuple
     situation = Situation(setup, point, CONFIG, following)
     row = next(row for row in TABLE if row.when(situation))
     problem, solvers = setup.problem, row.solvers
+    if solvers == (BlockDescent,) and NewtonADMM.applies(problem) is None:
+        solvers = (*solvers, NewtonADMM)
     rescued = setup.tol is not None and problem.n_features <= CONFIG.last_resort and Multipliers not in solvers
     if rescued and InteriorPoint not in solvers and Multipliers.applies(problem) is None:
         solvers = (*solvers, Multipliers)
@@ -174,6 +190,8 @@ def refusal(problem: Problem) -> str | None:
     if d > MAX_FEATURES:
         if not problem.backend.local_rows:
             return f"{d} features are more than second-order steps on a cluster can hold ({MAX_FEATURES})"
+        if BlockDescent.applies(problem) is None:
+            return None
         few_clusters = l1_rows.has_short_rows(problem) and l1_rows.starting_clusters(problem) <= MAX_FEATURES
         if not few_clusters and WorkingSet.applies(problem) is not None:
             return (

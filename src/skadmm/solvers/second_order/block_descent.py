@@ -40,7 +40,7 @@ from skadmm.solvers.dual_update import Point
 from skadmm.solvers.second_order.base import SecondOrderSolver, SolverState
 from skadmm.solvers.second_order.block_sweeps import BlockModel, violations
 from skadmm.solvers.second_order.blocks import BlockPenalty, NotInBlocks, block_penalty
-from skadmm.solvers.second_order.line_search import MOST_REFUSALS, shorten
+from skadmm.solvers.second_order.line_search import shorten
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,8 @@ class BlockDescentConfig:
     """… or this many times those that are not zero."""
     max_set: int = 5000
     """The most features for which a Gram matrix is formed."""
+    max_refusals: int = 6
+    """Steps in a row without a decrease after which the solver stops."""
     inner_tol: float = 1e-3
     """Sweeps on a model end when no step changes more than this share of the largest violation."""
     max_rounds: int = 30
@@ -63,6 +65,11 @@ class BlockDescentConfig:
     """… and over the nonzero blocks after each of those."""
     damping: float = 1e-10
     """The diagonal of the Gram matrix is increased by this share of its mean entry."""
+    relative_to_null: bool = False
+    """Measure the gap against the objective at x = 0, where that is larger, as scikit-learn does: enough for
+    cross-validation."""
+    max_steps: int = 100
+    """After so many steps another solver may take over."""
     stale_curvature: float = 0.1
     """The Gram matrix is formed anew when the curvature of a sample has changed by this share of the largest."""
     min_curvature: float = 1e-6
@@ -72,8 +79,8 @@ class BlockDescentConfig:
 class WorkingSet:
     """The columns of the working set, its Gram matrix and the curvature bounds of its blocks.
 
-    Arrays grow by doubling: ``X[:, :size]`` and ``G[:size, :size]`` are in use. The diagonal of G holds the squared terms
-    of the penalty and a little damping too.
+    Arrays grow by doubling: ``X[:, :size]`` and ``G[:size, :size]`` are in use. The diagonal of G holds the squared
+    terms of the penalty and a little damping too.
     """
 
     def __init__(self, solver: BlockDescent) -> None:
@@ -223,7 +230,9 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         self.columns = matrix.tocsc() if problem.is_sparse else matrix
         self.transposed = self.columns.T
         self.quadratic = isinstance(problem.loss, Squared)
-        self.damping = self.config.damping * problem.loss.curvature_bound * problem.backend.mean_norm / problem.n_features
+        self.damping = (
+            self.config.damping * problem.loss.curvature_bound * problem.backend.mean_norm / problem.n_features
+        )
         self.fixed_weights = problem.sample_weight
         free = (self.penalty.group == 0.0) & (np.bincount(self.penalty.block, self.penalty.l1) == 0.0)
         self.unpenalised = np.flatnonzero(free & (self.penalty.norm == 0))
@@ -372,8 +381,8 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         q = state.gradient[features].copy()
         largest = float(np.abs(state.violation[working.blocks]).max(initial=0.0))
         model = BlockModel(
-            working.G, working.bounds, working.starts, penalty.l1[features], penalty.lower[features], penalty.upper[features],
-            penalty.norm[working.blocks], penalty.group[working.blocks],
+            working.G, working.bounds, working.starts, penalty.l1[features], penalty.lower[features],
+            penalty.upper[features], penalty.norm[working.blocks], penalty.group[working.blocks],
         )  # fmt: skip
         model.minimise(x, q, config.inner_tol * largest, config.max_rounds, config.sweeps, config.short_sweeps)
         return x - state.point.x[features]
@@ -411,10 +420,25 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
 
         return shorten(merit, state.objective, expected)
 
+    def optimality(self, state: BlockDescentState) -> tuple[str, float]:
+        """The relative gap; against the objective at zero where the settings say so."""
+        measure, reached = super().optimality(state)
+        if self.config.relative_to_null and measure == "gap":
+            reached *= min(1.0, abs(state.objective) / max(self.problem.loss_at_zero, np.finfo(float).tiny))
+        return measure, reached
+
+    def slow(self, state: BlockDescentState) -> bool:
+        """Can it do no more, or has the working set grown too large?"""
+        return super().slow(state) or (
+            self.tol is not None and not state.finished and state.steps >= self.config.max_steps
+        )
+
     def _judge(self, state: BlockDescentState) -> None:
         self._certify(state)
         state.finished = self.tol is not None and self.optimality(state)[1] <= self.tol
-        state.stalled = not state.finished and state.refusals >= MOST_REFUSALS
+        state.stalled = not state.finished and (
+            state.refusals >= self.config.max_refusals or state.chosen.size > self.config.max_set
+        )
 
     def _certify(self, state: BlockDescentState) -> None:
         state.multiplier = self.multipliers.of(-state.gradient, state.point.x, self.penalty.l1)

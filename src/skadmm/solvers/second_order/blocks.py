@@ -244,6 +244,10 @@ def _assembled(parts: _Parts, d: int) -> BlockPenalty:
     if np.isfinite(parts.lower[in_groups]).any() or np.isfinite(parts.upper[in_groups]).any():
         raise NotInBlocks("a feature of a group has a bound")
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    return BlockPenalty(
-        features, starts, block, parts.l1, parts.ridge, parts.lower, parts.upper, norm, group
-    )
+    return BlockPenalty(features, starts, block, parts.l1, parts.ridge, parts.lower, parts.upper, norm, group)
+
+
+def has_groups(problem: Problem) -> bool:
+    """Has a block of a penalty that separates more than one feature?"""
+    penalty, _ = block_penalty(problem)
+    return bool(penalty.norm.any())
