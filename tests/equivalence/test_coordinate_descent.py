@@ -171,15 +171,17 @@ def test_a_long_descent_can_be_stopped(monkeypatch):
     assert result.feasibility == 0.0
 
 
-def test_each_kind_of_problem_gets_its_method():
+def test_each_kind_of_problem_gets_its_method(monkeypatch):
+    monkeypatch.setattr(select, "CONFIG", select.SelectionConfig(many_features=1))
     rng = np.random.default_rng(1)
 
     def first(n, d, strength, A="identity", *, sparse=False):
         X, b = make(rng, n, d, "squared", sparse=sparse)
         problem = Problem(X, b, loss="squared", psi=L1(strength), A=chain(d) if A == "chain" else A)
         setup = Setup(problem, 1.0, 1.0, 1, tol=1e-6, omega_mode="system", rho_given=False)
-        solvers = select._before_clusters(setup, dual_update.start(problem, np.zeros(d), None, None))
-        return [solver.name for solver in solvers]
+        solvers, _ = select.solvers_for(setup, dual_update.start(problem, np.zeros(d), None, None))
+        assert [solver.name for solver in solvers][-2:] == ["reduced-newton", "multipliers"]
+        return [solver.name for solver in solvers][:-2]
 
     assert first(50, 80, 0.01) == ["coordinate-descent"]
     assert first(50, 80, 0.01, sparse=True) == ["coordinate-descent"]

@@ -1,5 +1,7 @@
 """The general paths equal the special ones: every kind of B and ψ in the split, every linear system in the x-step."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import reference
@@ -51,13 +53,13 @@ def test_the_general_paths_at_minus_identity_equal_the_fast_path(build, separabl
 )
 def test_minus_identity_in_any_form_equals_none(B, separable):
     both = pair()
-    both.problem.constraint = Constraint(A, B, C, D)
+    both = dataclasses.replace(both, problem=both.problem.replace(constraint=Constraint(A, B, C, D)))
     assert np.abs(compiled_iterates(engine_of(both, METHOD, 7), order_of(7)) - separable).max() <= 1e-10
 
 
 def test_a_number_for_B():
     both = pair(B=2.5 * np.eye(M))
-    both.problem.constraint = Constraint(A, 2.5, C, D)
+    both = dataclasses.replace(both, problem=both.problem.replace(constraint=Constraint(A, 2.5, C, D)))
     assert isinstance(engine_of(both, METHOD, 7)._steps._split, dual_update.UniformSplit)
     assert_twins(both, METHOD, 7)
 

@@ -255,7 +255,7 @@ def test_wrong_tables_are_refused(client):
         Problem(blocked(X))
     with pytest.raises(ValueError, match="has 2 blocks: it takes 4"):
         Problem(pieces(X), pieces(CLASSES)[:2])
-    with pytest.raises(ValueError, match="method='opg-admm': on Dask it takes one of 'san-admm'"):
+    with pytest.raises(ValueError, match="method='opg-admm': on the dask backend it takes one of 'san-admm'"):
         solve(Problem(blocked(X), blocked(CLASSES)), "opg-admm")
     with pytest.raises(ValueError, match="staleness=-1"):
         solve(Problem(blocked(X), blocked(CLASSES)), staleness=-1)

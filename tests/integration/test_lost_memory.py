@@ -39,7 +39,7 @@ class Forgetful:
     def locate(self):
         pass
 
-    def map_reduce(self, kind, function, arguments, no_retry=False):
+    def map_reduce(self, kind, function, arguments, *, retry=True):
         ((task, given),) = arguments
         self.asked += task is ask_oracle
         if self.asked == self.when:

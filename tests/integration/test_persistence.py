@@ -192,7 +192,7 @@ def test_what_cannot_be_saved_is_named(data, tmp_path):
 # -- earlier versions, and what is stored by its parameters --------------------------------------------------------
 
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def counted(monkeypatch):
         spent.append(result.passes)
         return result
 
-    for module in ("skadmm.estimators._base", "skadmm.run.path"):
+    for module in ("skadmm.estimators._base", "skadmm.run.follow"):
         monkeypatch.setattr(sys.modules[module], "solve", counting)
     return spent
 

@@ -55,12 +55,12 @@ ADVANCED = """
 import re
 import numpy as np
 import skadmm
-from skadmm.solvers import base
+from skadmm.solvers.first_order import engine
 
 rows = np.arange(12.0).reshape(4, 3)
 skadmm.solve(skadmm.Problem(rows, [1, -1, 1, -1], psi="l1"), "sa-iu-admm", step=0.1, passes=2)
-(signature,) = base._advance.signatures
-code = base._advance.inspect_llvm(signature)
+(signature,) = engine._advance.signatures
+code = engine._advance.inspect_llvm(signature)
 print(*re.findall(r"define linkonce_odr [^@]*@(\\w*skadmm\\w*)", code), "end")
 """
 

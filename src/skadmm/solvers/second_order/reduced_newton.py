@@ -102,6 +102,10 @@ class FeatureColumns:
     def __init__(self, problem: Problem) -> None:
         self._rows, self._n = problem.rows, problem.n_samples
 
+    def prepare(self) -> None:
+        """Compute all of it now."""
+        _ = self.by_column, self.mean_squares
+
     @cached_property
     def by_column(self) -> Any:
         """X by columns, as :func:`contracted` takes it."""
@@ -137,7 +141,8 @@ class ReducedNewton(SecondOrderSolver[ReducedNewtonState]):
         return l1_rows.reason_against(problem)
 
     def init(self, point: Point, rho: float) -> ReducedNewtonState:
-        """Nothing is known but the point."""
+        """Nothing is known but the point; the columns are set up before the clock runs."""
+        self.columns.prepare()
         n, d = self.problem.n_samples, self.problem.n_features
         return ReducedNewtonState(
             point=point, rho=rho, multiplier=rho * point.dual, margins=np.zeros(n), slopes=np.zeros(n),
