@@ -21,6 +21,7 @@ from skadmm.losses import deviance
 from skadmm.problem.problem import on_samples
 from skadmm.run.follow import reached
 from skadmm.run.path import Path, alpha_grid, alpha_max, checked_alphas, path
+from skadmm.solvers import SOLVERS
 
 SELECTIONS = ("min", "1se", "aic", "bic")
 
@@ -151,11 +152,11 @@ class CrossValidated(StructuredModel):
                 alphas, np.outer(same, result.x), loss * same, (dof * same).astype(int), reached(result) * same,
                 [str(result.status)] * alphas.size, target.size, deviance(prepared.loss, loss, target.size) * same,
             )  # fmt: skip
-        stochastic = self.method not in ("auto", "san-admm")
+        stochastic = self.method not in ("auto", "san-admm", *SOLVERS)
         options = {"random_state": prepared.random_state} if stochastic else {}
         return path(
             prepared.problem(target, 1.0), alphas, tol=float(self.tol), passes=float(self.max_passes),
-            method=self.method, callback=callback, certify=certify, **options,
+            method=self.method, callback=callback, certify=certify, dof=certify, **options,
         )  # fmt: skip
 
     def _fold(self, prepared: Prepared, part: Any, test: Any, weight: np.ndarray | None) -> tuple[Prepared, Any]:

@@ -90,6 +90,8 @@ class Following:
         point = dual_update.start(problem, np.zeros(problem.n_features), None, None) if engine is None else engine.point
         if self.method in SOLVERS:
             solvers: select.Solvers = (SOLVERS[self.method],)
+        elif self.solvers and self.solvers[0] in select.FOR_ALL_STRENGTHS:
+            solvers = self.solvers
         else:
             solvers, _ = select.solvers_for(setup, point, following=True)
         if engine is not None and solvers == self.solvers:

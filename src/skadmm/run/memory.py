@@ -10,7 +10,7 @@ from skadmm.kernels.expansion import PARTS, gathered_rows
 from skadmm.oracle import LARGE_SHIFT_SHARE
 from skadmm.solvers.base import Algorithm, Setup
 from skadmm.solvers.first_order.x_solve import DENSE_LIMIT
-from skadmm.solvers.select import few_at_once, prefers_interior_point
+from skadmm.solvers.select import few_at_once, prefers_interior_point, works_on_blocks
 
 FLOAT = 8
 """Bytes of a number."""
@@ -20,6 +20,8 @@ RECORDS = 2e5
 """Bytes that a run takes however small the problem."""
 SPARSE_ENTRY = 12
 """Bytes of a stored entry: a value and a column index."""
+WORKING_SET = 2000
+"""Features that a working set is assumed to reach."""
 SPARSE_FILL = 40.0
 """Entries of the factors of an interior point step for each entry of A."""
 
@@ -31,6 +33,10 @@ def estimate(setup: Setup, algorithm: Algorithm) -> dict[str, float]:
     needs: dict[str, float] = {"evaluation and records": RECORDS + FLOAT * (4.0 * n + 8.0 * d)}
     if algorithm.certifies and prefers_interior_point(problem):
         needs["sparse systems"] = SPARSE_FILL * SPARSE_ENTRY * float(problem.constraint.A.nnz + d)
+    elif algorithm.certifies and works_on_blocks(problem, setup.rho_given):
+        working = float(min(d, WORKING_SET))
+        needs["columns of X"] = 0.0 if not problem.is_sparse else SPARSE_ENTRY * float(problem.nnz)
+        needs["a working set of features"] = FLOAT * (working * n + 3.0 * working**2)
     elif algorithm.certifies and few_at_once(problem, setup.rho_given):
         needs["columns of X"] = 2.0 * SPARSE_ENTRY * problem.nnz
         needs["second-order steps on a set of features"] = FLOAT * (SAN_VECTORS * n + SAN_MATRICES * min(d, 2000) ** 2)

@@ -10,6 +10,7 @@ import numpy as np
 
 from skadmm import _checks
 from skadmm._plots import plot
+from skadmm.kernels.threads import one_thread
 from skadmm.losses import deviance
 from skadmm.problem.alpha_max import alpha_max
 from skadmm.problem.problem import Problem
@@ -80,6 +81,7 @@ def path(
     method: str = "auto",
     certify: bool = True,
     callback: Callable[[int, Solution], None] | None = None,
+    dof: bool = True,
     **options: Any,
 ) -> Path:
     """Solve for decreasing strengths of ψ, each started from the one before.
@@ -100,6 +102,8 @@ def path(
         faster, and accurate enough for cross-validation.
     callback : function of (k, Solution), optional
         Called after each strength.
+    dof : bool
+        False: degrees of freedom, and with them AIC and BIC, are left out (NaN), which saves time.
     **options
         Further options of :func:`skadmm.solve`; with any of them every strength is a solve() of its own.
 
@@ -117,16 +121,17 @@ def path(
         following = Following(problem, Goal(tol, passes, certify), method)
         solve_at = Certified(following) if certify and method not in SOLVERS else following
     solutions = []
-    for k, alpha in enumerate(grid):
-        solutions.append(solve_at(float(alpha)))
-        if callback is not None:
-            callback(k, solutions[-1])
+    with one_thread():
+        for k, alpha in enumerate(grid):
+            solutions.append(solve_at(float(alpha)))
+            if callback is not None:
+                callback(k, solutions[-1])
     A, psi = problem.constraint.A, problem.psi
     return Path(
         alphas=grid,
         x=np.array([solution.x for solution in solutions]),
         losses=np.array([solution.loss for solution in solutions]),
-        dof=np.array([degrees_of_freedom(A, solution.x, psi, solution.y) for solution in solutions]),
+        dof=np.array([degrees_of_freedom(A, s.x, psi, s.y) if dof else np.nan for s in solutions]),
         gaps=np.array([solution.reached for solution in solutions]),
         statuses=[str(solution.status) for solution in solutions],
         n_samples=problem.n_samples,

@@ -153,7 +153,7 @@ def prepare(problem: Problem, method: str, given: Arguments) -> Plan:
     working = problem.fold() if omega_mode == "fold" else problem
     staleness = _checks.count(given.staleness, "staleness", least=0)
     _check_backend(problem, algorithm)
-    memory.check(Setup(working, rho, 1.0, batch_size, omega_mode), algorithm, memory_limit)
+    memory.check(Setup(working, rho, 1.0, batch_size, omega_mode, rho_given=rho_given), algorithm, memory_limit)
     start = _starting_point(problem, working, given)
     callbacks = _as_callbacks(given.callback)
     test_problem = _as_test(problem, given.test)

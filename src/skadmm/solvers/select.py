@@ -167,6 +167,15 @@ TABLE = (
 )
 
 
+FOR_ALL_STRENGTHS = (BlockDescent, InteriorPoint)
+"""Solvers whose choice does not depend on the strength of the penalty, but on its structure alone."""
+
+
+def works_on_blocks(problem: Problem, rho_given: bool) -> bool:
+    """Is block descent the solver of a single strength?"""
+    return not rho_given and BlockDescent.applies(problem) is None and has_groups(problem)
+
+
 def solvers_for(setup: Setup, point: Point, *, following: bool = False) -> tuple[Solvers, str]:
     """The solvers of a problem in the order in which they run, and why; `following` on a path."""
     situation = Situation(setup, point, CONFIG, following)

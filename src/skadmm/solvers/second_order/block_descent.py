@@ -283,7 +283,7 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
     def follow(self, state: BlockDescentState, problem: Problem) -> BlockDescentState:
         """Margins, gradient and Gram matrix stay; the blocks that the sequential strong rule keeps join the set."""
         state.finished = state.stalled = False
-        state.refusals, state.lower_bound = 0, -np.inf
+        state.steps, state.refusals, state.lower_bound = 0, 0, -np.inf
         if not state.evaluated:
             return state
         before, now = problem.psi.strength, self.problem.psi.strength
