@@ -76,57 +76,64 @@ class BlockDescentConfig:
     """A sample's curvature in a model is at least this share of the largest."""
 
 
+@dataclass(kw_only=True)
 class WorkingSet:
-    """The columns of the working set, its Gram matrix and the curvature bounds of its blocks.
+    """The features of the working set, their Gram matrix, and the curvature bounds of its blocks.
 
-    Arrays grow by doubling: ``X[:, :size]`` and ``G[:size, :size]`` are in use. The diagonal of G holds the squared
-    terms of the penalty and a little damping too.
+    Arrays grow by doubling: ``X[:, :size]`` and ``G[:size, :size]`` are in use.
     """
 
-    def __init__(self, solver: BlockDescent) -> None:
-        self._solver = solver
-        self.blocks = np.empty(0, np.int64)
-        self.features = np.empty(0, np.int64)
-        self.starts = np.zeros(1, np.int64)
-        self.X: Any = None
-        self.G = np.empty((0, 0))
-        self.bounds = np.empty(0)
-        self.weights = solver.fixed_weights if solver.quadratic else np.zeros(solver.problem.n_samples)
-        """The curvatures of the samples that are part of G."""
+    weights: np.ndarray = resizable()
+    """The curvatures of the samples that are part of G; empty where all are one."""
+    blocks: np.ndarray = resizable(default_factory=lambda: np.empty(0, np.int64))
+    """In the order in which they joined."""
+    features: np.ndarray = resizable(default_factory=lambda: np.empty(0, np.int64))
+    """Block by block."""
+    starts: np.ndarray = resizable(default_factory=lambda: np.zeros(1, np.int64))
+    """Where each block begins among the features, and where the last one ends."""
+    G: np.ndarray = resizable(default_factory=lambda: np.empty((0, 0)))
+    """XᵀDX/n on the features; its diagonal holds the squared terms of the penalty and a little damping too."""
+    bounds: np.ndarray = resizable(default_factory=lambda: np.empty(0))
+    """The largest eigenvalue of G on each block."""
+    X: Any = transient(default=None)
+    """The columns of the features; built anew where they are missing."""
 
     @property
     def size(self) -> int:
         """The number of features."""
         return self.features.size
 
-    @property
-    def columns(self) -> Any:
+    def columns(self, solver: BlockDescent) -> Any:
         """The columns of X, one per feature."""
+        if self.X is None:
+            self._add_columns(solver, solver.columns[:, self.features], 0)
         return self.X[:, : self.size]
 
-    def grow(self, blocks: np.ndarray) -> None:
+    def grow(self, solver: BlockDescent, blocks: np.ndarray) -> None:
         """Add blocks, to the Gram matrix too."""
         if blocks.size == 0:
             return
-        solver, penalty, before = self._solver, self._solver.penalty, self.size
+        penalty, before = solver.penalty, self.size
         lists = [penalty.features[penalty.starts[b] : penalty.starts[b + 1]] for b in blocks]
         new = np.concatenate(lists)
+        if before:
+            self.columns(solver)
         self.blocks = np.concatenate([self.blocks, blocks])
         self.features = np.concatenate([self.features, new])
         self.starts = np.concatenate([self.starts, self.starts[-1] + np.cumsum([part.size for part in lists])])
-        self._add_columns(solver.columns[:, new], before)
+        self._add_columns(solver, solver.columns[:, new], before)
         if self.G.shape[0] < self.size:
             grown = np.zeros((self._capacity, self._capacity))
             grown[:before, :before] = self.G[:before, :before]
             self.G = grown
-        self._extend(before)
+        self._extend(solver, before)
 
     @property
     def _capacity(self) -> int:
         return max(64, 1 << (self.size - 1).bit_length())
 
-    def _add_columns(self, columns: Any, before: int) -> None:
-        if self._solver.problem.is_sparse:
+    def _add_columns(self, solver: BlockDescent, columns: Any, before: int) -> None:
+        if solver.problem.is_sparse:
             self.X = columns if self.X is None else sp.hstack([self.X, columns], format="csc")
             return
         if self.X is None or self.X.shape[1] < self.size:
@@ -136,33 +143,33 @@ class WorkingSet:
             self.X = grown
         self.X[:, before : self.size] = columns
 
-    def _extend(self, before: int) -> None:
+    def _extend(self, solver: BlockDescent, before: int) -> None:
         """The Gram matrix with the columns that have just joined."""
         size = self.size
-        cross = self._gram(self.columns, self.X[:, before:size], self.weights)
+        cross = self._gram(self.columns(solver), self.X[:, before:size], self.weights)
         self.G[:size, before:size] = cross
         self.G[before:size, :before] = cross[:before].T
-        self._shift(before)
+        self._shift(solver, before)
         self.bounds = np.concatenate([self.bounds, self._curvature_bounds(self.bounds.size)])
 
-    def reweigh(self, curvatures: np.ndarray) -> None:
+    def reweigh(self, solver: BlockDescent, curvatures: np.ndarray) -> None:
         """The Gram matrix for other curvatures of the samples."""
         self.weights = curvatures
         if self.size == 0:
             return
-        self.G[: self.size, : self.size] = self._gram(self.columns, self.columns, curvatures)
-        self._shift(0)
+        columns = self.columns(solver)
+        self.G[: self.size, : self.size] = self._gram(columns, columns, curvatures)
+        self._shift(solver, 0)
         self.bounds = self._curvature_bounds(0)
 
-    def _shift(self, before: int) -> None:
+    def _shift(self, solver: BlockDescent, before: int) -> None:
         """Squared terms and damping, on the diagonal from feature number `before` on."""
-        solver = self._solver
         diagonal = np.einsum("ii->i", self.G)[before : self.size]
         diagonal += solver.penalty.ridge[self.features[before:]] + solver.damping
 
     def _gram(self, left: Any, right: Any, weights: np.ndarray) -> np.ndarray:
         """leftᵀ diag(weights) right / n."""
-        n = self._solver.problem.n_samples
+        n = left.shape[0]
         if weights.size:
             right = sp.diags_array(weights) @ right if sp.issparse(right) else weights[:, None] * right
         product = left.T @ right
@@ -199,16 +206,14 @@ class BlockDescentState(SolverState):
     """Of the loss and of the squared terms of the penalty, at x."""
     violation: np.ndarray
     """How far each block is from optimal."""
+    working: WorkingSet
+    """The blocks that the models are minimised over."""
     loss: float = np.inf
     """The mean loss at x."""
     evaluated: bool = False
     """Do these belong to the current x?"""
     refusals: int = 0
     """Steps in a row that did not decrease the objective."""
-    chosen: np.ndarray = resizable(default_factory=lambda: np.empty(0, np.int64))
-    """The blocks of the working set, in the order in which they joined."""
-    working: WorkingSet | None = transient(default=None)
-    """The columns of those blocks."""
     kept_by_strong_rule: np.ndarray | None = transient(default=None)
     """Blocks that may leave zero at a new strength."""
 
@@ -255,6 +260,7 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
             point=point, rho=rho, multiplier=rho * point.dual,
             margins=np.zeros(n), slopes=np.zeros(n), curvatures=np.zeros(n), gradient=np.zeros(d),
             violation=np.zeros(self.penalty.n_blocks),
+            working=WorkingSet(weights=self.fixed_weights if self.quadratic else np.zeros(n)),
         )  # fmt: skip
 
     def step(self, state: BlockDescentState) -> None:
@@ -345,9 +351,6 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
     def _choose(self, state: BlockDescentState) -> WorkingSet:
         """Blocks that are not zero, unpenalised ones, and those that violate optimality most."""
         penalty, config = self.penalty, self.config
-        if state.working is None:
-            state.working = WorkingSet(self)
-            state.working.grow(state.chosen)
         working = state.working
         inside = np.zeros(penalty.n_blocks, bool)
         inside[working.blocks] = True
@@ -369,9 +372,8 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
             largest = float(state.curvatures.max())
             curvatures = np.maximum(state.curvatures, config.min_curvature * largest)
             if float(np.abs(curvatures - working.weights).max()) > config.stale_curvature * largest:
-                working.reweigh(curvatures)
-        working.grow(joining)
-        state.chosen = working.blocks
+                working.reweigh(self, curvatures)
+        working.grow(self, joining)
         return working
 
     def _minimise(self, state: BlockDescentState, working: WorkingSet) -> np.ndarray:
@@ -394,7 +396,7 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         if moved.size == 0:
             state.refusals += 1
             return
-        move = np.asarray(working.columns @ change, dtype=np.float64)
+        move = np.asarray(working.columns(self) @ change, dtype=np.float64)
         target = x.copy()
         target[working.features] += change
         length = 1.0
@@ -437,7 +439,7 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         self._certify(state)
         state.finished = self.tol is not None and self.optimality(state)[1] <= self.tol
         state.stalled = not state.finished and (
-            state.refusals >= self.config.max_refusals or state.chosen.size > self.config.max_set
+            state.refusals >= self.config.max_refusals or state.working.size > self.config.max_set
         )
 
     def _certify(self, state: BlockDescentState) -> None:
