@@ -36,6 +36,7 @@ def test_a_solver_runs_alone_or_refuses_with_a_reason(name, solver):
     best = solve(problem, tol=1e-8)
     assert best.solver.split(", then ")[0] in SOLVERS
     assert "it ran" in best.message
+    assert ", since " in best.message
     working = problem.fold() if name == "constrained" else problem
     reason = SOLVERS[solver].applies(working)
     if reason is not None:

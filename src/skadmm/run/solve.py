@@ -206,5 +206,6 @@ def _explained(run: Run, plan: Plan, ending: Ending, recession: existence.Recess
         ending = ending._replace(status=Status.NO_MINIMISER, message=message)
     if not plan.reason:
         return ending
-    ran = f"; it ran {run.engine.solver_name}" if run.engine.solver_name else ""
+    because = f", since {run.engine.reason}" if run.engine.reason else ""
+    ran = f"; it ran {run.engine.solver_name}{because}" if run.engine.solver_name else ""
     return ending._replace(message=f"{ending.message} ({plan.reason}{ran})")

@@ -132,6 +132,9 @@ class Engine(Protocol):
     def point(self) -> Point:
         """x, y, the scaled dual, their running sums and the clock."""
 
+    reason: str
+    """Why these solvers run, in words; empty where there was no choice."""
+
     @property
     def solver_name(self) -> str:
         """The solvers that have run so far, by name; empty where the method has only itself."""

@@ -257,7 +257,10 @@ def _start(setup: Setup, point: Point) -> Engine:
     reason = refusal(setup.problem) if setup.omega_mode != "fold" else None
     if reason is not None:
         raise ValueError(f"method='san-admm': {reason}")
-    return start(setup, point, solvers_for(setup, point)[0])
+    solvers, because = solvers_for(setup, point)
+    engine = start(setup, point, solvers)
+    engine.reason = because
+    return engine
 
 
 def start(setup: Setup, point: Point, solvers: Solvers, configs: Mapping[str, Any] | None = None) -> Running:

@@ -74,6 +74,7 @@ class FirstOrderEngine:
     """A rule in motion: the compiled loop of gradient update, x-update, and y and dual updates."""
 
     solver_name = ""
+    reason = ""
 
     def __init__(self, rule: Any, setup: Setup, point: Point, *, linearised: bool, full: bool = False) -> None:
         self.rule = rule

@@ -186,6 +186,8 @@ class SolverEngine(Generic[S]):
     """One second-order solver in motion, as the driver sees it."""
 
     steps_per_pass = 1
+    reason = ""
+    """Why this solver runs, in words."""
 
     def __init__(self, solver: SecondOrderSolver[S], point: Point, rho: float | None = None) -> None:
         self.solver = solver

@@ -30,6 +30,8 @@ class Switching:
     def __init__(self, setup: Setup, point: Point, solvers: Sequence[Entry]) -> None:
         """`solvers` in the order in which they take over from each other."""
         self.setup, self.solvers = setup, tuple(solvers)
+        self.reason = ""
+        """Why these solvers run, in words."""
         self.number = 0
         """The index of the solver that is running."""
         self.running = self._engine(0, point, setup.rho)
