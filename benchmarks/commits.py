@@ -5,8 +5,8 @@
     python benchmarks/commits.py --before HEAD~5 --rounds 5  more turns
 
 For each data set: half the rows, A = [G; I] with the precision graph of that half, as in ``san.py``. The problem is
-built once and written to a temporary folder. Then a process of each commit by turns loads it, solves it several times,
-and tells its best time; the table shows the best of all turns, and the ratio (below 1: the change made it faster).
+built once and written to a temporary folder. Then processes of both commits in turn load it, solve it several times
+and reports its best time; the table shows the best of all turns, and the ratio (below 1: the change made it faster).
 """
 
 import argparse
@@ -97,7 +97,7 @@ def compare(before: Path, names: list[str], rounds: int, repeats: int, seed: int
 
 
 def main() -> None:
-    """Run what was asked for."""
+    """Run the selected comparison."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--before", help="the commit to compare with")
     parser.add_argument("--data", help="data sets, separated by commas; all that san.py knows by default")

@@ -1,11 +1,11 @@
-"""A set of dense rows larger than the memory it may take: resident memory, and speed against reading the file.
+"""Dense rows in files larger than the allowed memory: resident memory, and speed compared with reading the file.
 
     python benchmarks/out_of_core.py --folder /tmp/rows --gigabytes 6
 
 The folder is written once and kept if --keep is given. Reading is timed with plain ``read`` calls into one buffer,
-before and after the run, the quickest of three. The file is dropped from the system's cache before each reading and
-twice a second during the run, so that every pass reads the disk, as it would with a file larger than memory. With
---cached it is left there: reading then is copying from memory.
+before and after the run; the fastest of three counts. The file is dropped from the system's cache before each reading
+and twice a second during the run, so that every pass reads the disk, as it would with a file larger than memory. With
+--cached it stays in the cache, and reading means copying from memory.
 """
 
 import argparse
@@ -44,14 +44,14 @@ def write(folder: Path, gigabytes: float) -> None:
 
 
 def forget(path: Path) -> None:
-    """Let the system drop what it has cached of a file."""
+    """Drop a file from the system's cache."""
     with open(path, "rb") as file:
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 @contextlib.contextmanager
 def forgetting(path: Path) -> Iterator[None]:
-    """Let the system drop a file again and again; pages in use stay."""
+    """Drop a file from the system's cache repeatedly; pages in use stay."""
     forget(path)
     over = threading.Event()
 
@@ -69,7 +69,7 @@ def forgetting(path: Path) -> Iterator[None]:
 
 
 def reading(path: Path) -> float:
-    """Seconds to read a file from its beginning to its end."""
+    """Seconds to read a whole file."""
     buffer = bytearray(BUFFER)
     began = time.perf_counter()
     with open(path, "rb", buffering=0) as file:

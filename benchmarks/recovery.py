@@ -1,10 +1,10 @@
-"""Does the graph help? Planted clusters on a graph, found again from n = 500 … 50,000 samples.
+"""Does the graph help? Recovery of planted clusters on a graph from n = 500 … 50,000 samples.
 
     python benchmarks/recovery.py [--sizes 500,2000,10000,50000] [--repeats 3] [--out docs/images/recovery.png]
 
 60 features along a chain, in pieces of 10 with one coefficient each: 0, a, 0, −a, 2a, −2a. Where the pieces end is not
 in the graph.
-The fused lasso on that graph and the plain lasso with the strength of least BIC, ridge with that of least loss on
+The fused lasso on that graph and the plain lasso with the strength of minimum BIC, ridge with that of minimum loss on
 a held-out set of the same size; measured on 20,000 new samples: the adjusted Rand index of the clusters of equal
 coefficients, and the test loss.
 """

@@ -57,7 +57,7 @@ class MeanLoss:
 
 @numba.njit(cache=True, nogil=True)
 def _primal_dual_step(data, indices, indptr, tau, sigma, strength, gradient, pull, x, w):
-    """x⁺ = x − τ(∇f(x) + Aᵀw); w⁺ = clip(w + σA(2x⁺ − x)); pull ← Aᵀw⁺."""
+    """x⁺ = x − τ(∇f(x) + Aᵀw); w⁺ = clip(w + σA(2x⁺ − x)); Aᵀw ← Aᵀw⁺."""
     ahead = np.empty_like(x)
     for j in range(x.size):
         new = x[j] - tau[j] * (gradient[j] + pull[j])
@@ -103,7 +103,7 @@ class CondatVu:
 
 
 def smoothed(A: Any, strength: float, width: float, x: np.ndarray) -> tuple[float, np.ndarray]:
-    """λ Σ huber(Ax) with |·| rounded within ±width, and its gradient; at most λ·width/2 a row below λ‖Ax‖₁."""
+    """λ Σ huber(Ax) with |·| rounded within ±width, and its gradient; at most λ·width/2 per row below λ‖Ax‖₁."""
     z = A @ x
     inside = np.abs(z) <= width
     value = np.where(inside, 0.5 * z * z / width, np.abs(z) - 0.5 * width)
