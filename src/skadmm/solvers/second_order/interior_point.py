@@ -4,10 +4,10 @@
 
 A signal has as many coefficients as it has places of observation, and its penalty matrix is banded or that of a graph.
 So the Newton systems are sparse (``signal_systems.py``), and a few dozen of them give an exact solution, where a
-first-order method needs very many steps along a line. The samples are summed up once, in H and q. Three cases need no iteration or end it:
-polynomials along a line are known to be the solution from a strength on; a chain whose coefficients have equal weights
-is solved by dynamic programming; and once the zeros of D x are known the minimiser solves one linear system
-(``exact_pattern.py``).
+first-order method needs very many steps along a line. The samples are summed up once, in H and q. Three cases need no
+iteration or end it: polynomials along a line are known to be the solution from a strength on; a chain whose
+coefficients have equal weights is solved by dynamic programming; and once the zeros of D x are known the minimiser
+solves one linear system (``exact_pattern.py``).
 
 References
 ----------
