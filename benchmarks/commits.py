@@ -76,8 +76,8 @@ def measure(path: Path, repeats: int) -> dict[str, float]:
 def in_process(source: Path, path: Path, repeats: int) -> dict[str, float]:
     """:func:`measure` with the package at `source`, in a process of its own."""
     command = [sys.executable, __file__, "--measure", str(path), "--repeats", str(repeats)]
-    answer = subprocess.run(command, env=environment(source), capture_output=True, text=True, check=True)
-    return json.loads(answer.stdout.splitlines()[-1])
+    process = subprocess.run(command, env=environment(source), capture_output=True, text=True, check=True)
+    return json.loads(process.stdout.splitlines()[-1])
 
 
 def compare(before: Path, names: list[str], rounds: int, repeats: int, seed: int) -> None:

@@ -79,14 +79,14 @@ def pass_time(problem: Problem, method: str, batch_size: int, times: int) -> dic
     clock = engine.point.clock
     engine.advance(np.zeros(1, np.int64))
     if ALGORITHMS[method].full:  # one step each time; the work of a step of exact-admm depends on where it stands
-        least, passes = np.inf, 1.0
+        best, passes = np.inf, 1.0
         for _ in range(times):
             before = int(clock[1])
             spent = best_of(lambda: engine.advance(np.zeros(1, np.int64)), 1)
             touched = (int(clock[1]) - before) / problem.n_samples
-            if spent / touched < least:
-                least, passes = spent / touched, touched
-        return {"seconds": least, "seconds_per_step": least * passes}
+            if spent / touched < best:
+                best, passes = spent / touched, touched
+        return {"seconds": best, "seconds_per_step": best * passes}
     order = Uniform(engine.steps_per_pass, 0).take(0, engine.steps_per_pass)
     before = int(clock[1])
     stretch = max(10, STRETCH // max(1, batch_size // 4))
@@ -116,8 +116,8 @@ def twin_ratio(problem: Problem, method: str, times: int) -> dict[str, float]:
 
     some = order[:: problem.n_samples // TWIN_STEPS]
     slow_time = sum_of_best(slow, np.array_split(some, some.size // 20), times) / some.size
-    quick_time = sum_of_best(engine.advance, np.array_split(order, order.size // STRETCH), 3 * times) / order.size
-    return {"twin_step": slow_time, "compiled_step": quick_time, "ratio": slow_time / quick_time, "apart": apart}
+    fast_time = sum_of_best(engine.advance, np.array_split(order, order.size // STRETCH), 3 * times) / order.size
+    return {"twin_step": slow_time, "compiled_step": fast_time, "ratio": slow_time / fast_time, "apart": apart}
 
 
 def reference_step(problem: Problem, X: Any, method: str, steps: int = 3) -> float:
@@ -193,12 +193,12 @@ def measure(*, quick: bool) -> dict[str, Any]:
 def report(numbers: dict[str, Any]) -> str:
     """The numbers as tables."""
     unit = min(numbers["gradient"].values())
-    quicker = min(numbers["gradient"], key=numbers["gradient"].get)
+    faster = min(numbers["gradient"], key=numbers["gradient"].get)
     n, d, m = numbers["n_samples"], numbers["n_features"], numbers["n_constraints"]
     lines = [
         f"skadmm {numbers['version']}: {numbers['data']}, n = {n:,}, d = {d}, m = {m}, "
         f"{numbers['nnz'] / n:.1f} entries a row; {numbers['cores']} cores",
-        f"one full gradient: {1e3 * unit:.2f} ms ({quicker}; "
+        f"one full gradient: {1e3 * unit:.2f} ms ({faster}; "
         + ", ".join(f"{who} {1e3 * spent:.2f} ms" for who, spent in numbers["gradient"].items())
         + ")\n",
         table(

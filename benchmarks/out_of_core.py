@@ -140,14 +140,15 @@ def main() -> None:
             read = [timed_reading(values, cold) for _ in range(2)]
             arguments = [sys.executable, "-c", CHILD, str(options.folder), method, str(options.passes)]
             with forgetting(values) if cold else contextlib.nullcontext():
-                told = json.loads(subprocess.run(arguments, check=True, capture_output=True, text=True).stdout)
+                report = json.loads(subprocess.run(arguments, check=True, capture_output=True, text=True).stdout)
             read = min(*read, timed_reading(values, cold))
-            share = read * told["passes"] / told["seconds"]
+            share = read * report["passes"] / report["seconds"]
             print(
-                f"{method:<14} {told['passes']:6.2f} passes in {told['seconds']:7.1f} s; reading {read:5.1f} s a pass "
-                f"({size / read / 1e9:.2f} GB/s); speed {share:.0%} of reading's (wanted: 60 %); "
-                f"{told['disk'] / 1e9:.1f} GB from the disk, evaluation included; "
-                f"memory {told['memory'] / 1e9:.2f} GB (wanted: < 1); opening and checking {told['opened']:.1f} s"
+                f"{method:<14} {report['passes']:6.2f} passes in {report['seconds']:7.1f} s; "
+                f"reading {read:5.1f} s per pass ({size / read / 1e9:.2f} GB/s); "
+                f"speed {share:.0%} of reading's (wanted: 60 %); "
+                f"{report['disk'] / 1e9:.1f} GB from the disk, evaluation included; "
+                f"memory {report['memory'] / 1e9:.2f} GB (wanted: < 1); opening and checking {report['opened']:.1f} s"
             )
     finally:
         if not options.keep:

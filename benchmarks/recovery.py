@@ -32,7 +32,7 @@ def one_run(n: int, seed: int) -> dict[str, tuple[float, float]]:
     y = np.where(rng.random(X.shape[0]) < 1 / (1 + np.exp(-(X @ x))), 1, -1)
     train, held, test = slice(0, n), slice(n, 2 * n), slice(2 * n, None)
     planted = np.unique(x, return_inverse=True)[1]
-    answer = {}
+    found = {}
     for name in METHODS:
         best = None
         for alpha in ALPHAS:
@@ -51,8 +51,8 @@ def one_run(n: int, seed: int) -> dict[str, tuple[float, float]]:
                 best = merit, model
         model = best[1]
         labels = np.unique(model.coef_[0].round(12), return_inverse=True)[1]  # equal coefficients, one cluster
-        answer[name] = adjusted_rand_score(planted, labels), log_loss(y[test], model.predict_proba(X[test]))
-    return answer
+        found[name] = adjusted_rand_score(planted, labels), log_loss(y[test], model.predict_proba(X[test]))
+    return found
 
 
 def draw(sizes: list[int], results: dict[tuple[str, int], np.ndarray], out: str) -> None:
@@ -100,7 +100,7 @@ def main() -> None:
         for n in sizes
         for name in METHODS
     ]
-    print(table("Planted clusters, mean over draws", ["", "ARI", "test loss", "least ARI"], rows))
+    print(table("Planted clusters, mean over draws", ["", "ARI", "test loss", "minimum ARI"], rows))
     print(f"{time.perf_counter() - began:.0f} s")
     if options.out:
         draw(sizes, results, options.out)

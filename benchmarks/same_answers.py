@@ -38,7 +38,7 @@ from skadmm.regularizers import L1, Box, ElasticNet, GroupL2, GroupLInf, NonNega
 TOLERANCE = 1e-6
 """The relative difference of objectives that counts as the same."""
 TOL = 1e-8
-"""What the second-order solvers are asked for."""
+"""The tolerance given to the second-order solvers."""
 LOSSES = ("logistic", "squared", "huber", "squared-hinge")
 CLASSIFYING = ("logistic", "squared-hinge")
 N, D = 240, 24
@@ -111,7 +111,7 @@ def structures() -> dict[str, dict[str, Any]]:
     }
 
 
-# -- answers ---------------------------------------------------------------------------------------------------
+# -- results ---------------------------------------------------------------------------------------------------
 
 
 def answer(x: Any, objective: Any, passes: Any, gap: Any, kkt: Any, status: str, solver: str = "") -> Answer:
@@ -119,8 +119,8 @@ def answer(x: Any, objective: Any, passes: Any, gap: Any, kkt: Any, status: str,
     x = np.ascontiguousarray(x, dtype=np.float64).ravel()
     numbers = {"objective": objective, "passes": passes, "gap": gap, "kkt": kkt}
     kept = {key: np.asarray(value, dtype=float).ravel().tolist() for key, value in numbers.items()}
-    told = {"hash": hashlib.sha256(x.tobytes()).hexdigest()[:12], "status": status, "solver": solver}
-    return told | kept | {"x": x.tolist()}
+    summary = {"hash": hashlib.sha256(x.tobytes()).hexdigest()[:12], "status": status, "solver": solver}
+    return summary | kept | {"x": x.tolist()}
 
 
 def of_results(results: list[Any], x: Any) -> Answer:
@@ -476,7 +476,7 @@ def against(commit: str, words: str) -> int:
 def main() -> int:
     """Run the selected command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", type=Path, metavar="FILE", help="solve the problems, keep the answers in a file")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="solve the problems, write the results to a file")
     parser.add_argument("--compare", type=Path, nargs=2, metavar=("BEFORE", "AFTER"), help="compare two files")
     parser.add_argument("--before", metavar="COMMIT", help="the commit to compare this checkout with")
     parser.add_argument("--list", action="store_true", help="the names of the problems")

@@ -88,7 +88,7 @@ def one_set(name: str, repeats: int, paper: bool, seed: int) -> None:
     problem = graph_guided(X, target, strength)
     edges = problem.n_constraints - problem.n_features
     print(f"\n{name}: n = {problem.n_samples:,}, d = {problem.n_features:,}, {edges:,} edges", end=" ")
-    print(f"({time.perf_counter() - began:.1f} s), λ = {strength:g}; asked: {promise}")
+    print(f"({time.perf_counter() - began:.1f} s), λ = {strength:g}; aim: {promise}")
     solve(problem, "san-admm", passes=3)  # compiles
     reference = solve(problem, "san-admm", passes=300, tol=1e-10, record_every=0)
     optimum = reference.objective

@@ -61,7 +61,7 @@ PARTS = {
     "reduced Newton started": (reduced_newton.ReducedNewton, "_start"),
     "recorded (off the clock)": (recording.Recorder, "row"),
     "evaluated (off the clock)": (diagnostics.Evaluator, "at"),
-    "minimiser looked for": (existence, "find"),
+    "existence of a minimiser": (existence, "find"),
 }
 spent: collections.Counter = collections.Counter()
 inside = [0.0]
