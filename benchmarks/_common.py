@@ -1,4 +1,4 @@
-"""What the benchmarks share: the data, a clock, and honest incremental NumPy twins."""
+"""What the benchmarks share: data, timing, and incremental NumPy twins of the compiled methods."""
 
 import lzma
 import math
@@ -53,7 +53,7 @@ def graph_guided(X: Any, target: np.ndarray, strength: float = 1e-5) -> Problem:
 
 
 def best_of(function: Callable[[], Any], times: int = 5) -> float:
-    """The least of several wall times, in seconds."""
+    """The minimum of several wall times, in seconds."""
     spent = []
     for _ in range(times):
         began = time.perf_counter()
@@ -63,13 +63,13 @@ def best_of(function: Callable[[], Any], times: int = 5) -> float:
 
 
 def sum_of_best(function: Callable[[Any], Any], stretches: list[Any], times: int = 5) -> float:
-    """The stretches one after the other, several times over: the sum of each one's least wall time."""
+    """Run the parts in order, several times; return the sum of the minimum wall times of the parts."""
     spent = [[best_of(lambda: function(stretch), 1) for stretch in stretches] for _ in range(times)]  # noqa: B023
     return float(np.min(spent, axis=0).sum())
 
 
 def engine_of(problem: Problem, method: str, *, rho: float, batch_size: int = 1, step: float | None = None) -> Any:
-    """A method ready to run from zero, without the loop's clock, recording and checks."""
+    """A method ready to run from zero, without the driver's clock, recording and stopping tests."""
     algorithm = ALGORITHMS[method]
     step = algorithm.theory_step(problem, rho) if step is None else step
     setup = Setup(problem, rho, step, batch_size, "none")
@@ -77,7 +77,7 @@ def engine_of(problem: Problem, method: str, *, rho: float, batch_size: int = 1,
 
 
 class StochasticAverageTwin:
-    """sa-admm and sa-iu-admm at b = 1 as one writes them with NumPy and SciPy: O(nnz(aᵢ) + d + m) work a step,
+    """sa-admm and sa-iu-admm at b = 1 in NumPy and SciPy: O(nnz(aᵢ) + d + m) work per step,
     arrays reused, averages kept, for the logistic loss, ψ = λ‖·‖₁, B = −I and c = 0."""
 
     def __init__(self, problem: Problem, *, rho: float, step: float, uzawa: bool) -> None:
@@ -131,7 +131,7 @@ class StochasticAverageTwin:
 
 
 def table(title: str, header: list[str], rows: list[list[Any]]) -> str:
-    """A plain text table, numbers to the right."""
+    """A plain text table with numbers aligned to the right."""
 
     def text(entry: Any) -> str:
         if isinstance(entry, str):

@@ -1,6 +1,6 @@
 """Other commits of this project: their sources in a temporary folder, and processes that import them.
 
-It imports nothing of skadmm, so that a process may choose which one it gets.
+It imports nothing of skadmm, so that a process can choose which version it imports.
 """
 
 import os

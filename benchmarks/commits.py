@@ -5,8 +5,8 @@
     python benchmarks/commits.py --before HEAD~5 --rounds 5  more turns
 
 For each data set: half the rows, A = [G; I] with the precision graph of that half, as in ``san.py``. The problem is
-built once and written to a temporary folder. Then a process of each commit by turns loads it, solves it several times,
-and tells its best time; the table shows the best of all turns, and the ratio (below 1: the change made it faster).
+built once and written to a temporary folder. Then processes of both commits in turn load it, solve it several times
+and reports its best time; the table shows the best of all turns, and the ratio (below 1: the change made it faster).
 """
 
 import argparse
@@ -76,8 +76,8 @@ def measure(path: Path, repeats: int) -> dict[str, float]:
 def in_process(source: Path, path: Path, repeats: int) -> dict[str, float]:
     """:func:`measure` with the package at `source`, in a process of its own."""
     command = [sys.executable, __file__, "--measure", str(path), "--repeats", str(repeats)]
-    answer = subprocess.run(command, env=environment(source), capture_output=True, text=True, check=True)
-    return json.loads(answer.stdout.splitlines()[-1])
+    process = subprocess.run(command, env=environment(source), capture_output=True, text=True, check=True)
+    return json.loads(process.stdout.splitlines()[-1])
 
 
 def compare(before: Path, names: list[str], rounds: int, repeats: int, seed: int) -> None:
@@ -97,7 +97,7 @@ def compare(before: Path, names: list[str], rounds: int, repeats: int, seed: int
 
 
 def main() -> None:
-    """Run what was asked for."""
+    """Run the selected comparison."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--before", help="the commit to compare with")
     parser.add_argument("--data", help="data sets, separated by commas; all that san.py knows by default")

@@ -3,8 +3,8 @@
     python benchmarks/compile_seconds.py                   # the kinds of model that wheels carry
     python benchmarks/compile_seconds.py fused solve       # some kinds, as for ``skadmm warm-up``
 
-Nothing is taken from any cache. Seconds are a kernel's own: what it took to compile the kernels it calls is counted for
-those. The sum is the compile time of the whole run.
+No cache is used. Seconds are exclusive: the time to compile the kernels that a kernel calls is counted for those. The
+sum is the compile time of the whole run.
 """
 
 import os
@@ -20,7 +20,7 @@ from skadmm.warm_up import SHIPPED, warm_up
 
 
 class Seconds(event.Listener):
-    """Own seconds of each compiled kernel; compilations nest."""
+    """Exclusive seconds of each compiled kernel; compilations nest."""
 
     def __init__(self):
         self.own, self.count = defaultdict(float), defaultdict(int)

@@ -1,14 +1,13 @@
-"""The lasso with what comes before units (coordinate descent, proximal steps) and with units alone, to a gap of 1e-6.
+"""The lasso by the default solvers and by reduced Newton steps alone, to a gap of 1e-6.
 
     python benchmarks/coordinates.py
 
 Dense data with more features than samples, neighbours correlated; and sparse data of which thousands of features leave
-zero, where units take more than a minute (--dense leaves it out). Best of --repeats, the sparse one once.
+zero, where reduced Newton steps take more than a minute (--dense leaves it out). Best of --repeats; the sparse problem
+is solved once.
 """
 
 import argparse
-import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,24 +16,13 @@ import scipy.sparse as sp
 from _common import best_of
 from skadmm import Problem, solve
 from skadmm.regularizers import L1
-from skadmm.solvers import select
 
 SHAPES = ((200, 5000), (1000, 3000))
 SHARES = (0.3, 0.05, 0.01)
 
 
-@contextlib.contextmanager
-def units_alone() -> Iterator[None]:
-    """Nothing before units."""
-    usual, select._before_clusters = select._before_clusters, lambda setup, point: None
-    try:
-        yield
-    finally:
-        select._before_clusters = usual
-
-
 def dense(rng: np.random.Generator, n: int, d: int, correlation: float) -> np.ndarray:
-    """Columns each of which is so much like the one before it."""
+    """Columns with the given correlation between neighbours."""
     X = rng.standard_normal((n, d))
     for j in range(1, d):
         X[:, j] = correlation * X[:, j - 1] + np.sqrt(1 - correlation**2) * X[:, j]
@@ -42,7 +30,7 @@ def dense(rng: np.random.Generator, n: int, d: int, correlation: float) -> np.nd
 
 
 def labelled(rng: np.random.Generator, X: Any, loss: str, active: int) -> np.ndarray:
-    """A target that a few features make, and noise."""
+    """A target that depends on a few features, with noise."""
     truth = np.zeros(X.shape[1])
     truth[rng.choice(truth.size, active, replace=False)] = rng.standard_normal(active)
     margin = X @ truth
@@ -51,21 +39,21 @@ def labelled(rng: np.random.Generator, X: Any, loss: str, active: int) -> np.nda
 
 
 def compare(name: str, X: Any, target: np.ndarray, loss: str, share: float, repeats: int) -> float:
-    """Print both times, λ being this share of the least that leaves nothing; their ratio."""
-    least = np.abs(Problem(X, target, loss=loss, psi=L1(1.0)).gradient(np.zeros(X.shape[1]))).max()
-    problem = Problem(X, target, loss=loss, psi=L1(share * least))
-    answers = []
+    """Print both times and return their ratio; λ is this share of the smallest strength at which x is zero."""
+    strongest = np.abs(Problem(X, target, loss=loss, psi=L1(1.0)).gradient(np.zeros(X.shape[1]))).max()
+    problem = Problem(X, target, loss=loss, psi=L1(share * strongest))
+    results = []
 
-    def run() -> None:
-        answers.append(solve(problem, "san-admm", tol=1e-6, passes=3000, record_every=0))
+    def run(method: str) -> None:
+        results.append(solve(problem, method, tol=1e-6, passes=3000, record_every=0))
 
-    usual = best_of(run, repeats)
-    with units_alone():
-        alone = best_of(run, repeats)
-    first, last = answers[0], answers[-1]
+    usual = best_of(lambda: run("san-admm"), repeats)
+    alone = best_of(lambda: run("reduced-newton"), repeats)
+    first, last = results[0], results[-1]
     print(
         f"{name}, {loss}, λ = {share:g}: {1e3 * usual:,.0f} ms ({first.passes:.0f} passes, {first.status}), "
-        f"units alone {1e3 * alone:,.0f} ms ({last.passes:.0f} passes); {np.count_nonzero(first.x):,} not zero, "
+        f"reduced Newton alone {1e3 * alone:,.0f} ms ({last.passes:.0f} passes); "
+        f"{np.count_nonzero(first.x):,} not zero, "
         f"objectives {abs(first.objective / last.objective - 1):.0e} apart; ratio {usual / alone:.2f}",
         flush=True,
     )
@@ -92,7 +80,7 @@ def main() -> None:
     print(f"dense: ratios {min(ratios):.2f} to {max(ratios):.2f}, median {np.median(ratios):.2f}")
     if not given.dense:
         X = sp.random_array((20_000, 10_000), density=0.005, rng=rng, format="csr")
-        compare("20,000 × 10,000, 100 entries a row", X, labelled(rng, X, "logistic", 50), "logistic", 0.02, 1)
+        compare("20,000 × 10,000, 100 entries per row", X, labelled(rng, X, "logistic", 50), "logistic", 0.02, 1)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""One and two Dask workers against the solver in memory: time, speed-up, and bytes moved a round.
+"""One and two Dask workers against the solver in memory: time, speed-up, and bytes moved per round.
 
     python benchmarks/dask_scaling.py
 
-A worker has one thread, and so has the solver in memory. Beside the times stands that of a round in which nothing is
-asked: what Dask itself takes to bring a question to a worker and the answer back, however little there is to do.
+A worker has one thread, and so has the solver in memory. The time of an empty round is printed too: what Dask itself
+takes to bring a request to a worker and the response back.
 """
 
 import argparse
@@ -33,12 +33,12 @@ def target_of(X: np.ndarray) -> np.ndarray:
 
 
 def nothing(held: Any) -> float:
-    """No question at all."""
+    """An empty request."""
     return 0.0
 
 
 def empty_round(backend: Any, short: float) -> float:
-    """Seconds of a round without a question; those that take less than `short` go by line."""
+    """Seconds of an empty round; requests that take less than `short` use the direct transport."""
     from skadmm.backends.dask import transport
 
     kept, transport.SHORT = transport.SHORT, short
@@ -53,8 +53,8 @@ def settings(method: str, rows: int, passes: float = 2) -> dict[str, Any]:
     return {"method": method, "passes": passes, "record_every": 0, **chosen}
 
 
-def quickest(*runs: tuple[Problem, dict[str, Any]], repeats: int) -> list[Any]:
-    """The quickest result of each run, taken in turns."""
+def fastest(*runs: tuple[Problem, dict[str, Any]], repeats: int) -> list[Any]:
+    """The fastest result of each run, measured in turns."""
     for problem, options in runs:
         solve(problem, **(options | {"passes": 2}))  # compiled
     results = [[solve(problem, **options) for problem, options in runs] for _ in range(repeats)]
@@ -70,13 +70,13 @@ def main() -> None:
 
     numba.config.NUMBA_NUM_THREADS = 1
     threadpoolctl.threadpool_limits(1)
-    os.environ["NUMBA_NUM_THREADS"] = "1"  # of the workers; Dask sees to their BLAS
+    os.environ["NUMBA_NUM_THREADS"] = "1"  # for the workers; Dask limits the threads of their BLAS
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=50_000, help="in a block")
     parser.add_argument("--width", type=int, default=100)
     parser.add_argument("--blocks", type=int, default=32)
     parser.add_argument("--passes", type=float, default=8)
-    parser.add_argument("--repeats", type=int, default=5, help="the quickest of so many runs counts")
+    parser.add_argument("--repeats", type=int, default=5, help="the fastest of so many runs counts")
     parser.add_argument("--methods", nargs="+", default=["san-admm", "batch-iu-admm", "sa-iu-admm"])
     options = parser.parse_args()
     model = {"psi": L1(1e-4), "A": stack(chain(options.width), "identity")}
@@ -103,10 +103,10 @@ def main() -> None:
         return usual[DaskBackend, "_submit"](self, name, function, *arguments, **where)
 
     def wait(self, coming):
-        answers = usual[DaskBackend, "_wait"](self, coming)
-        moved.append(len(pickle.dumps(answers)))
+        responses = usual[DaskBackend, "_wait"](self, coming)
+        moved.append(len(pickle.dumps(responses)))
         rounds.append(1)
-        return answers
+        return responses
 
     weighed = dict(zip(usual, (send, submit, wait), strict=True))
 
@@ -125,7 +125,7 @@ def main() -> None:
                 print(f"an empty round with {workers} worker(s), {way}: {empty * 1e3:.1f} ms")
             for method in options.methods:
                 run = settings(method, options.rows, options.passes)
-                memory, there = quickest((here, run), (problem, run), repeats=options.repeats)
+                memory, there = fastest((here, run), (problem, run), repeats=options.repeats)
                 alone.setdefault(method, there.seconds)
                 moved.clear()
                 rounds.clear()
@@ -135,11 +135,11 @@ def main() -> None:
                 print(
                     f"{method:<14} {workers} worker(s): {there.seconds:.2f} s, {there.passes:.2f} passes, "
                     f"{there.seconds / memory.seconds:.2f} × in memory ({memory.seconds:.2f} s), "
-                    f"speed-up {alone[method] / there.seconds:.2f}; {sum(moved) / max(1, len(rounds)):,.0f} bytes a "
+                    f"speed-up {alone[method] / there.seconds:.2f}; {sum(moved) / max(1, len(rounds)):,.0f} bytes per "
                     f"round; x off by {np.abs(there.x - memory.x).max():.1e}"
                 )
                 if method.startswith("sa-"):
-                    (late,) = quickest((problem, run | {"staleness": LATE}), repeats=options.repeats)
+                    (late,) = fastest((problem, run | {"staleness": LATE}), repeats=options.repeats)
                     print(f"  staleness={LATE}: {late.seconds:.2f} s, {late.seconds / memory.seconds:.2f} × in memory")
 
 

@@ -1,12 +1,12 @@
 """The wheel in an empty environment: size, import, the README's example in a first and in later processes.
 
     python benchmarks/install.py            # prints the table
-    python benchmarks/install.py --write    # and keeps it in benchmarks/install.md, which the documentation shows
-    python benchmarks/install.py --kinds [WHEEL]   # first fits of 16 kinds of model with the kernels a wheel carries
+    python benchmarks/install.py --write    # and writes it to benchmarks/install.md, which the documentation includes
+    python benchmarks/install.py --kinds [WHEEL]   # first fits of 16 kinds of model with the kernels a wheel includes
 
-With --kinds the wheel is built with kernels (minutes) unless one is given. Each kind is fitted in a process of its own
-with an empty kernel cache, then in a second one; then one kind with another processor named to Numba, where the kernels
-of the wheel do not serve and everything is compiled. Needs the package ``build``, and packages to install from.
+With --kinds the wheel is built with kernels (minutes) unless one is given. Each kind is fitted in its own process
+with an empty kernel cache, then in a second one; then one kind with another processor given to Numba, where the kernels
+of the wheel cannot be used and everything is compiled. Needs the package ``build``, and packages to install from.
 """
 
 import itertools
@@ -54,7 +54,7 @@ KINDS = list(
 
 
 def run(*command, **options):
-    """What a command takes: seconds, and seconds of processor time. It must succeed."""
+    """Run a command, which must succeed; return its seconds and its seconds of processor time."""
     start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL, **options)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

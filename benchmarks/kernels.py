@@ -2,12 +2,12 @@
 
     python benchmarks/kernels.py [--json FILE] [--quick]
 
-Times are the best of several. A pass is timed in stretches of about a millisecond, each at its best, and summed: other
-load on the machine then counts for little, while every stretch still meets rows and tables that other stretches have
-pushed out of the nearest caches. Two twins stand beside the paper's methods: the *reference* of the tests, written from
-the equations (it recomputes every gradient in every step), and an *incremental* one with O(nnz(aᵢ) + d + m) work a
-step, the best one writes with NumPy and SciPy. GPE, the gradient-pass equivalent, is a wall time in units of one full
-gradient, by the faster of SciPy and the compiled kernel.
+Times are the best of several. A pass is timed in parts of about a millisecond, and the best times of the parts are
+summed: this reduces the effect of other load on the machine, while every part still reads rows and tables that other
+parts have evicted from the nearest caches. The paper's methods are compared with two twins: the *reference* of the
+tests, written from the equations (it recomputes every gradient in every step), and an *incremental* one with O(nnz(aᵢ)
++ d + m) work per step, about the best possible in NumPy and SciPy. GPE, the gradient-pass equivalent, is a wall time in
+units of one full gradient, by the faster of SciPy and the compiled kernel.
 """
 
 import argparse
@@ -74,19 +74,19 @@ def gradient_time(problem: Problem, times: int) -> dict[str, float]:
 
 
 def pass_time(problem: Problem, method: str, batch_size: int, times: int) -> dict[str, float]:
-    """Seconds per effective pass and per step, filling of tables and compilation excluded."""
+    """Seconds per effective pass and per step, initial tables and compilation excluded."""
     engine = engine_of(problem, method, rho=RHO, batch_size=batch_size)
     clock = engine.point.clock
     engine.advance(np.zeros(1, np.int64))
     if ALGORITHMS[method].full:  # one step each time; the work of a step of exact-admm depends on where it stands
-        least, passes = np.inf, 1.0
+        best, passes = np.inf, 1.0
         for _ in range(times):
             before = int(clock[1])
             spent = best_of(lambda: engine.advance(np.zeros(1, np.int64)), 1)
             touched = (int(clock[1]) - before) / problem.n_samples
-            if spent / touched < least:
-                least, passes = spent / touched, touched
-        return {"seconds": least, "seconds_per_step": least * passes}
+            if spent / touched < best:
+                best, passes = spent / touched, touched
+        return {"seconds": best, "seconds_per_step": best * passes}
     order = Uniform(engine.steps_per_pass, 0).take(0, engine.steps_per_pass)
     before = int(clock[1])
     stretch = max(10, STRETCH // max(1, batch_size // 4))
@@ -116,8 +116,8 @@ def twin_ratio(problem: Problem, method: str, times: int) -> dict[str, float]:
 
     some = order[:: problem.n_samples // TWIN_STEPS]
     slow_time = sum_of_best(slow, np.array_split(some, some.size // 20), times) / some.size
-    quick_time = sum_of_best(engine.advance, np.array_split(order, order.size // STRETCH), 3 * times) / order.size
-    return {"twin_step": slow_time, "compiled_step": quick_time, "ratio": slow_time / quick_time, "apart": apart}
+    fast_time = sum_of_best(engine.advance, np.array_split(order, order.size // STRETCH), 3 * times) / order.size
+    return {"twin_step": slow_time, "compiled_step": fast_time, "ratio": slow_time / fast_time, "apart": apart}
 
 
 def reference_step(problem: Problem, X: Any, method: str, steps: int = 3) -> float:
@@ -135,7 +135,7 @@ def reference_step(problem: Problem, X: Any, method: str, steps: int = 3) -> flo
 
 
 def peak_memory(problem: Problem, batch_size: int) -> dict[str, float]:
-    """The most that solve() holds at once beyond what was there before, against the table of x_τ."""
+    """Peak memory of solve() beyond what was allocated before, compared with the table of x_τ."""
     tracemalloc.start()
     solve(problem, "sa-iu-admm", rho=RHO, step=1.0, passes=2, batch_size=batch_size)
     _, peak = tracemalloc.get_traced_memory()
@@ -145,7 +145,7 @@ def peak_memory(problem: Problem, batch_size: int) -> dict[str, float]:
 
 
 def second_process(times: int) -> dict[str, float]:
-    """Import and first solve in a fresh process, the kernels being on disk; the best of several."""
+    """Import and first solve in a fresh process, with the kernels on disk; the best of several."""
     runs = []
     for _ in range(times + 1):  # the first one fills the cache
         done = subprocess.run([sys.executable, "-c", SECOND_PROCESS], capture_output=True, text=True, check=True)
@@ -193,12 +193,12 @@ def measure(*, quick: bool) -> dict[str, Any]:
 def report(numbers: dict[str, Any]) -> str:
     """The numbers as tables."""
     unit = min(numbers["gradient"].values())
-    quicker = min(numbers["gradient"], key=numbers["gradient"].get)
+    faster = min(numbers["gradient"], key=numbers["gradient"].get)
     n, d, m = numbers["n_samples"], numbers["n_features"], numbers["n_constraints"]
     lines = [
         f"skadmm {numbers['version']}: {numbers['data']}, n = {n:,}, d = {d}, m = {m}, "
         f"{numbers['nnz'] / n:.1f} entries a row; {numbers['cores']} cores",
-        f"one full gradient: {1e3 * unit:.2f} ms ({quicker}; "
+        f"one full gradient: {1e3 * unit:.2f} ms ({faster}; "
         + ", ".join(f"{who} {1e3 * spent:.2f} ms" for who, spent in numbers["gradient"].items())
         + ")\n",
         table(

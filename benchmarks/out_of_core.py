@@ -1,11 +1,11 @@
-"""A set of dense rows larger than the memory it may take: resident memory, and speed against reading the file.
+"""Dense rows in files larger than the allowed memory: resident memory, and speed compared with reading the file.
 
     python benchmarks/out_of_core.py --folder /tmp/rows --gigabytes 6
 
 The folder is written once and kept if --keep is given. Reading is timed with plain ``read`` calls into one buffer,
-before and after the run, the quickest of three. The file is dropped from the system's cache before each reading and
-twice a second during the run, so that every pass reads the disk, as it would with a file larger than memory. With
---cached it is left there: reading then is copying from memory.
+before and after the run; the fastest of three counts. The file is dropped from the system's cache before each reading
+and twice a second during the run, so that every pass reads the disk, as it would with a file larger than memory. With
+--cached it stays in the cache, and reading means copying from memory.
 """
 
 import argparse
@@ -44,14 +44,14 @@ def write(folder: Path, gigabytes: float) -> None:
 
 
 def forget(path: Path) -> None:
-    """Let the system drop what it has cached of a file."""
+    """Drop a file from the system's cache."""
     with open(path, "rb") as file:
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 @contextlib.contextmanager
 def forgetting(path: Path) -> Iterator[None]:
-    """Let the system drop a file again and again; pages in use stay."""
+    """Drop a file from the system's cache repeatedly; pages in use stay."""
     forget(path)
     over = threading.Event()
 
@@ -69,7 +69,7 @@ def forgetting(path: Path) -> Iterator[None]:
 
 
 def reading(path: Path) -> float:
-    """Seconds to read a file from its beginning to its end."""
+    """Seconds to read a whole file."""
     buffer = bytearray(BUFFER)
     began = time.perf_counter()
     with open(path, "rb", buffering=0) as file:
@@ -140,14 +140,15 @@ def main() -> None:
             read = [timed_reading(values, cold) for _ in range(2)]
             arguments = [sys.executable, "-c", CHILD, str(options.folder), method, str(options.passes)]
             with forgetting(values) if cold else contextlib.nullcontext():
-                told = json.loads(subprocess.run(arguments, check=True, capture_output=True, text=True).stdout)
+                report = json.loads(subprocess.run(arguments, check=True, capture_output=True, text=True).stdout)
             read = min(*read, timed_reading(values, cold))
-            share = read * told["passes"] / told["seconds"]
+            share = read * report["passes"] / report["seconds"]
             print(
-                f"{method:<14} {told['passes']:6.2f} passes in {told['seconds']:7.1f} s; reading {read:5.1f} s a pass "
-                f"({size / read / 1e9:.2f} GB/s); speed {share:.0%} of reading's (wanted: 60 %); "
-                f"{told['disk'] / 1e9:.1f} GB from the disk, evaluation included; "
-                f"memory {told['memory'] / 1e9:.2f} GB (wanted: < 1); opening and checking {told['opened']:.1f} s"
+                f"{method:<14} {report['passes']:6.2f} passes in {report['seconds']:7.1f} s; "
+                f"reading {read:5.1f} s per pass ({size / read / 1e9:.2f} GB/s); "
+                f"speed {share:.0%} of reading's (wanted: 60 %); "
+                f"{report['disk'] / 1e9:.1f} GB from the disk, evaluation included; "
+                f"memory {report['memory'] / 1e9:.2f} GB (wanted: < 1); opening and checking {report['opened']:.1f} s"
             )
     finally:
         if not options.keep:

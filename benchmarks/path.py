@@ -1,9 +1,9 @@
-"""Do warm starts work? FusedLassoClassifierCV on a9a, 5 folds × 50 alphas, against cold fits at the smallest alpha.
+"""Speed of warm starts: FusedLassoClassifierCV on a9a, 5 folds × 50 alphas, and cold fits at the smallest alpha.
 
     python benchmarks/path.py [--alphas 50] [--folds 5] [--tol 1e-6]
 
 The whole cross-validation, refit included, should take less than five times one cold fit at the smallest alpha per
-fold: 50 alphas for the price of five.
+fold: 50 alphas for the cost of five.
 """
 
 import argparse

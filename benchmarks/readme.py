@@ -1,4 +1,4 @@
-"""The benchmark table of the README, in short, from docs/benchmarks.md: ``python benchmarks/readme.py`` renews it."""
+"""Update the short benchmark table of the README from docs/benchmarks.md: ``python benchmarks/readme.py``."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ LEVEL = "1e-06"
 
 
 def short_table(page: str) -> str:
-    """Every data set at LEVEL: our best time and the best other's, in gradients, and their ratio."""
+    """Every data set at LEVEL: the best times of skadmm and of the others in GPE, and their ratio."""
     rows = [line.strip("| ").split(" | ") for line in page.splitlines() if f" | {LEVEL} | `" in line]
     lines = ["| problem | skadmm | best other | | ratio |", "|---|---|---|---|---|"]
     for data, _, _, _, ours, other, _, theirs, ratio in rows:

@@ -1,10 +1,10 @@
-"""Does the graph help? Planted clusters on a graph, found again from n = 500 … 50,000 samples.
+"""Does the graph help? Recovery of planted clusters on a graph from n = 500 … 50,000 samples.
 
     python benchmarks/recovery.py [--sizes 500,2000,10000,50000] [--repeats 3] [--out docs/images/recovery.png]
 
 60 features along a chain, in pieces of 10 with one coefficient each: 0, a, 0, −a, 2a, −2a. Where the pieces end is not
 in the graph.
-The fused lasso on that graph and the plain lasso with the strength of least BIC, ridge with that of least loss on
+The fused lasso on that graph and the plain lasso with the strength of minimum BIC, ridge with that of minimum loss on
 a held-out set of the same size; measured on 20,000 new samples: the adjusted Rand index of the clusters of equal
 coefficients, and the test loss.
 """
@@ -32,7 +32,7 @@ def one_run(n: int, seed: int) -> dict[str, tuple[float, float]]:
     y = np.where(rng.random(X.shape[0]) < 1 / (1 + np.exp(-(X @ x))), 1, -1)
     train, held, test = slice(0, n), slice(n, 2 * n), slice(2 * n, None)
     planted = np.unique(x, return_inverse=True)[1]
-    answer = {}
+    found = {}
     for name in METHODS:
         best = None
         for alpha in ALPHAS:
@@ -51,8 +51,8 @@ def one_run(n: int, seed: int) -> dict[str, tuple[float, float]]:
                 best = merit, model
         model = best[1]
         labels = np.unique(model.coef_[0].round(12), return_inverse=True)[1]  # equal coefficients, one cluster
-        answer[name] = adjusted_rand_score(planted, labels), log_loss(y[test], model.predict_proba(X[test]))
-    return answer
+        found[name] = adjusted_rand_score(planted, labels), log_loss(y[test], model.predict_proba(X[test]))
+    return found
 
 
 def draw(sizes: list[int], results: dict[tuple[str, int], np.ndarray], out: str) -> None:
@@ -100,7 +100,7 @@ def main() -> None:
         for n in sizes
         for name in METHODS
     ]
-    print(table("Planted clusters, mean over draws", ["", "ARI", "test loss", "least ARI"], rows))
+    print(table("Planted clusters, mean over draws", ["", "ARI", "test loss", "minimum ARI"], rows))
     print(f"{time.perf_counter() - began:.0f} s")
     if options.out:
         draw(sizes, results, options.out)

@@ -1,4 +1,4 @@
-"""The same answers before and after a change? Many small problems, solved by two versions of the package.
+"""Compare the results of two versions of the package on many small problems.
 
     python benchmarks/same_answers.py --write FILE                     solve them with the package that is imported
     python benchmarks/same_answers.py --compare BEFORE.json AFTER.json     the differences, problem by problem
@@ -38,7 +38,7 @@ from skadmm.regularizers import L1, Box, ElasticNet, GroupL2, GroupLInf, NonNega
 TOLERANCE = 1e-6
 """The relative difference of objectives that counts as the same."""
 TOL = 1e-8
-"""What the second-order solvers are asked for."""
+"""The tolerance given to the second-order solvers."""
 LOSSES = ("logistic", "squared", "huber", "squared-hinge")
 CLASSIFYING = ("logistic", "squared-hinge")
 N, D = 240, 24
@@ -111,20 +111,20 @@ def structures() -> dict[str, dict[str, Any]]:
     }
 
 
-# -- answers ---------------------------------------------------------------------------------------------------
+# -- results ---------------------------------------------------------------------------------------------------
 
 
 def answer(x: Any, objective: Any, passes: Any, gap: Any, kkt: Any, status: str, solver: str = "") -> Answer:
-    """What is kept of a run; numbers may be lists, one a strength or class."""
+    """What is kept of a run; numbers may be lists, one per strength or class."""
     x = np.ascontiguousarray(x, dtype=np.float64).ravel()
     numbers = {"objective": objective, "passes": passes, "gap": gap, "kkt": kkt}
     kept = {key: np.asarray(value, dtype=float).ravel().tolist() for key, value in numbers.items()}
-    told = {"hash": hashlib.sha256(x.tobytes()).hexdigest()[:12], "status": status, "solver": solver}
-    return told | kept | {"x": x.tolist()}
+    summary = {"hash": hashlib.sha256(x.tobytes()).hexdigest()[:12], "status": status, "solver": solver}
+    return summary | kept | {"x": x.tolist()}
 
 
 def of_results(results: list[Any], x: Any) -> Answer:
-    """The answer of one or several results."""
+    """What is kept of one or several results."""
     return answer(
         x,
         [result.objective for result in results],
@@ -143,7 +143,7 @@ def solved(problem: Problem, method: str = "auto", **options: Any) -> Answer:
 
 
 def refusable(problem: Problem, method: str, **options: Any) -> Answer:
-    """One solve(), where a solver may say that it cannot take the problem."""
+    """One solve(), where a solver may refuse the problem."""
     try:
         return solved(problem, method, **options)
     except ValueError:
@@ -172,7 +172,7 @@ def fitted(name: str, X: Any, target: Any, **options: Any) -> Answer:
 
 
 def resumed(problem: Problem, method: str, fixed: dict[str, Any]) -> Answer:
-    """A run of five passes that is stopped after two, and goes on from its checkpoint."""
+    """A run of five passes that is stopped after two, and continues from its checkpoint."""
     with tempfile.TemporaryDirectory() as folder:
         kept = {"checkpoint": Path(folder) / "kept", "checkpoint_every": 0.0, "record_every": 0}
         solve(problem, method, **(fixed | kept | {"passes": 2}))
@@ -414,12 +414,12 @@ def apart(before: list[float], after: list[float], *, of_largest: bool = False) 
 
 
 def same_bits(one: Answer, other: Answer) -> bool:
-    """Is every number of two answers the same, to the last bit?"""
+    """Whether every number of two results is the same, to the last bit."""
     return all(repr(one[key]) == repr(other[key]) for key in ("hash", "x", "objective", "passes", "gap", "kkt"))
 
 
 def compare(before: Path, after: Path) -> int:
-    """Print the table; 1 where answers differ, else 0."""
+    """Print the table; return 1 where results differ, else 0."""
     old, new = (json.loads(file.read_text(encoding="utf-8"))["problems"] for file in (before, after))
     names = list(old | new)
     width = max(map(len, names))
@@ -474,9 +474,9 @@ def against(commit: str, words: str) -> int:
 
 
 def main() -> int:
-    """Run what was asked for."""
+    """Run the selected command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", type=Path, metavar="FILE", help="solve the problems, keep the answers in a file")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="solve the problems, write the results to a file")
     parser.add_argument("--compare", type=Path, nargs=2, metavar=("BEFORE", "AFTER"), help="compare two files")
     parser.add_argument("--before", metavar="COMMIT", help="the commit to compare this checkout with")
     parser.add_argument("--list", action="store_true", help="the names of the problems")

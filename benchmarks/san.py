@@ -1,6 +1,6 @@
 """SAN-ADMM: passes and gradient-pass equivalents to a relative suboptimality of 1e-6, and how the cost grows.
 
-    python benchmarks/san.py                 all data sets found, the paper's methods beside it, both growth tables
+    python benchmarks/san.py                 all data sets found, the paper's methods, both growth tables
     python benchmarks/san.py --data a9a      one data set
     python benchmarks/san.py --no-growth     without the growth tables
     python benchmarks/san.py --seed 1        other halves of the data
@@ -69,7 +69,7 @@ def first_below(trace: Any, optimum: float, level: float) -> Any:
 
 
 def clarabel(problem: Problem, X: Any, strength: float) -> float | None:
-    """CVXPY's optimum, where the problem is small enough to wait for."""
+    """CVXPY's optimum, where the problem is small enough."""
     if problem.nnz > 500_000:
         return None
     import cvxpy as cp
@@ -88,7 +88,7 @@ def one_set(name: str, repeats: int, paper: bool, seed: int) -> None:
     problem = graph_guided(X, target, strength)
     edges = problem.n_constraints - problem.n_features
     print(f"\n{name}: n = {problem.n_samples:,}, d = {problem.n_features:,}, {edges:,} edges", end=" ")
-    print(f"({time.perf_counter() - began:.1f} s), λ = {strength:g}; asked: {promise}")
+    print(f"({time.perf_counter() - began:.1f} s), λ = {strength:g}; aim: {promise}")
     solve(problem, "san-admm", passes=3)  # compiles
     reference = solve(problem, "san-admm", passes=300, tol=1e-10, record_every=0)
     optimum = reference.objective
@@ -113,7 +113,7 @@ def one_set(name: str, repeats: int, paper: bool, seed: int) -> None:
 
 
 def the_papers(problem: Problem, optimum: float, gpe: float) -> None:
-    """The best of the paper's seven at its best step: to 1e-3, and what it reached in 200 passes."""
+    """The best of the paper's seven methods at its best step: cost to 1e-3, and suboptimality after 200 passes."""
     per_row = problem.nnz / problem.n_samples
     balanced = int(np.clip((problem.n_features + problem.constraint.A.nnz) / per_row, 1, problem.n_samples // 32))
     rows = []
@@ -162,7 +162,7 @@ def growth(sizes: list[tuple[int, int]], axis: str) -> None:
 
 
 def main() -> None:
-    """Run what was asked for."""
+    """Run the selected measurements."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default=",".join(SETS), help="data sets, separated by commas")
     parser.add_argument("--repeats", type=int, default=5)

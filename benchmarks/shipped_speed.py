@@ -1,6 +1,6 @@
-"""Run time of the kernels a wheel carries against kernels compiled for this processor, in turns.
+"""Run time of kernels included in a wheel compared with kernels compiled for this processor, in turns.
 
-    python benchmarks/shipped_speed.py     # in an environment with a wheel that carries kernels (make wheel)
+    python benchmarks/shipped_speed.py     # in an environment with a wheel that includes kernels (make wheel)
 
 Each turn is a fresh process on one thread: the best of three solves of a fused lasso with a logistic loss, 40,000
 samples of 200 features, to a relative gap of 1e-6. The table has the best and the median of five turns. Synthetic data.

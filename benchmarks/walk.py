@@ -1,15 +1,15 @@
-"""How far a reader walks from ``FusedLassoClassifier.fit`` to ``coef_``: files of the package, and switches of file.
+"""Length of the way from ``FusedLassoClassifier.fit`` to ``coef_``: files of the package, and switches between files.
 
     python benchmarks/walk.py                the package that is imported
     python benchmarks/walk.py --at v0.1.0    that of a commit
     python benchmarks/walk.py --functions    with every function, in order
 
-A small dense problem is fitted twice, and the second fit is watched: the first one does the imports and compiles. Every
+A small dense problem is fitted twice, and the second fit is traced: the first one imports and compiles. Every
 Python function of the package (lambdas, comprehensions and generators too, module bodies not) counts once, where it is
-first called: a reader reads it once, however often a loop comes by. Two functions in turn from different files make a
-switch. Compiled kernels are not seen. "Switches of all calls" counts every call of every function, and so grows with
+first called: a reader reads it once, however often it is called. Two consecutive functions from different files are a
+switch. Compiled kernels are not traced. "Switches of all calls" counts every call of every function, and so grows with
 the iterations. Version 0.1.0 has 54 files and 194 switches (Python 3.11; from 3.12 on there are fewer, since
-comprehensions are no functions there).
+comprehensions are not functions there).
 """
 
 import argparse
@@ -85,7 +85,7 @@ def report(functions: bool) -> None:
 
 
 def main() -> None:
-    """Run what was asked for."""
+    """Print the report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--at", help="the commit whose package is watched")
     parser.add_argument("--functions", action="store_true", help="list the functions, too")

@@ -2,8 +2,8 @@
 Change points in an ordered signal
 ==================================
 
-A noisy recording, its levels, and where they change. The same model serves a regression whose coefficients follow an
-order; here the signal itself is the coefficients.
+A noisy recording, its levels, and the change points. The same model fits a regression whose features are ordered; here
+the coefficients are the signal itself.
 """
 
 import matplotlib.pyplot as plt

@@ -2,7 +2,7 @@
 Digits on a grid
 ================
 
-8 × 8 images, neighbouring pixels pulled together, so the coefficients are pictures themselves.
+8 × 8 images, with a penalty on differences between neighbouring pixels: the coefficients form images themselves.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Genes on a network
 ==================
 
-Which modules of a known network tell two groups of patients apart? Neighbours in a network act together, so their
-coefficients should be equal. The fused lasso finds the modules, where the plain lasso picks a few genes out of each.
+Which modules of a known network distinguish two groups of patients? Neighbours in a network act together, so their
+coefficients should be equal. The fused lasso finds the modules, where the plain lasso selects a few genes from each.
 """
 
 import matplotlib.pyplot as plt

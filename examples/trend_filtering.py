@@ -2,7 +2,7 @@
 Trend filtering
 ===============
 
-Unevenly spaced measurements, a curve of straight pieces, and where they bend.
+Unevenly spaced measurements, a piecewise linear curve, and its knots.
 """
 
 import matplotlib.pyplot as plt

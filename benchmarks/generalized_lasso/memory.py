@@ -1,4 +1,4 @@
-"""Peak memory of each solver beyond the data, each in a process of its own (Linux); writes outputs/memory.json."""
+"""Peak memory of each solver beyond the data, each in its own process (Linux); writes outputs/memory.json."""
 
 import ctypes
 import importlib.util

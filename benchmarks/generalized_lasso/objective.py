@@ -43,7 +43,7 @@ class Objective(BaseObjective):
         return {"x": np.zeros(self.data["X"].shape[1])}
 
     def evaluate_result(self, x, y=None):
-        """The value is computed here from x alone, whatever the solver believes."""
+        """The value is computed here from x alone, whatever the solver reports."""
         value = objective(**self.data, x=x)
         best = self.best
         return {

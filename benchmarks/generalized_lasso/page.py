@@ -2,7 +2,7 @@
 
     python benchmarks/generalized_lasso/page.py --run [--timeout 60]    run everything, then write the page
     python benchmarks/generalized_lasso/page.py                         write it from the results in outputs/
-    python benchmarks/generalized_lasso/page.py --run --only pinned     in their own environment: lightning, prox_tv
+    python benchmarks/generalized_lasso/page.py --run --only pinned     in a separate environment: lightning, prox_tv
 
 Every GPE is a ratio of times of one run: its unit is measured in the process that timed the solver. Solvers are ranked
 and compared by GPE, which for two of one run is the same as by seconds.
@@ -52,7 +52,7 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
 def run(timeout: float, only: list[str]) -> None:
-    """All of it through benchopt, one thread for every solver, and the memory of each in a process of its own."""
+    """Run everything with benchopt, one thread per solver, and measure the memory of each in its own process."""
     environment = os.environ | dict.fromkeys(THREADS, "1")
     common = ["--no-plot", "--no-html", "--no-display", "--no-cache", "-r", "1", "-n", "100", "--timeout", str(timeout)]
     jobs = GROUPS | {f"growth-{axis}": [data] for axis, data in GROWTH.items()}
@@ -75,7 +75,7 @@ def run(timeout: float, only: list[str]) -> None:
 
 
 def curves(names: list[str]) -> pd.DataFrame:
-    """The results of some groups as one table, each in its own unit."""
+    """The results of some groups as one table, each with the time of its own gradient as unit."""
     there = [name for name in names if (OUTPUTS / f"{name}.parquet").exists()]
     found = [pd.read_parquet(OUTPUTS / f"{name}.parquet").assign(run=name) for name in there]
     if not found:
@@ -83,7 +83,7 @@ def curves(names: list[str]) -> pd.DataFrame:
     frame = pd.concat(found, ignore_index=True)
     frame = frame.rename(columns={"objective_suboptimality": "suboptimality", "objective_gap": "gap"})
     units = frame.groupby(["run", "dataset_name"])["objective_gradient_seconds"]
-    frame["gpe"] = frame["time"] / units.transform("min")  # the quietest moment's
+    frame["gpe"] = frame["time"] / units.transform("min")  # measured when the machine was least busy
     low = frame["gap"].min()
     if low < -1e-9:
         worst = frame.loc[frame["gap"].idxmin()]
@@ -106,7 +106,7 @@ def reached(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def certified(frame: pd.DataFrame) -> str:
-    """How well the optimum of one data set is known, in words."""
+    """The certified accuracy of the optimum of one data set, in words."""
     value, gap = frame["objective_value"], frame["gap"]
     optimum = value / (1.0 + frame["suboptimality"])
     proved = float(((optimum - value * (1.0 - gap)) / optimum).abs().min())
@@ -142,7 +142,7 @@ def summary(table: pd.DataFrame) -> list[str]:
 
 
 def full_table(rows: pd.DataFrame) -> list[str]:
-    """Every solver on one data set, the quickest to the tight level first."""
+    """Every solver on one data set, the fastest to the tight level first."""
     rows = rows.sort_values([f"gpe {LEVELS[1]:.0e}", f"gpe {LEVELS[0]:.0e}", "best"])
     lines = ["| solver | s to 1e-3 | GPE | s to 1e-6 | GPE | best seen |", "|---|---|---|---|---|---|"]
     for _, row in rows.iterrows():
@@ -158,7 +158,7 @@ def shown(number: float) -> str:
 
 
 def title(data: str) -> str:
-    """A data set's name without the parameters that are as always."""
+    """A data set's name without the parameters that are the same everywhere."""
     name, _, inside = data.partition("[")
     parts = [part for part in inside.rstrip("]").split(",") if part]
     dull = ("strength=", "share=", "penalty=graph", "n=5000", "d=500")
@@ -246,7 +246,7 @@ def versions() -> str:
 
 
 def pinned() -> dict[str, Any] | None:
-    """Versions and time limit of the run in an environment of its own; None where there was none."""
+    """Versions and time limit of the run in a separate environment; None where there was none."""
     about = OUTPUTS / f"{PINNED}.json"
     if not (about.exists() and (OUTPUTS / f"{PINNED}.parquet").exists()):
         return None
@@ -270,7 +270,7 @@ def page(timeout: float) -> str:
         APART.format(**apart) if apart else NOT_RUN,
         note.read_text(encoding="utf-8") if note.exists() else "",
         "## Our best against the best other\n",
-        "A ratio is one of GPE; above 1 ours was quicker. `condat-vu`, `fista-smoothed` and `lbfgs-smoothed` are\n"
+        "Ratios are of GPE; above 1 ours was faster. `condat-vu`, `fista-smoothed` and `lbfgs-smoothed` are\n"
         "plain baselines written for this benchmark; they count as others.\n",
         *summary(table),
         SHORT,
@@ -295,7 +295,7 @@ def page(timeout: float) -> str:
         used = json.loads(memory.read_text())
         parts += [
             "## Peak memory\n",
-            "What a run held at most beyond the data, in MB, each in a process of its own, compilation included; "
+            "Peak memory of a run beyond the data, in MB, each in its own process, compilation included; "
             "`skadmm` includes the rescaled copy of X where it preconditions.\n",
             "| solver | " + " | ".join(used) + " |", "|---" * (len(used) + 1) + "|",
         ]  # fmt: skip
@@ -310,48 +310,49 @@ def page(timeout: float) -> str:
 
 
 SHORT = """
-The aim was ten times as quick as any other to 1e-6 on the five graphs and three times to 1e-3; and no more than twice
-the time of the best specialised solver on a chain and where A = I. Ratios move by a fifth from run to run, and two of
-them lie near their aims: a9a to 1e-3 (3.0 and 4.3 in two runs) and covtype to 1e-6 (8.0 and 10). Where the time goes,
-`python benchmarks/generalized_lasso/where.py` shows:
+The aim was ten times the speed of any other solver to 1e-6 on the five graphs and three times to 1e-3, and at most
+twice the time of the best specialised solver on a chain and where A = I. Ratios vary by a fifth from run to run, and
+two of them are near their aims: a9a to 1e-3 (3.0 and 4.3 in two runs) and covtype to 1e-6 (8.0 and 10). Where the time
+goes, `python benchmarks/generalized_lasso/where.py` shows:
 
-- **a9a, 1e-3.** With λ = 1e-5 the gap says nothing before slopes are right to about 1e-5: after the second look at all
-  samples the suboptimality is 1e-4 and the gap still 0.9, after the third 1e-7 and 0.25. So no tolerance ends a run at
-  1e-3; two passes do. L-BFGS on the smoothed penalty passes 1e-3 on its way.
-- **covtype, 1e-6.** A third for the first pass, a quarter for the looks, a seventh for H, a ninth for evaluating where
-  it began and where it ended, for the record. L-BFGS is a strong opponent where n ≫ d and columns are standardised.
-- **chain.** Of the two, prox_tv's step in a FISTA and the one here, both exact, neither is quicker in seconds; a unit
-  of one gradient took longer in the environment that prox_tv needs.
+- **a9a, 1e-3.** With λ = 1e-5 the gap is uninformative before slopes are accurate to about 1e-5: after the second
+  evaluation of all samples the suboptimality is 1e-4 and the gap still 0.9, after the third 1e-7 and 0.25. So no
+  tolerance ends a run at 1e-3, although two passes reach it. L-BFGS on the smoothed penalty passes 1e-3 on its way.
+- **covtype, 1e-6.** A third for the first pass, a quarter for evaluations, a seventh for H, a ninth for recording the
+  first and the last point. L-BFGS is strong where n ≫ d and columns are standardised.
+- **chain.** The exact proximal steps of prox_tv in a FISTA and of skadmm take the same time in seconds; one gradient,
+  the unit of GPE, took longer in the environment that prox_tv needs.
 """
 
 INTRODUCTION = """# Benchmarks
 
 Every solver minimises (1/n) Σ ℓ(aᵢ·x, bᵢ) + λ‖Ax‖₁. The value is computed by the benchmark from the solver's x, never
-taken from the solver; the optimum is SAN-ADMM's, asked for a relative gap of 1e-10, and what is proved of it is said
-with each data set. So suboptimality here is a fact, and a run that solved another problem shows as never arriving. A
-solver that does not apply to a data set is skipped, with a reason that `benchopt run` prints.
+taken from the solver; the optimum is that of SAN-ADMM, run to a relative gap of 1e-10, and its certified accuracy is
+given with each data set. Suboptimality is therefore exact, and a run that solved another problem never reaches the
+level. A solver that does not apply to a data set is skipped, with a reason that `benchopt run` prints.
 
 The real data sets are half their rows with A = [G; I], G the precision graph of the features (`penalty=l1`: A = I); λ
 is 1e-5 for a9a, qm9mu and covtype and 1e-4 for the other two. `chain` is the fused lasso along a chain and `lasso` is
-A = I, both simulated with n = 5,000 and d = 500. Each solver had {timeout:g} s of wall time a data set, all points of
-its curve together; "–" means that the level was not reached in that time. GPE is a time in units of one full gradient
-on the same data in the same run. `skadmm-auto` is `solve(problem, tol=…)` as a user calls it, its certificate included;
-`skadmm-san-admm` is the same method, told how many passes to make as others are told of iterations, and not how small a
-gap must be; the other `skadmm` rows are first-order methods, step selection and recordings on the clock.
-Translation into a cone program, bounds of curvature and compilation are off the clock, for everyone. Under the squared
-loss `scikit-learn` is the coordinate descent of `Lasso`, whatever the solver's name.
+A = I, both simulated with n = 5,000 and d = 500. Each solver had {timeout:g} s of wall time per data set for all points
+of its curve together; "–" means that the level was not reached in that time. GPE is a time in units of one full
+gradient on the same data in the same run. `skadmm-auto` is `solve(problem, tol=…)` as a user calls it, its certificate
+included; `skadmm-san-admm` is the same method with a number of passes instead of a tolerance, as others are given a
+number of iterations; the other `skadmm` rows are first-order methods, with step selection and recording included in the
+time. Translation into a cone program, bounds of the curvature and compilation are excluded for all solvers. Under the
+squared loss `scikit-learn` is the coordinate descent of `Lasso`, whatever the solver's name.
 
-    pip install 'skadmm[bench]'  # and the peers to compare with
+    pip install 'skadmm[bench]'  # and the packages to compare with
     benchopt run benchmarks/generalized_lasso -d a9a --timeout 60  # one data set
     python benchmarks/generalized_lasso/page.py --run --timeout {timeout:g}  # all of it
 """
 
-APART = """The `lightning` and `prox-tv` rows are of a run of their own, {timeout:g} s a data set, in an environment
-with older packages. Their GPE are in the unit of that run: compare them with the others by GPE, as the ratios do,
-rather than by seconds. `prox-tv-fista` is a FISTA of this benchmark around the proximal step of prox_tv.
+APART = """The `lightning` and `prox-tv` rows are from a separate run, {timeout:g} s per data set, in an environment
+with older packages. Their GPE are relative to the gradient of that run: compare them with the others by GPE, as the
+ratios do, rather than by seconds. `prox-tv-fista` is a FISTA written for this benchmark around the proximal step of
+prox_tv.
 """
 
-NOT_RUN = """lightning and prox_tv were not run: they need older packages, in an environment of their own, which
+NOT_RUN = """lightning and prox_tv were not run: they need older packages, in a separate environment, which
 `benchmarks/generalized_lasso/README.md` describes.
 """
 

@@ -1,8 +1,8 @@
-"""Where the time of `skadmm-auto` goes on some of the data: each part's own, without the parts it calls.
+"""Profile of `skadmm-auto` on some of the data sets: exclusive time of each part, without the parts it calls.
 
     python benchmarks/generalized_lasso/where.py [--tol 1e-3] [a9a covtype lasso …]
 
-One thread, as in the benchmark; the quickest of several runs to a relative gap of 1e-6, or of another.
+One thread, as in the benchmark; the fastest of several runs to a relative gap of 1e-6, or to --tol.
 """
 
 import argparse
@@ -61,7 +61,7 @@ PARTS = {
     "reduced Newton started": (reduced_newton.ReducedNewton, "_start"),
     "recorded (off the clock)": (recording.Recorder, "row"),
     "evaluated (off the clock)": (diagnostics.Evaluator, "at"),
-    "minimiser looked for": (existence, "find"),
+    "existence of a minimiser": (existence, "find"),
 }
 spent: collections.Counter = collections.Counter()
 inside = [0.0]

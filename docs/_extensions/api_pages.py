@@ -5,6 +5,7 @@ import inspect
 import re
 from pathlib import Path
 
+from skadmm import SOLVERS
 from skadmm._names import Registry
 
 PAGES = {
@@ -13,10 +14,10 @@ PAGES = {
     "skadmm.losses": "Losses",
     "skadmm.regularizers": "Regularisers",
     "skadmm.operators": "Operators",
-    "skadmm.solvers": "Algorithms",
-    "skadmm.plotting": "Pictures",
-    "skadmm.datasets": "Data",
-    "skadmm.backends": "Rows outside memory",
+    "skadmm.solvers": "Methods and solvers",
+    "skadmm.plotting": "Plots",
+    "skadmm.datasets": "Data sets",
+    "skadmm.backends": "Backends",
     "skadmm.paper.theory": "Bounds",
     "skadmm.paper": "The paper's experiments",
 }
@@ -55,7 +56,7 @@ def entries() -> dict[str, list[tuple[str, object]]]:
 
 
 def directive(name: str, value: object) -> str:
-    """How autodoc shows one name."""
+    """The directive that documents one name."""
     if inspect.ismodule(value):
         return f"``{name}``: {inspect.getdoc(value).splitlines()[0]}\n"
     if isinstance(value, Registry):
@@ -68,16 +69,29 @@ def directive(name: str, value: object) -> str:
     return f".. autodata:: {name}\n   :no-value:\n"
 
 
+def settings() -> list[str]:
+    """The Config of every second-order solver, whose fields ``solve(..., options=...)`` sets."""
+    lines = ["Settings of the second-order solvers", "-" * 36, ""]
+    lines.append("``solve(problem, name, options={...})`` sets the fields of a solver's Config.\n")
+    for name, solver in SOLVERS.items():
+        config = solver.Config
+        lines += [name, "~" * len(name), "", f"{solver.summary}.", ""]
+        lines.append(f".. autoclass:: {config.__module__}.{config.__qualname__}\n   :members:\n   :no-index:\n")
+    return lines
+
+
 def page(module: str, found: list[tuple[str, object]]) -> str:
     """One page, reStructuredText."""
     title = f"{PAGES[module]}: ``{module}``"
     lines = [title, "=" * len(title), "", inspect.getdoc(importlib.import_module(module)).split("\n")[0], ""]
     lines += [directive(name, value) for name, value in found]
+    if module == "skadmm.solvers":
+        lines += settings()
     return "\n".join(lines)
 
 
 def write(app):
-    """Write the pages; an unchanged one keeps its date."""
+    """Write the pages; an unchanged page is not touched."""
     folder = Path(app.srcdir) / "api"
     folder.mkdir(exist_ok=True)
     for module, found in entries().items():
@@ -93,7 +107,7 @@ def tidied(app, what, name, value, options, lines):
 
 
 def setup(app):
-    """What Sphinx calls."""
+    """Connect the extension to Sphinx."""
     app.connect("autodoc-process-docstring", tidied, priority=900)
     app.connect("builder-inited", write, priority=100)
     return {"parallel_read_safe": True}

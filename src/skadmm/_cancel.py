@@ -78,7 +78,7 @@ def seconds_left() -> float:
 
 @contextlib.contextmanager
 def run_control() -> Iterator[RunControl]:
-    """The control of one run. Ctrl-C is caught in the main thread, where nobody else has installed a handler."""
+    """The control of one run. Ctrl-C is caught in the main thread, where no other handler is installed."""
     control = RunControl()
 
     def on_interrupt(number: int, frame: object) -> None:

@@ -183,7 +183,7 @@ def test_a_run_in_another_environment_has_its_own_unit(page, tmp_path, monkeypat
     assert table.loc["apart", "gpe 1e-06"] == pytest.approx(table.loc["peer", "gpe 1e-06"] / 4)
     assert page.summary(table.reset_index())[3].endswith("| `apart` | 5 | 125 | 2.5× |")
     assert page.one_gradient(frame) == "10 ms, 40 ms (lightning and prox_tv)"
-    assert "12 s a data set" in page.APART.format(**page.pinned())
+    assert "12 s per data set" in page.APART.format(**page.pinned())
 
 
 def test_a_value_below_the_certified_bound_is_refused(page, tmp_path, monkeypatch):

@@ -56,21 +56,21 @@ class MeanLoss:
 
 
 @numba.njit(cache=True, nogil=True)
-def _primal_dual_step(data, indices, indptr, tau, sigma, strength, gradient, pull, x, w):
-    """x⁺ = x − τ(∇f(x) + Aᵀw); w⁺ = clip(w + σA(2x⁺ − x)); pull ← Aᵀw⁺."""
+def _primal_dual_step(data, indices, indptr, tau, sigma, strength, gradient, penalty_gradient, x, w):
+    """x⁺ = x − τ(∇f(x) + Aᵀw); w⁺ = clip(w + σA(2x⁺ − x)); penalty_gradient ← Aᵀw⁺."""
     ahead = np.empty_like(x)
     for j in range(x.size):
-        new = x[j] - tau[j] * (gradient[j] + pull[j])
+        new = x[j] - tau[j] * (gradient[j] + penalty_gradient[j])
         ahead[j] = 2.0 * new - x[j]
         x[j] = new
-        pull[j] = 0.0
+        penalty_gradient[j] = 0.0
     for e in range(w.size):
         image = 0.0
         for p in range(indptr[e], indptr[e + 1]):
             image += data[p] * ahead[indices[p]]
         w[e] = min(max(w[e] + sigma[e] * image, -strength), strength)
         for p in range(indptr[e], indptr[e + 1]):
-            pull[indices[p]] += data[p] * w[e]
+            penalty_gradient[indices[p]] += data[p] * w[e]
 
 
 class CondatVu:
@@ -92,18 +92,18 @@ class CondatVu:
         self.tau = 1.0 / (0.5 * top * diagonal + s * np.asarray(magnitude.sum(axis=0)).ravel())
         self.sigma = s / np.maximum(np.asarray(magnitude.sum(axis=1)).ravel(), 1e-300)
         self.x, self.w = np.zeros(d), np.zeros(A.shape[0])
-        self._gradient, self._pull = np.zeros(d), np.zeros(d)
+        self._gradient, self._penalty_gradient = np.zeros(d), np.zeros(d)
 
     def step(self) -> None:
         """One full gradient, one pair of updates."""
         self.loss.gradient(self.x, self._gradient)
         A = self.A
-        _primal_dual_step(A.data, A.indices, A.indptr, self.tau, self.sigma, self.strength, self._gradient, self._pull,
-                          self.x, self.w)  # fmt: skip
+        _primal_dual_step(A.data, A.indices, A.indptr, self.tau, self.sigma, self.strength, self._gradient,
+                          self._penalty_gradient, self.x, self.w)  # fmt: skip
 
 
 def smoothed(A: Any, strength: float, width: float, x: np.ndarray) -> tuple[float, np.ndarray]:
-    """λ Σ huber(Ax) with |·| rounded within ±width, and its gradient; at most λ·width/2 a row below λ‖Ax‖₁."""
+    """λ Σ huber(Ax) with |·| rounded within ±width, and its gradient; at most λ·width/2 per row below λ‖Ax‖₁."""
     z = A @ x
     inside = np.abs(z) <= width
     value = np.where(inside, 0.5 * z * z / width, np.abs(z) - 0.5 * width)
@@ -115,8 +115,8 @@ def smoothed_objective(
 ) -> tuple[float, np.ndarray]:
     """The whole smoothed objective and its gradient, for L-BFGS."""
     value, slopes = loss_and_slopes(loss, X @ x, target)
-    penalty, pull = smoothed(A, strength, width, x)
-    return value + penalty, X.T @ slopes / X.shape[0] + pull
+    penalty, penalty_gradient = smoothed(A, strength, width, x)
+    return value + penalty, X.T @ slopes / X.shape[0] + penalty_gradient
 
 
 class SmoothedFista:
@@ -134,8 +134,8 @@ class SmoothedFista:
     def step(self) -> None:
         """One full gradient."""
         self.loss.gradient(self.ahead, self._gradient)
-        pull = self.At @ np.clip(self.A @ self.ahead / self.width, -1.0, 1.0)
-        new = self.ahead - self.step_size * (self._gradient + self.strength * pull)
+        penalty_gradient = self.At @ np.clip(self.A @ self.ahead / self.width, -1.0, 1.0)
+        new = self.ahead - self.step_size * (self._gradient + self.strength * penalty_gradient)
         turned = (self.ahead - new) @ (new - self.x) > 0
         following = 1.0 if turned else 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * self.momentum**2))
         factor = 0.0 if turned else (self.momentum - 1.0) / following

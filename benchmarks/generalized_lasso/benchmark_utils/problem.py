@@ -1,4 +1,4 @@
-"""The objective (1/n) Σ ℓ(aᵢ·x, bᵢ) + λ‖Ax‖₁, in NumPy, and what solvers ask about A."""
+"""The objective (1/n) Σ ℓ(aᵢ·x, bᵢ) + λ‖Ax‖₁, in NumPy, and properties of A that solvers need."""
 
 import functools
 import time
@@ -39,7 +39,7 @@ def structure_of(A: Any) -> str:
 
 
 def largest_eigenvalue(product: Any, d: int) -> float:
-    """Of a symmetric positive operator of order d, a hair above the truth."""
+    """Of a symmetric positive operator of order d, rounded up slightly."""
     operator = sp.linalg.LinearOperator((d, d), matvec=product, dtype=float)
     start = np.random.default_rng(0).standard_normal(d)
     return 1.01 * float(sp.linalg.eigsh(operator, k=1, v0=start, tol=1e-3, return_eigenvectors=False)[0])

@@ -1,4 +1,4 @@
-"""The optimum, with a proof: SAN-ADMM to a relative gap of 1e-10, and the lower bound it certifies."""
+"""The certified optimum: SAN-ADMM to a relative gap of 1e-10, and the lower bound it certifies."""
 
 from typing import Any, NamedTuple
 
@@ -9,7 +9,7 @@ TOLERANCE = 1e-10
 
 
 class Optimum(NamedTuple):
-    """The best value known, and one that none can be below."""
+    """The best known value, and a lower bound."""
 
     value: float
     bound: float
@@ -24,7 +24,7 @@ def as_problem(X: Any, target: Any, loss: str, A: Any, strength: float) -> Probl
 
 
 def optimum(X: Any, target: Any, loss: str, A: Any, strength: float) -> Optimum:
-    """Of one problem; found once in a process, off every clock."""
+    """Of one problem; computed once per process, outside the timed part."""
     key = (id(X), X.shape, A.shape, loss, strength)
     if key not in _known:
         result = solve(as_problem(X, target, loss, A, strength), "san-admm", passes=500, tol=TOLERANCE, record_every=0)

@@ -25,14 +25,14 @@ class Solver(BaseSolver):
     def run(self, callback):
         self.x = np.zeros_like(self.x)
 
-        def told(state):
+        def record(state):
             self.x = state["x"]
             return callback()
 
         callback()
         copt.minimize_primal_dual(
             self.value_and_gradient, self.x, prox_2=lambda v, step: soft(v, step * self.strength), L=self.A,
-            callback=told, tol=0.0, max_iter=10**7, step_size=1.0,
+            callback=record, tol=0.0, max_iter=10**7, step_size=1.0,
         )  # fmt: skip
 
     def get_result(self):

@@ -38,13 +38,13 @@ class Solver(BaseSolver):
     def run(self, callback):
         self.x = np.zeros_like(self.x)
 
-        def told(state):
+        def record(state):
             self.x = state["x"]
             return callback()
 
         callback()
         copt.minimize_proximal_gradient(
-            self.value_and_gradient, self.x, prox=self.prox, jac=True, accelerated=True, callback=told, tol=0.0,
+            self.value_and_gradient, self.x, prox=self.prox, jac=True, accelerated=True, callback=record, tol=0.0,
             max_iter=10**7,
         )  # fmt: skip
 

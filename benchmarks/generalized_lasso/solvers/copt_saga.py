@@ -46,7 +46,7 @@ class Solver(BaseSolver):
 
         fresh = True
 
-        def told(state):
+        def record(state):
             nonlocal fresh
             if fresh:  # copt compiles its epoch inside every call, before the first callback: not on the clock
                 callback.start()
@@ -58,7 +58,7 @@ class Solver(BaseSolver):
         method = copt.minimize_vrtos if self.chain else copt.minimize_saga
         with contextlib.suppress(EnoughError):
             method(self.derivative, self.X, self.target, np.zeros_like(self.x), self.step, *self.proxes,
-                   callback=told, max_iter=10**6, tol=0.0, verbose=0)  # fmt: skip
+                   callback=record, max_iter=10**6, tol=0.0, verbose=0)  # fmt: skip
 
     def get_result(self):
         return {"x": np.array(self.x)}

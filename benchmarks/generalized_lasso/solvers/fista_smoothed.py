@@ -4,7 +4,7 @@ from benchopt import BaseSolver
 
 
 class Solver(BaseSolver):
-    """|·| rounded within ±width; a small width ends closer and gets there later."""
+    """|·| rounded within ±width; a smaller width is more accurate and slower."""
 
     name = "fista-smoothed"
     requirements = ["pip::numba"]

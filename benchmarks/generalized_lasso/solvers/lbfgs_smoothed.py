@@ -20,15 +20,15 @@ class Solver(BaseSolver):
     def run(self, callback):
         self.x = np.zeros(self.arguments[0].shape[1])
 
-        def told(x):
+        def record(x):
             self.x = x
             if not callback():
                 raise EnoughError
 
         try:
-            told(self.x)
+            record(self.x)
             scipy.optimize.minimize(
-                lambda x: smoothed_objective(*self.arguments, x), self.x, jac=True, method="L-BFGS-B", callback=told,
+                lambda x: smoothed_objective(*self.arguments, x), self.x, jac=True, method="L-BFGS-B", callback=record,
                 options={"maxiter": 10**7, "maxfun": 10**8, "ftol": 0.0, "gtol": 1e-14, "maxcor": 20},
             )  # fmt: skip
         except EnoughError:

@@ -34,13 +34,13 @@ class Solver(BaseSolver):
     def run(self, callback):
         self.x = np.zeros_like(self.x)
 
-        def told(model):
+        def record(model):
             self.x = self.scale * model.coef_
             return None if callback() else "enough"
 
         callback()
         FistaRegressor(
-            C=1.0, alpha=self.alpha, penalty=self.penalty, max_steps=0, max_iter=10**7, callback=told
+            C=1.0, alpha=self.alpha, penalty=self.penalty, max_steps=0, max_iter=10**7, callback=record
         ).fit(self.X, self.target)  # fmt: skip
 
     def get_result(self):

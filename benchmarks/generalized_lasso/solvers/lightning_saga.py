@@ -28,12 +28,12 @@ class Solver(BaseSolver):
     def run(self, callback):
         self.x = np.zeros_like(self.x)
 
-        def told(model):
+        def keep(model):
             self.x = model.coef_
             return None if callback() else "enough"
 
         callback()
-        self.kind(eta=self.eta, alpha=0.0, max_iter=10**7, tol=0.0, random_state=0, callback=told, **self.options).fit(
+        self.kind(eta=self.eta, alpha=0.0, max_iter=10**7, tol=0.0, random_state=0, callback=keep, **self.options).fit(
             self.X, self.target
         )
 

@@ -46,23 +46,23 @@ class Solver(BaseSolver):
     def run(self, callback):
         self.x = np.zeros_like(self.x)
 
-        def told(x):
+        def record(x):
             self.x = x
             if not callback():
                 raise EnoughError
 
         try:
-            told(self.x)
+            record(self.x)
             fit = self.loss()
             if self.method == "primal-dual":
                 pyproximal.optimization.primaldual.PrimalDual(
                     fit, self.penalty, self.A, np.zeros_like(self.x), tau=self.tau, mu=self.mu, niter=10**7,
-                    callback=told,
+                    callback=record,
                 )  # fmt: skip
             else:
                 pyproximal.optimization.primal.LinearizedADMM(
                     fit, self.penalty, self.A, np.zeros_like(self.x), tau=10 * self.tau,
-                    mu=0.99 * 10 * self.tau / self.top, niter=10**7, callback=told,
+                    mu=0.99 * 10 * self.tau / self.top, niter=10**7, callback=record,
                 )  # fmt: skip
         except EnoughError:
             pass

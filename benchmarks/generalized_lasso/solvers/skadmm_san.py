@@ -6,7 +6,7 @@ from skadmm import solve
 
 
 class Solver(BaseSolver):
-    """san-admm with a number of passes to make, as others are given iterations; each run begins anew."""
+    """san-admm with a number of passes, as others are given iterations; each run starts from zero."""
 
     name = "skadmm-san-admm"
     requirements = ["pip::skadmm"]
@@ -24,7 +24,7 @@ class Solver(BaseSolver):
         return quarters + 1 if quarters < 16 else int(1.3 * quarters)
 
     def run(self, quarters):
-        """A quarter of a pass for each iteration that benchopt asks for."""
+        """A quarter of a pass per iteration of benchopt."""
         if quarters == 0:
             self.x = np.zeros_like(self.x)
             return

@@ -2,7 +2,7 @@
 
 
 def installed() -> None:
-    """Print versions, the methods and where data is looked for."""
+    """Print versions, the methods and the data folders."""
     from skadmm.datasets import CATALOGUE, data_folders, find_file
     from skadmm.kernels import shipped
     from skadmm.paper.versions import versions

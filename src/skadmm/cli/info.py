@@ -17,7 +17,7 @@ def info(
     model: Path | None = typer.Argument(None, help="A file that `skadmm fit` wrote."),  # noqa: B008
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
-    """Versions, the methods and where data is looked for; or, given a model file, what it holds."""
+    """Versions, the methods and the data folders; or, given a model file, its contents."""
     if model is not None:
         _tell(model, as_json)
         return

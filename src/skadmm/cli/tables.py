@@ -18,7 +18,7 @@ KINDS = {
 
 
 class Table(NamedTuple):
-    """Columns and, where it was asked for or the file has one, the target."""
+    """Columns and, where it is requested or the file has one, the target."""
 
     X: Any
     target: np.ndarray | None

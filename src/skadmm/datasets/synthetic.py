@@ -12,7 +12,7 @@ class GraphClassification(NamedTuple):
     """What :func:`make_graph_classification` returns."""
 
     X: Any
-    """Rows aᵢ, normal, correlated within groups; csr_array where a density < 1 was asked for."""
+    """Rows aᵢ, normal, correlated within groups; csr_array where density < 1."""
     target: np.ndarray
     """−1 or +1 with P(+1) = 1/(1 + exp(−aᵢ·x))."""
     adjacency: scipy.sparse.csr_array

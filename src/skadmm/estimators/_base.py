@@ -65,7 +65,7 @@ class Prepared(NamedTuple):
 class StructuredModel(CallbackSupport, BaseEstimator):
     """A linear model under (1/n) Σ ℓ + alpha · ψ(Ax) + (ridge/2)‖x‖².
 
-    A family of models gives :meth:`_penalty`; classification and regression give the targets and take the answers.
+    A family of models gives :meth:`_penalty`; classification and regression give the targets and take the results.
     """
 
     alpha: Any
@@ -139,7 +139,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         return self
 
     def _take(self, prepared: Prepared, results: list[Result]) -> None:
-        """The answers, onto self."""
+        """Set the fitted attributes."""
         pairs = [prepared.design.original(result.x) for result in results]
         self._assign(np.array([coef for coef, _ in pairs]), np.array([intercept for _, intercept in pairs]))
         passes = [int(np.ceil(result.passes)) for result in results]

@@ -152,7 +152,7 @@ def _nodes_of(graph: Any, names: Sequence[Any] | None) -> list[Any] | None:
 
 
 def _is_networkx(value: Any) -> bool:
-    networkx = sys.modules.get("networkx")  # whoever has a graph of it has imported it
+    networkx = sys.modules.get("networkx")  # a caller with such a graph has imported it
     return networkx is not None and isinstance(value, networkx.Graph)
 
 

@@ -76,7 +76,7 @@ class OnlineRegression(Regression, _Going):
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """One pass of opg-admm over a batch, going on from where the model is.
 
-        The graph, the scale of the columns and the step are those of the first batch. The answer is approximate:
+        The graph, the scale of the columns and the step are those of the first batch. The result is approximate:
         without all the data no gap is known.
 
         Parameters
@@ -108,7 +108,7 @@ class OnlineClassification(Classification, _Going):
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
         """One pass of opg-admm over a batch, going on from where the model is.
 
-        The graph, the scale of the columns and the step are those of the first batch. The answer is approximate:
+        The graph, the scale of the columns and the step are those of the first batch. The result is approximate:
         without all the data no gap is known.
 
         Parameters

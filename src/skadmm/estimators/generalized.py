@@ -261,7 +261,7 @@ class GeneralizedLassoClassifierCV(_Generalized, CrossValidated, Classification)
     n_iter_ : passes over the data
     alpha_, alphas_ : the alpha chosen, and all of them
     cv_losses_, cv_mean_, cv_se_ : held-out losses by alpha and fold, their mean and its standard error
-    criterion_ : AIC or BIC by alpha, where that was asked for
+    criterion_ : AIC or BIC by alpha, where `selection` is one of them
     """
 
     def __init__(
@@ -359,7 +359,7 @@ class GeneralizedLassoRegressorCV(_Generalized, CrossValidated, Regression):
     n_iter_ : passes over the data
     alpha_, alphas_ : the alpha chosen, and all of them
     cv_losses_, cv_mean_, cv_se_ : held-out losses by alpha and fold, their mean and its standard error
-    criterion_ : AIC or BIC by alpha, where that was asked for
+    criterion_ : AIC or BIC by alpha, where `selection` is one of them
     """
 
     def __init__(

@@ -262,7 +262,7 @@ class GroupLassoClassifierCV(_Grouped, CrossValidated, Classification):
     n_iter_ : passes over the data
     alpha_, alphas_ : the alpha chosen, and all of them
     cv_losses_, cv_mean_, cv_se_ : held-out losses by alpha and fold, their mean and its standard error
-    criterion_ : AIC or BIC by alpha, where that was asked for
+    criterion_ : AIC or BIC by alpha, where `selection` is one of them
     """
 
     def __init__(
@@ -362,7 +362,7 @@ class GroupLassoRegressorCV(_Grouped, CrossValidated, Regression):
     n_iter_ : passes over the data
     alpha_, alphas_ : the alpha chosen, and all of them
     cv_losses_, cv_mean_, cv_se_ : held-out losses by alpha and fold, their mean and its standard error
-    criterion_ : AIC or BIC by alpha, where that was asked for
+    criterion_ : AIC or BIC by alpha, where `selection` is one of them
     """
 
     def __init__(

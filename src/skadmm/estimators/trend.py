@@ -108,8 +108,8 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
     cv : int, splitter or None
         As in scikit-learn.
     selection : "min", "1se", "aic" or "bic"
-        The least mean held-out loss; the largest alpha within one standard error of it; or an information criterion on
-        one path over all the data.
+        The minimum mean held-out loss; the largest alpha within one standard error of it; or an information criterion
+        on one path over all the data.
     n_jobs : int or None
         Folds at a time.
     order : int ≥ 0
@@ -148,7 +148,7 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
     n_iter_ : passes over the data
     alpha_, alphas_ : the alpha chosen, and all of them
     cv_losses_, cv_mean_, cv_se_ : held-out losses by alpha and fold, their mean and its standard error
-    criterion_ : AIC or BIC by alpha, where that was asked for
+    criterion_ : AIC or BIC by alpha, where `selection` is one of them
     """
 
     def __init__(

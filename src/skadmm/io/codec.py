@@ -97,7 +97,7 @@ class Writer:
         for kind, form in _forms.items():
             if form.takes(value):
                 return {"kind": kind} | form.encode(value, lambda part: self.encode(part, where))
-        pandas = sys.modules.get("pandas")  # whoever has a Series has imported it
+        pandas = sys.modules.get("pandas")  # a caller with a Series has imported it
         if pandas is not None and isinstance(value, (pandas.Series, pandas.DataFrame)):
             return self.encode(value.to_dict(), where)
         if isinstance(value, (list, tuple)):

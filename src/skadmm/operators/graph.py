@@ -20,7 +20,7 @@ class Edges(NamedTuple):
 
 
 class Carried(NamedTuple):
-    """Which values of a graph are asked for."""
+    """Which values of a graph are requested."""
 
     attribute: str
     read: bool

@@ -35,7 +35,7 @@ def precision_graph(
     X : array or sparse matrix of shape (n, d)
         One row per sample.
     alpha : "auto" or float > 0
-        The penalty. "auto" is the least value that is at or above the noise 2√(log d / n), which the correlations of
+        The penalty. "auto" is the smallest value that is at or above the noise 2√(log d / n), which the correlations of
         independent features seldom exceed, and leaves at most ``degree · d / 2`` pairs above it; but not above 0.95
         unless the noise is, so that nearly identical features are always joined. Only usable columns count in d.
     degree : float

@@ -83,7 +83,7 @@ def usable_columns(X: Any, min_support: float, standardize: bool) -> tuple[Colum
 def strong_pairs(columns: Columns, floor: float, most: int | None, ceiling: float) -> tuple[Pairs, float]:
     """The pairs with |S_ij| > alpha, and alpha.
 
-    alpha is `floor`, or with `most` the least number ≥ floor that leaves at most that many pairs, but not above
+    alpha is `floor`, or with `most` the smallest number ≥ floor that leaves at most that many pairs, but not above
     `ceiling`.
     """
     kept = Pairs(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0))

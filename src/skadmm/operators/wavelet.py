@@ -69,8 +69,8 @@ def wavelet(shape: Any, name: str = "db2", *, level: int | None = None, mode: st
 def _one_level(length: int, name: str, mode: str) -> tuple[sp.csr_array, sp.csr_array]:
     """The matrices of the approximation and the detail of one level, read off PyWavelets' own transform.
 
-    A column near an end may be felt at both ends, so it is probed alone. A column p in between is felt only in rows
-    near p/2, so columns four filter lengths apart are probed together and told apart by position.
+    A column near an end may affect rows at both ends, so it is probed alone. A column p in between affects only rows
+    near p/2, so columns four filter lengths apart are probed together and distinguished by position.
     """
     pywt = _pywavelets()
     reach = pywt.Wavelet(name).dec_len

@@ -30,11 +30,11 @@ class RowReader:
         self.entries_per_row = stored_entries(rows) / self.size
 
     def copied(self, index: np.ndarray) -> Any:
-        """Copies of some rows; two at least, for of one nobody can tell whether it is stored by columns."""
+        """Copies of some rows, at least two: whether a single row is stored by columns cannot be determined."""
         return take_rows(self.rows, index if index.size > 1 else np.append(index, [0, 0]))
 
     def read(self, work: Callable[[np.ndarray], None], index: Index) -> None:
-        """`work` on all of the rows in `index`, a part at a time."""
+        """`work` on all of the rows in `index`, one part at a time."""
         parts = in_parts(work, index, self.entries(index), self.chunk_size(index), self.between)
         collections.deque(parts, maxlen=0)
 

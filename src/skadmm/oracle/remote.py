@@ -41,7 +41,7 @@ EDGES = 256
 
 
 class Cluster(Protocol):
-    """What the oracle needs of a backend: all blocks of rows asked at once, each on the worker that holds it."""
+    """What the oracle needs of a backend: requests to all blocks of rows at once, each on the worker that holds it."""
 
     n: int
     sizes: np.ndarray

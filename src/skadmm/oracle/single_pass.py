@@ -209,7 +209,7 @@ class SinglePassOracle(LocalOracle):
         return z, move
 
     def _keep(self, chunk: Chunk, far: np.ndarray) -> None:
-        """The step shifts these rows far, so they may be asked for again."""
+        """The step shifts these rows far, so they may be needed again."""
 
     def _summed(self, evaluate: Callable[[Chunk, Sums], None]) -> Sums:
         """Evaluate all chunks, several at once; what they add up to does not depend on how many."""
@@ -290,7 +290,7 @@ class FileReader(RowReader):
 
 
 class FileOracle(SinglePassOracle):
-    """Rows in files: fetched before they are read, released after it, and copied where they will be asked for again."""
+    """Rows in files: fetched before they are read, released after it, and copied where they will be needed again."""
 
     reader: FileReader
 

@@ -30,14 +30,14 @@ TIME_COLUMNS = ("seconds", "selection_seconds")
 WARM_METHOD = "opg-admm"
 WARM_PASSES = 1.0
 REHEARSAL_SAMPLES, REHEARSAL_PASSES = 2000, 3.0
-"""A short run before the one that counts, so that compiling is on nobody's clock."""
+"""A short run before the measured one, so that compilation is not timed."""
 
 
 @contextlib.contextmanager
 def by_steps_not_by_clock() -> Iterator[None]:
-    """Let the loop look up after numbers of steps that do not depend on how fast they were.
+    """Check for recordings after numbers of steps that do not depend on their speed.
 
-    Where a recording falls is then the same in every run, to the step.
+    Every run then records at the same steps.
     """
     usual = driver.SLICE_SECONDS
     driver.SLICE_SECONDS = math.inf

@@ -93,7 +93,7 @@ class Settings:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """The problems that the figures asked for need."""
+        """The problems that the selected figures need."""
         wanted = (bool({1, 2} & set(self.figures)), 3 in self.figures)
         return tuple(problem for problem, needed in zip(PROBLEMS, wanted, strict=True) if needed)
 

@@ -26,7 +26,7 @@ def checkpoints(passes: float) -> list[float]:
 
 
 def measure_of(iterate: str) -> str:
-    """The column of relative suboptimality of the iterate that is looked at."""
+    """The column of relative suboptimality of the selected iterate."""
     return "suboptimality" if iterate == "last" else "suboptimality_average"
 
 

@@ -12,7 +12,7 @@ from skadmm.plotting.convergence import pyplot
 INK = "#444444"
 ACCENT = "#D55E00"
 BLUE = "#0072B2"
-# Told apart by colour-blind readers too, as far as a dozen clusters can be.
+# Distinguishable for colour-blind readers, as far as that is possible for a dozen clusters.
 CLUSTERS = (
     "#0072B2",
     "#D55E00",

@@ -119,7 +119,7 @@ class Certifier:
         features, entries = A.indices[A.indptr[single]], A.data[A.indptr[single]]
         row = np.full(A.shape[1], -1)
         entry = np.ones(A.shape[1])
-        # The largest entry takes the least correction.
+        # The largest entry takes the smallest correction.
         order = np.argsort(np.abs(entries))
         row[features[order]] = single[order]
         entry[features[order]] = entries[order]

@@ -1,4 +1,4 @@
-"""The end of a run: which point is the answer, how it ended, and the Result."""
+"""The end of a run: which point is the solution, how it ended, and the Result."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from skadmm.run.recording import Iterate
 from skadmm.run.result import Result, Status
 
 MIN_GAIN = 1e-12
-"""A point recorded on the way is the answer where it is better than the last one by more than this share."""
+"""A point recorded during the run is the solution where it is better than the last one by more than this share."""
 
 
 def finish(run: Run, ending: Ending) -> Iterate:
-    """The answer, after the method has put it in place, on the clock.
+    """The solution, after the method has finished it, on the clock.
 
-    Where time has run out, or the run was interrupted, the answer is the point after the last whole step. After a
+    Where time has run out, or the run was interrupted, the solution is the point after the last complete step. After a
     divergence it is the last point whose objective was finite.
     """
     if ending.status is not Status.DIVERGED and not ending.cut_short:
@@ -40,7 +40,7 @@ def finish(run: Run, ending: Ending) -> Iterate:
 
 
 def _record_last(run: Run, reached: Iterate) -> None:
-    """Record the answer, where the method has moved it from the point the loop `reached`."""
+    """Record the solution, where the method has moved it from the point the loop `reached`."""
     if not np.isfinite(run.engine.point.x).all():
         return
     recorder = run.recorder
@@ -51,7 +51,7 @@ def _record_last(run: Run, reached: Iterate) -> None:
 
 
 def _better(run: Run, ending: Ending, reached: Iterate) -> Iterate:
-    """The better one of the answer, the point that the loop `reached`, and the best point recorded."""
+    """The best of the solution, the point that the loop `reached`, and the best point recorded."""
     recorder, history, answer = run.recorder, run.recorder.history, run.last_finite
     tol = run.limits.tol or 0.0
     if ending.stopped_on == "kkt":

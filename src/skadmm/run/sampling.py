@@ -84,7 +84,7 @@ class Replay(Sampler):
 
 
 ZEROS = 1024
-"""The length of the array of zeros that stands for indices nobody reads."""
+"""The length of the array of zeros that stands for indices that are never read."""
 SAMPLERS: Registry[type[Sampler]] = Registry("sampler")
 SAMPLERS.add("uniform", Uniform)
 SAMPLERS.add("permutation", Permutation)

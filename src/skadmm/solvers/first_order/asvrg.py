@@ -47,7 +47,7 @@ class Accelerated(NamedTuple):
     L: float
     rho: float
     grad: Any
-    """The estimate of ∇f at the point looked at."""
+    """The estimate of ∇f at the point of evaluation."""
     snapshot: Any
     full: Any
     slopes: Any

@@ -100,13 +100,13 @@ class FirstOrderEngine:
         return None
 
     def finish(self) -> None:
-        """The last iterate is the answer."""
+        """The last iterate is the solution."""
 
     def give_up(self) -> None:
-        """The last iterate is the answer."""
+        """The last iterate is the solution."""
 
     def close(self) -> None:
-        """Nobody keeps anything."""
+        """Nothing to release."""
 
     def advance(self, order: np.ndarray, until: float = np.inf) -> None:
         """Take one step for each block index in `order`; the first call also fills the tables."""

@@ -36,7 +36,7 @@ class OneBlock(NamedTuple):
     right: Any
     row: Any
     solved_rows: Any
-    """M⁻¹Rᵀ, one row a sample of the block."""
+    """M⁻¹Rᵀ, one row per sample of the block."""
     gram: Any
     """K."""
     x_new: Any

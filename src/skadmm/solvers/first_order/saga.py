@@ -1,6 +1,6 @@
 """SAGA-ADMM and SAGA-IU-ADMM: one sample's gradient, corrected by the one it had when last seen.
 
-Assumed: ℓ convex and smooth. For a linear model a gradient is one slope a sample, so the table is n numbers, where
+Assumed: ℓ convex and smooth. For a linear model a gradient is one slope per sample, so the table is n numbers, where
 SA-ADMM keeps n points; a step touches its block once, and nothing but the start touches all samples.
 """
 

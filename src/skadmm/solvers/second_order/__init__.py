@@ -1,1 +1,1 @@
-"""The second-order solvers, which certify their answers."""
+"""The second-order solvers, which certify their solutions."""

@@ -89,7 +89,7 @@ class SecondOrderSolver(ABC, Generic[S]):
 
     @abstractmethod
     def finish(self, state: S) -> None:
-        """Put the answer into ``state.point``, certified where it can be; called once, at the end of a run."""
+        """Put the solution into ``state.point``, certified where it can be; called once, at the end of a run."""
 
     def slow(self, state: S) -> bool:
         """Would another solver be faster, or has this one come to its end short of the tolerance?"""
@@ -253,7 +253,7 @@ class SolverEngine(Generic[S]):
         return self.solver.assessed(self.current, x, y)
 
     def finish(self) -> None:
-        """The solver's answer."""
+        """The solver's solution."""
         with one_thread():
             self.solver.finish(self.current)
 

@@ -21,7 +21,7 @@ from skadmm.solvers.second_order.base import ridge_of
 from skadmm.solvers.second_order.signal_systems import GeneralSystem, LineSystem, SignalPoint
 
 FIRST_ROWS = (8, 1000)
-"""So many rows of X are examined before all of them are: most other tables are told apart by the first few."""
+"""The number of rows of X examined before all of them are: most other tables are recognised by the first few."""
 MAX_DENSE_ENTRIES = 10_000_000
 """A dense X with more entries is not searched for zeros."""
 

@@ -3,11 +3,11 @@
     minimise over x      ½ x·Hx − q·x + Σ bound_e |(D x)_e|,      H diagonal
 
 A signal has as many coefficients as it has places of observation, and its penalty matrix is banded or that of a graph.
-So the Newton systems are sparse (``signal_systems.py``), and a few dozen of them give an exact answer where first-order
-steps along a line need very many. The samples are summed up once, in H and q. Three cases need no iteration or end it:
-polynomials along a line are known to be the solution from a strength on; a chain whose coefficients have equal weights
-is solved by dynamic programming; and once the zeros of D x are known the minimiser solves one linear system
-(``exact_pattern.py``).
+So the Newton systems are sparse (``signal_systems.py``), and a few dozen of them give an exact solution, where a
+first-order method needs very many steps along a line. The samples are summed up once, in H and q. Three cases need no
+iteration or end it: polynomials along a line are known to be the solution from a strength on; a chain whose
+coefficients have equal weights is solved by dynamic programming; and once the zeros of D x are known the minimiser
+solves one linear system (``exact_pattern.py``).
 
 References
 ----------
@@ -55,7 +55,7 @@ class InteriorPointConfig:
     smallest_gap: float = 1e-13
     """The steps never aim at a smaller relative gap. Along a line they always aim at this one."""
     tol_share: float = 0.01
-    """On a graph the steps aim at this share of the tolerance, so that the zeros of D x can be told."""
+    """On a graph the steps aim at this share of the tolerance, so that the zeros of D x can be identified."""
     near_gap: float = 1e-3
     """From this relative gap on the systems are solved for changes, not for points."""
     objective_floor: float = 1e-6

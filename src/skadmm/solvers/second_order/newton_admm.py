@@ -96,7 +96,7 @@ class NewtonADMMConfig(ModelConfig, BatchConfig):
     adapt_rho: bool | None = None
     """May sweeps change ρ? None: where it was not given."""
     polish_answer: bool = True
-    """Refine the answer on the pattern of y at the end? A path does not, for the next strength goes on from here."""
+    """Refine the solution on the pattern of y at the end? A path does not: the next strength continues from here."""
     stop_on_model: bool = False
     """Stop when the model predicts a relative decrease of the objective below tol, without a certificate, and return
     the model's minimiser. It saves half of the evaluations; cross-validation uses it."""
@@ -148,7 +148,7 @@ class NewtonADMMState(SolverState):
     certified: bool = False
     """Does ``lower_bound`` include the bound of the anchor and the multiplier now?"""
     answered: bool = False
-    """Is ``point`` the answer, and ``objective`` its objective?"""
+    """Is ``point`` the solution, and ``objective`` its objective?"""
     model: ModelState
     """Of the sweeps."""
     oracle: SampleOracle = transient()
@@ -224,7 +224,7 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
         return state.objective - self.problem.penalty(state.anchor)
 
     def certificate(self, state: NewtonADMMState) -> Certificate | None:
-        """Bounds of the optimum, once the answer is there."""
+        """Bounds of the optimum, once the solution is known."""
         return Certificate(state.objective, state.lower_bound) if state.answered else None
 
     def evaluated_at(self, state: NewtonADMMState, x: np.ndarray) -> Evaluation | None:
@@ -237,7 +237,7 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
         return None if known is None else Evaluation(state.loss, state.gradient, known.slopes, known.margins)
 
     def finish(self, state: NewtonADMMState) -> None:
-        """Accept or refuse the last candidate, make the answer exactly fused and sparse, and certify it."""
+        """Accept or refuse the last candidate, make the solution exactly fused and sparse, and certify it."""
         if self.config.polish_answer:
             self._whole(state, self._last_evaluation)
         elif not (state.finished or state.stalled):

@@ -111,7 +111,7 @@ class Switching:
         return self.running.assessed(x, y)
 
     def finish(self) -> None:
-        """The answer of the running solver."""
+        """The solution of the running solver."""
         self.running.finish()
 
     def give_up(self) -> None:
