@@ -6,8 +6,8 @@
 
 One process, one thread, jobs of all packages in turns, best of the repeats after one run that compiles. Paths of skadmm
 are certified at every strength (relative duality gap 1e-6); in cross-validation the folds are solved to 1e-6 of the
-objective at zero. scikit-learn stops at its default, a gap of 1e-4 times the squared norm of the target. The last column
-compares the objectives of single fits (ours less theirs, relative), so that nobody wins by stopping early.
+objective at zero. scikit-learn stops at its default, a gap of 1e-4 times the squared norm of the target. The last
+column compares the objectives of single fits (ours less theirs, relative), so that nobody wins by stopping early.
 """
 
 import os
@@ -100,8 +100,8 @@ def adelie_group(X: np.ndarray, y: np.ndarray, size: int, strength: float) -> Ru
 
     def run() -> np.ndarray:
         state = adelie.grpnet(
-            columns, adelie.glm.gaussian(y), groups=starts, penalty=np.ones(starts.size), lmda_path=np.array([strength]),
-            intercept=False, progress_bar=False, early_exit=False, tol=1e-10,
+            columns, adelie.glm.gaussian(y), groups=starts, penalty=np.ones(starts.size),
+            lmda_path=np.array([strength]), intercept=False, progress_bar=False, early_exit=False, tol=1e-10,
         )  # fmt: skip
         return state.betas[-1].toarray().ravel()
 
