@@ -95,9 +95,9 @@ class Situation:
         return not self.setup.rho_given and BlockDescent.applies(self.problem) is None
 
     @property
-    def has_groups(self) -> bool:
-        """Over blocks of which some have more than one feature?"""
-        return self.separates and has_groups(self.problem)
+    def works_on_blocks(self) -> bool:
+        """Is it best solved block by block at a single strength too?"""
+        return self.separates and works_on_blocks(self.problem, self.setup.rho_given)
 
     @cached_property
     def dense_model(self) -> bool:
@@ -157,7 +157,7 @@ TABLE = (
     Row(lambda s: s.only_multipliers, (Multipliers,), "B has no inverse, or psi is a constraint"),
     Row(lambda s: s.general_split, (Multipliers, NewtonADMM), "B is not −I"),
     Row(lambda s: s.following and s.separates, (BlockDescent,), "the penalty separates over blocks of features"),
-    Row(lambda s: s.has_groups, (BlockDescent,), "the penalty separates over groups of features"),
+    Row(lambda s: s.works_on_blocks, (BlockDescent,), "the penalty separates over blocks of features"),
     Row(lambda s: s.dense_model, (NewtonADMM,), "a dense second-order model fits"),
     Row(lambda s: not s.has_short_rows, (WorkingSet,), "many features, rows of A with three entries or more"),
     Row(lambda s: s.tied_chains, (ProxGradient, ReducedNewton), "the penalty lies along chains"),
@@ -172,8 +172,11 @@ FOR_ALL_STRENGTHS = (BlockDescent, InteriorPoint)
 
 
 def works_on_blocks(problem: Problem, rho_given: bool) -> bool:
-    """Is block descent the solver of a single strength?"""
-    return not rho_given and BlockDescent.applies(problem) is None and has_groups(problem)
+    """Is block descent the solver of a single strength? For groups, and for many features with other terms than ℓ1."""
+    if rho_given or BlockDescent.applies(problem) is not None:
+        return False
+    many = problem.n_features >= CONFIG.many_features and not l1_rows.has_short_rows(problem)
+    return many or has_groups(problem)
 
 
 def solvers_for(setup: Setup, point: Point, *, following: bool = False) -> tuple[Solvers, str]:
