@@ -65,6 +65,8 @@ class BlockDescentConfig:
     """… and over the nonzero blocks after each of those."""
     damping: float = 1e-10
     """The diagonal of the Gram matrix is increased by this share of its mean entry."""
+    min_strong_share: float = 0.5
+    """On a path, blocks join at once that would leave zero at 2λ − λ_before, if that is at least this share of λ."""
     relative_to_null: bool = False
     """Measure the gap against the objective at x = 0, where that is larger, as scikit-learn does: enough for
     cross-validation."""
@@ -260,8 +262,16 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
             point=point, rho=rho, multiplier=rho * point.dual,
             margins=np.zeros(n), slopes=np.zeros(n), curvatures=np.zeros(n), gradient=np.zeros(d),
             violation=np.zeros(self.penalty.n_blocks),
-            working=WorkingSet(weights=self.fixed_weights if self.quadratic else np.zeros(n)),
+            working=self._empty_set(),
         )  # fmt: skip
+
+    def _empty_set(self) -> WorkingSet:
+        return WorkingSet(weights=self.fixed_weights if self.quadratic else np.zeros(self.problem.n_samples))
+
+    @property
+    def squares_change(self) -> bool:
+        """Has ψ squared terms, which change with its strength?"""
+        return bool(self.multipliers.ridge.any())
 
     def step(self, state: BlockDescentState) -> None:
         """A proximal Newton step on the working set."""
@@ -278,7 +288,7 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
     def reweighted(self, problem: Problem) -> Self:
         """The same solver for another strength of ψ; columns, Gram matrices and what is known of A are shared."""
         before, now = self.problem.psi.strength, problem.psi.strength
-        if before <= 0.0 or not isinstance(problem.omega, (Zero, SquaredL2)):
+        if before <= 0.0 or self.squares_change or not isinstance(problem.omega, (Zero, SquaredL2)):
             return super().reweighted(problem)
         other = copy.copy(self)
         other.setup, other.problem = replace(self.setup, problem=problem), problem
@@ -290,12 +300,15 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         """Margins, gradient and Gram matrix stay; the blocks that the sequential strong rule keeps join the set."""
         state.finished = state.stalled = False
         state.steps, state.refusals, state.lower_bound = 0, 0, -np.inf
+        if self.squares_change:
+            state.working, state.evaluated = self._empty_set(), False
         if not state.evaluated:
             return state
-        before, now = problem.psi.strength, self.problem.psi.strength
         state.objective = state.loss + self.problem.penalty(state.point.x, state.point.y)
-        self._violations(state, self.penalty.scaled(max(2.0 - before / now, 0.0)))
-        state.kept_by_strong_rule = state.violation > 0.0
+        share = 2.0 - problem.psi.strength / self.problem.psi.strength if self.problem.psi.strength > 0.0 else 0.0
+        if share >= self.config.min_strong_share:
+            self._violations(state, self.penalty.scaled(share))
+            state.kept_by_strong_rule = state.violation > 0.0
         self._violations(state, self.penalty)
         return state
 
