@@ -122,7 +122,7 @@ def graph_jobs(seed: int) -> Iterator[Job]:
     X = rng.standard_normal((n, d))
     y = X[:, :40].sum(axis=1) + rng.standard_normal(n) > 0
     edges = np.column_stack([rng.integers(0, d, 3 * d), rng.integers(0, d, 3 * d)])
-    edges = edges[edges[:, 0] != edges[:, 1]]
+    edges = np.unique(np.sort(edges[edges[:, 0] != edges[:, 1]], axis=1), axis=0)
     cv = FusedLassoClassifierCV(graph=edges, l1_ratio=0.5, alphas=10, cv=3)
     alphas = cv.fit(X, y).alphas_
     search = GridSearchCV(FusedLassoClassifier(graph=edges, l1_ratio=0.5), {"alpha": alphas}, cv=3)
