@@ -17,6 +17,7 @@ import pywt
 
 from skadmm import ALGORITHMS, Problem, solve
 from skadmm.operators import chain, incidence, overlapping_groups, trend, wavelet
+from skadmm.paper.settings import PAPER_METHODS
 from skadmm.regularizers import L1, GroupL2, SquaredL2
 
 N, D = 80, 16
@@ -131,6 +132,10 @@ def solved(structure: str, omega: str) -> tuple[Problem, float]:
     problem = Problem(X, target, loss=loss, omega=OMEGAS[omega], **penalty(structure))
     assert problem.objective(x.value) == pytest.approx(model.value, rel=1e-9), "the two objectives differ"
     return problem, float(model.value)
+
+
+def test_the_methods_of_the_paper_make_a_promise():
+    assert set(PROMISES) >= {*PAPER_METHODS, "exact-admm", "online-admm", "san-admm"}
 
 
 def cases():

@@ -155,6 +155,12 @@ def test_prepared_twice_is_prepared_once(reg):
         np.testing.assert_array_equal(prox_of(again, v, step), prox_of(reg, v, step))
 
 
+def test_the_package_keeps_its_slow_twins():
+    assert set(REFERENCES) >= {
+        "zero", "l1", "l2", "squared-l2", "linf", "elastic-net", "group-l2", "group-linf", "non-negative", "box",
+    }  # fmt: skip
+
+
 def test_prox_equals_its_slow_twin(raw, reg):
     """A twin of its own; else bisection on a subgradient, or a search that must find no lower objective."""
     for v, step in itertools.product(POINTS, STEPS):
