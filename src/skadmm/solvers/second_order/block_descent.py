@@ -26,10 +26,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 
 from skadmm.backends import Evaluation
-from skadmm.io.state import resizable, transient
+from skadmm.io.state import transient
 from skadmm.kernels.expansion import expand, loss_along
 from skadmm.kernels.rows import as_matrix
 from skadmm.losses import Squared
@@ -38,6 +37,7 @@ from skadmm.regularizers import SquaredL2, Zero
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
 from skadmm.solvers.second_order.base import SecondOrderSolver, SolverState
+from skadmm.solvers.second_order.block_set import BlockSet
 from skadmm.solvers.second_order.block_sweeps import BlockModel, violations
 from skadmm.solvers.second_order.blocks import BlockPenalty, NotInBlocks, block_penalty
 from skadmm.solvers.second_order.line_search import shorten
@@ -79,122 +79,6 @@ class BlockDescentConfig:
 
 
 @dataclass(kw_only=True)
-class WorkingSet:
-    """The features of the working set, their Gram matrix, and the curvature bounds of its blocks.
-
-    Arrays grow by doubling: ``X[:, :size]`` and ``G[:size, :size]`` are in use.
-    """
-
-    weights: np.ndarray = resizable()
-    """The curvatures of the samples that are part of G; empty where all are one."""
-    blocks: np.ndarray = resizable(default_factory=lambda: np.empty(0, np.int64))
-    """In the order in which they joined."""
-    features: np.ndarray = resizable(default_factory=lambda: np.empty(0, np.int64))
-    """Block by block."""
-    starts: np.ndarray = resizable(default_factory=lambda: np.zeros(1, np.int64))
-    """Where each block begins among the features, and where the last one ends."""
-    G: np.ndarray = resizable(default_factory=lambda: np.empty((0, 0)))
-    """XᵀDX/n on the features; its diagonal holds the squared terms of the penalty and a little damping too."""
-    bounds: np.ndarray = resizable(default_factory=lambda: np.empty(0))
-    """The largest eigenvalue of G on each block."""
-    X: Any = transient(default=None)
-    """The columns of the features; built anew where they are missing."""
-
-    @property
-    def size(self) -> int:
-        """The number of features."""
-        return self.features.size
-
-    def columns(self, solver: BlockDescent) -> Any:
-        """The columns of X, one per feature."""
-        if self.X is None:
-            self._add_columns(solver, solver.columns[:, self.features], 0)
-        return self.X[:, : self.size]
-
-    def grow(self, solver: BlockDescent, blocks: np.ndarray) -> None:
-        """Add blocks, to the Gram matrix too."""
-        if blocks.size == 0:
-            return
-        penalty, before = solver.penalty, self.size
-        lists = [penalty.features[penalty.starts[b] : penalty.starts[b + 1]] for b in blocks]
-        new = np.concatenate(lists)
-        if before:
-            self.columns(solver)
-        self.blocks = np.concatenate([self.blocks, blocks])
-        self.features = np.concatenate([self.features, new])
-        self.starts = np.concatenate([self.starts, self.starts[-1] + np.cumsum([part.size for part in lists])])
-        self._add_columns(solver, solver.columns[:, new], before)
-        if self.G.shape[0] < self.size:
-            grown = np.zeros((self._capacity, self._capacity))
-            grown[:before, :before] = self.G[:before, :before]
-            self.G = grown
-        self._extend(solver, before)
-
-    @property
-    def _capacity(self) -> int:
-        return max(64, 1 << (self.size - 1).bit_length())
-
-    def _add_columns(self, solver: BlockDescent, columns: Any, before: int) -> None:
-        if solver.problem.is_sparse:
-            self.X = columns if self.X is None else sp.hstack([self.X, columns], format="csc")
-            return
-        if self.X is None or self.X.shape[1] < self.size:
-            grown = np.empty((columns.shape[0], self._capacity), columns.dtype, order="F")
-            if self.X is not None:
-                grown[:, :before] = self.X[:, :before]
-            self.X = grown
-        self.X[:, before : self.size] = columns
-
-    def _extend(self, solver: BlockDescent, before: int) -> None:
-        """The Gram matrix with the columns that have just joined."""
-        size = self.size
-        cross = self._gram(self.columns(solver), self.X[:, before:size], self.weights)
-        self.G[:size, before:size] = cross
-        self.G[before:size, :before] = cross[:before].T
-        self._shift(solver, before)
-        self.bounds = np.concatenate([self.bounds, self._curvature_bounds(self.bounds.size)])
-
-    def reweigh(self, solver: BlockDescent, curvatures: np.ndarray) -> None:
-        """The Gram matrix for other curvatures of the samples."""
-        self.weights = curvatures
-        if self.size == 0:
-            return
-        columns = self.columns(solver)
-        self.G[: self.size, : self.size] = self._gram(columns, columns, curvatures)
-        self._shift(solver, 0)
-        self.bounds = self._curvature_bounds(0)
-
-    def _shift(self, solver: BlockDescent, before: int) -> None:
-        """Squared terms and damping, on the diagonal from feature number `before` on."""
-        diagonal = np.einsum("ii->i", self.G)[before : self.size]
-        diagonal += solver.penalty.ridge[self.features[before:]] + solver.damping
-
-    def _gram(self, left: Any, right: Any, weights: np.ndarray) -> np.ndarray:
-        """leftᵀ diag(weights) right / n."""
-        n = left.shape[0]
-        if weights.size:
-            right = sp.diags_array(weights) @ right if sp.issparse(right) else weights[:, None] * right
-        product = left.T @ right
-        return np.asarray(product.toarray() if sp.issparse(product) else product, dtype=np.float64) / n
-
-    def _curvature_bounds(self, first: int) -> np.ndarray:
-        """The largest eigenvalue of each diagonal block, from block number `first` on."""
-        bounds = np.empty(self.blocks.size - first)
-        sizes = np.diff(self.starts)[first:]
-        starts = self.starts[first:-1]
-        for size in np.unique(sizes):
-            which = np.flatnonzero(sizes == size)
-            index = starts[which][:, None] + np.arange(size)
-            if size == 1:
-                bounds[which] = self.G[index[:, 0], index[:, 0]]
-            else:
-                parts = self.G[index[:, :, None], index[:, None, :]]
-                bounds[which] = np.linalg.eigvalsh(parts)[:, -1] if size <= 200 else np.trace(parts, axis1=1, axis2=2)
-        bounds[bounds <= 0.0] = 1.0
-        return bounds
-
-
-@dataclass(kw_only=True)
 class BlockDescentState(SolverState):
     """State of the block descent solver."""
 
@@ -208,7 +92,7 @@ class BlockDescentState(SolverState):
     """Of the loss and of the squared terms of the penalty, at x."""
     violation: np.ndarray
     """How far each block is from optimal."""
-    working: WorkingSet
+    working: BlockSet
     """The blocks that the models are minimised over."""
     loss: float = np.inf
     """The mean loss at x."""
@@ -231,7 +115,7 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
     def __init__(self, setup: Setup, config: BlockDescentConfig | None = None) -> None:
         super().__init__(setup, config)
         problem = setup.problem
-        self.penalty, self.multipliers = block_penalty(problem)
+        self.penalty, self.row_shares = block_penalty(problem)
         self.samples, self.every = problem.samples(), np.arange(problem.n_samples)
         matrix = as_matrix(problem.rows)
         self.columns = matrix.tocsc() if problem.is_sparse else matrix
@@ -265,13 +149,13 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
             working=self._empty_set(),
         )  # fmt: skip
 
-    def _empty_set(self) -> WorkingSet:
-        return WorkingSet(weights=self.fixed_weights if self.quadratic else np.zeros(self.problem.n_samples))
+    def _empty_set(self) -> BlockSet:
+        return BlockSet(weights=self.fixed_weights if self.quadratic else np.zeros(self.problem.n_samples))
 
     @property
     def squares_change(self) -> bool:
         """Has ψ squared terms, which change with its strength?"""
-        return bool(self.multipliers.ridge.any())
+        return bool(self.row_shares.ridge.any())
 
     def step(self, state: BlockDescentState) -> None:
         """A proximal Newton step on the working set."""
@@ -361,7 +245,7 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
             penalty.norm, penalty.group, state.violation,
         )  # fmt: skip
 
-    def _choose(self, state: BlockDescentState) -> WorkingSet:
+    def _choose(self, state: BlockDescentState) -> BlockSet:
         """Blocks that are not zero, unpenalised ones, and those that violate optimality most."""
         penalty, config = self.penalty, self.config
         working = state.working
@@ -389,7 +273,7 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         working.grow(self, joining)
         return working
 
-    def _minimise(self, state: BlockDescentState, working: WorkingSet) -> np.ndarray:
+    def _minimise(self, state: BlockDescentState, working: BlockSet) -> np.ndarray:
         """The change of x on the working set that minimises the model with the penalty."""
         penalty, config, features = self.penalty, self.config, working.features
         x = state.point.x[features].copy()
@@ -402,7 +286,7 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         model.minimise(x, q, config.inner_tol * largest, config.max_rounds, config.sweeps, config.short_sweeps)
         return x - state.point.x[features]
 
-    def _move(self, state: BlockDescentState, working: WorkingSet, change: np.ndarray) -> None:
+    def _move(self, state: BlockDescentState, working: BlockSet, change: np.ndarray) -> None:
         """Along the change as far as the objective falls; evaluate there."""
         n, x = self.every.size, state.point.x
         moved = np.flatnonzero(change)
@@ -456,6 +340,6 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         )
 
     def _certify(self, state: BlockDescentState) -> None:
-        state.multiplier = self.multipliers.of(-state.gradient, state.point.x, self.penalty.l1)
+        state.multiplier = self.row_shares.of(-state.gradient, state.point.x, self.penalty.l1)
         state.point.dual[:] = state.multiplier / state.rho
         self.raise_bound(state, state.slopes, state.margins, self.loss_gradient(state))

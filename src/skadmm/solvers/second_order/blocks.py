@@ -45,22 +45,10 @@ class BlockPenalty(NamedTuple):
         """All strengths, but not the bounds, times a number."""
         return self._replace(l1=ratio * self.l1, ridge=ratio * self.ridge, group=ratio * self.group)
 
-    def plus(self, other: BlockPenalty) -> BlockPenalty:
-        """This penalty and another one over the same blocks, whose terms are by feature."""
-        return self._replace(
-            l1=self.l1 + other.l1, ridge=self.ridge + other.ridge,
-            lower=np.maximum(self.lower, other.lower), upper=np.minimum(self.upper, other.upper),
-        )  # fmt: skip
-
     @property
     def n_blocks(self) -> int:
         """The number of blocks."""
         return self.starts.size - 1
-
-    @property
-    def bounded(self) -> bool:
-        """Has a feature a bound?"""
-        return bool(np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
 
 
 class _Parts:
@@ -189,7 +177,7 @@ def rows_of(problem: Problem) -> Rows:
     return Rows(A.indices.astype(np.int64), A.data, np.arange(A.shape[0]))
 
 
-class Multipliers(NamedTuple):
+class RowShares(NamedTuple):
     """How a subgradient of the penalty over features is shared among the rows of A."""
 
     feature: np.ndarray
@@ -208,7 +196,7 @@ class Multipliers(NamedTuple):
         return part / self.entry
 
 
-def block_penalty(problem: Problem) -> tuple[BlockPenalty, Multipliers]:
+def block_penalty(problem: Problem) -> tuple[BlockPenalty, RowShares]:
     """The penalty of a problem over blocks; NotInBlocks with the reason where it does not separate."""
     d, rows = problem.n_features, rows_of(problem)
     m = rows.feature.size
@@ -223,8 +211,8 @@ def block_penalty(problem: Problem) -> tuple[BlockPenalty, Multipliers]:
     first = np.zeros(m, bool)
     first[np.unique(rows.feature, return_index=True)[1]] = True
     takes_rest |= without & first
-    multipliers = Multipliers(rows.feature, rows.entry, share, parts.row_ridge[:m].copy(), takes_rest)
-    return _assembled(parts, d), multipliers
+    shares = RowShares(rows.feature, rows.entry, share, parts.row_ridge[:m].copy(), takes_rest)
+    return _assembled(parts, d), shares
 
 
 def _assembled(parts: _Parts, d: int) -> BlockPenalty:
