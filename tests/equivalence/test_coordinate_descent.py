@@ -18,7 +18,7 @@ from skadmm.solvers.base import Setup
 from skadmm.solvers.second_order import coordinate_descent, l1_rows
 from skadmm.solvers.second_order.coordinate_descent import CoordinateDescent, CoordinateDescentConfig
 from skadmm.solvers.second_order.multipliers import Multipliers, MultipliersConfig
-from skadmm.solvers.second_order.switching import Entry, Switching
+from skadmm.solvers.second_order.base import Entry, SolverEngine
 
 
 def engine_of(problem, tol=1e-10, **settings):
@@ -342,12 +342,13 @@ def test_it_follows_the_strength_without_a_new_evaluation(sparse):
 
 
 def test_one_solver_after_another_follows_the_strength():
-    """Switching goes on with the solver that is running."""
+    """The path goes on with the first solver, whichever is running."""
     X, b = make(np.random.default_rng(0), 240, 24, "logistic")
     problem = Problem(X, b, psi=L1(0.02), A="identity")
     setup = Setup(problem, 1.0, 1.0, 1, tol=1e-8, omega_mode="none", rho_given=False)
     point = dual_update.start(problem, np.zeros(24), None, None)
-    engine = Switching(setup, point, [Entry(CoordinateDescent), Entry(Multipliers, MultipliersConfig(max_idle=50))])
+    then = [Entry(Multipliers, MultipliersConfig(max_idle=50))]
+    engine = SolverEngine(CoordinateDescent(setup), point, then=then)
     for strength in (0.02, 0.015):
         other = problem.replace(psi=L1(strength))
         if strength < 0.02:

@@ -17,7 +17,7 @@ from skadmm.regularizers import SquaredL2, Zero
 from skadmm.run import memory
 from skadmm.run.limits import Limits
 from skadmm.run.result import Callback, Result, Status
-from skadmm.solvers import ALGORITHMS, SOLVERS, automatic, dual_update, settled_options
+from skadmm.solvers import ALGORITHMS, SOLVERS, dual_update, select, settled_options
 from skadmm.solvers.base import Algorithm, Setup
 from skadmm.solvers.dual_update import Point
 
@@ -133,7 +133,7 @@ def prepare(problem: Problem, method: str, given: Arguments) -> Plan:
     """Check the arguments of solve(); every message names the argument, what came, and what is allowed."""
     if not isinstance(problem, Problem):
         raise TypeError(f"problem={type(problem).__name__}: it takes a skadmm.Problem")
-    choice = automatic.choose(problem) if method == "auto" else None
+    choice = select.choose(problem) if method == "auto" else None
     solver = method if method in SOLVERS else ""
     algorithm = ALGORITHMS[choice.method if choice is not None else "san-admm" if solver else method]
     rho_given = given.rho != "auto"

@@ -1,4 +1,5 @@
-"""Which second-order solvers a problem gets: one table, read from the top; the first row that holds decides.
+"""Which method a problem gets, and which second-order solvers: one table, read from the top; the first row that holds
+decides.
 
 A row names the solvers in the order in which they take over from each other: the first runs until it meets the
 tolerance, stalls or turns slow, the next goes on from its point.
@@ -19,7 +20,7 @@ from skadmm.solvers.base import Algorithm, Engine, Setup, inverse, register
 from skadmm.solvers.dual_update import Point
 from skadmm.solvers.registry import start_alone
 from skadmm.solvers.second_order import chains, l1_rows
-from skadmm.solvers.second_order.base import SecondOrderSolver, SolverEngine
+from skadmm.solvers.second_order.base import Entry, SecondOrderSolver, SolverEngine
 from skadmm.solvers.second_order.block_descent import BlockDescent
 from skadmm.solvers.second_order.blocks import has_groups
 from skadmm.solvers.second_order.coordinate_descent import CoordinateDescent, violations
@@ -29,11 +30,10 @@ from skadmm.solvers.second_order.multipliers import Multipliers
 from skadmm.solvers.second_order.newton_admm import MAX_FEATURES, NewtonADMM
 from skadmm.solvers.second_order.prox_gradient import ProxGradient
 from skadmm.solvers.second_order.reduced_newton import ReducedNewton
-from skadmm.solvers.second_order.switching import Entry, Switching
 from skadmm.solvers.second_order.working_set import WorkingSet
 
 Solvers = tuple[type[SecondOrderSolver[Any]], ...]
-Running = SolverEngine[Any] | Switching
+Running = SolverEngine[Any]
 
 
 @dataclass(frozen=True)
@@ -171,6 +171,35 @@ FOR_ALL_STRENGTHS = (BlockDescent, InteriorPoint)
 """Solvers whose choice does not depend on the strength of the penalty, but on its structure alone."""
 
 
+class Choice(NamedTuple):
+    """A method, the block size for it, and the reason."""
+
+    method: str
+    batch_size: int
+    reason: str
+
+
+def choose(problem: Problem) -> Choice:
+    """The method of ``method="auto"``: second-order where d² fits and the model allows it, else SA-IU-ADMM in
+    blocks."""
+    n, d = problem.n_samples, problem.n_features
+    why_not = refusal(problem)
+    if why_not is None:
+        return Choice("san-admm", 1, f"auto chose san-admm: second-order steps suit {n} samples of {d} features")
+    if not (problem.backend.local_rows or problem.backend.block_memory):
+        return Choice("batch-iu-admm", problem.backend.natural_batch, f"auto chose batch-iu-admm: {why_not}")
+    if not problem.backend.local_rows:
+        return Choice("sa-iu-admm", problem.backend.natural_batch, f"auto chose sa-iu-admm: {why_not}")
+    per_row = max(1.0, problem.nnz / n)
+    balanced = (d + problem.constraint.A.nnz) / per_row
+    batch_size = int(min(max(1.0, balanced), max(1, n // 32)))
+    return Choice(
+        "sa-iu-admm",
+        batch_size,
+        f"auto chose sa-iu-admm: {why_not}; blocks of {batch_size} balance the work on rows and on x and y",
+    )
+
+
 def works_on_blocks(problem: Problem, rho_given: bool) -> bool:
     """Is block descent the solver of a single strength? For groups, and for many features with other terms than ℓ1."""
     if rho_given or BlockDescent.applies(problem) is not None:
@@ -268,10 +297,8 @@ def _start(setup: Setup, point: Point) -> Engine:
 
 def start(setup: Setup, point: Point, solvers: Solvers, configs: Mapping[str, Any] | None = None) -> Running:
     """An engine that runs the solvers one after the other; `configs` has Configs of their own, by name."""
-    configs = configs or {}
-    if len(solvers) == 1:
-        return solvers[0].engine(setup, point, configs.get(solvers[0].name))
-    return Switching(setup, point, [Entry(solver, configs.get(solver.name)) for solver in solvers])
+    first, *then = (Entry(solver, (configs or {}).get(solver.name)) for solver in solvers)
+    return SolverEngine(first.solver(setup, first.config), point, setup.rho, then)
 
 
 register(

@@ -1,16 +1,16 @@
 """What a second-order solver is: a frozen Config, a State dataclass and a step.
 
 A solver object holds what does not change during a run: the problem, the settings and what follows from them. All that
-changes is in its state, field by field, and a checkpoint is that state. :class:`SolverEngine` runs one solver for the
-driver.
+changes is in its state, field by field, and a checkpoint is that state. :class:`SolverEngine` runs a solver for the
+driver, and the next one where it turns slow.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from skadmm.problem.problem import Problem
 from skadmm.regularizers import SquaredL2
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
-from skadmm.solvers.state import point_tables, take_point
 
 
 @dataclass(kw_only=True)
@@ -182,41 +181,51 @@ class SecondOrderSolver(ABC, Generic[S]):
         state.lower_bound = max(state.lower_bound, bounds.dual)
 
 
+class Entry(NamedTuple):
+    """A solver, and the settings with which it runs."""
+
+    solver: type[SecondOrderSolver[Any]]
+    config: Any = None
+    """The solver's Config; None takes the defaults."""
+
+
 class SolverEngine(Generic[S]):
-    """One second-order solver in motion, as the driver sees it."""
+    """A second-order solver in motion, as the driver sees it, and those that take over when it is slow.
+
+    ``point``, ``rho`` and ``finished`` are those of the state, brought up to date after every step.
+    """
 
     steps_per_pass = 1
     reason = ""
-    """Why this solver runs, in words."""
+    """Why these solvers run, in words."""
 
-    def __init__(self, solver: SecondOrderSolver[S], point: Point, rho: float | None = None) -> None:
-        self.solver = solver
-        self.current = solver.init(point, solver.setup.rho if rho is None else rho)
+    def __init__(
+        self, solver: SecondOrderSolver[S], point: Point, rho: float | None = None, then: Sequence[Entry] = ()
+    ) -> None:
+        """`then` are the solvers that take over from `solver`, and from each other, in this order."""
+        self.entries = (Entry(type(solver), solver.config), *then)
+        self.solver_name = solver.name
+        self.number = 0
+        """The index of the solver that is running."""
+        self.solver, self.setup = solver, solver.setup
+        self._stand(solver.init(point, solver.setup.rho if rho is None else rho))
 
-    @property
-    def solver_name(self) -> str:
-        """The solver's name."""
-        return self.solver.name
+    def _stand(self, state: S) -> None:
+        """The engine is where `state` is."""
+        self.current, self.point, self.rho = state, state.point, state.rho
+        self.finished = state.finished or state.stalled
 
-    @property
-    def point(self) -> Point:
-        """Where it stands."""
-        return self.current.point
-
-    @property
-    def finished(self) -> bool:
-        """Has it met the tolerance, or can it do no more?"""
-        return self.current.finished or self.current.stalled
+    def _switch_to(self, number: int) -> None:
+        """Start another solver from the point and ρ of the running one."""
+        solver, config = self.entries[number]
+        self.solver, self.number = solver(self.setup, config), number
+        self.solver_name = ", then ".join(entry.solver.name for entry in self.entries[: number + 1])
+        self._stand(self.solver.init(self.point, self.rho))
 
     @property
     def slow(self) -> bool:
         """Should another solver take over?"""
         return self.solver.slow(self.current)
-
-    @property
-    def rho(self) -> float:
-        """The penalty parameter now."""
-        return self.current.rho
 
     @property
     def certificate(self) -> Certificate | None:
@@ -228,17 +237,34 @@ class SolverEngine(Generic[S]):
         return self.solver.optimality(self.current)
 
     def advance(self, order: np.ndarray, until: float = np.inf) -> None:
-        """At most as many steps as `order` has entries, and none once `until` samples have been touched."""
+        """At most as many steps as `order` has entries, and none once `until` samples have been touched; of each solver
+        as long as it is not slow."""
+        left = len(order)
         with one_thread():
-            for _ in order:
-                if self.finished or self.point.clock[1] >= until:
-                    return
-                self.solver.step(self.current)
-                self.current.steps += 1
-                point = self.point
+            left -= self._steps(left, until)
+            while self.number + 1 < len(self.entries) and self.slow:
+                self.give_up()
+                self.close()
+                self._switch_to(self.number + 1)
+                left -= self._steps(left, until)
+
+    def _steps(self, limit: int, until: float) -> int:
+        """Steps of the running solver; how many."""
+        state = self.current
+        try:
+            for made in range(limit):
+                point = state.point
+                if state.finished or state.stalled or point.clock[1] >= until:
+                    return made
+                self.solver.step(state)
+                state.steps += 1
+                point = state.point
                 point.clock[0] += 1
                 point.x_sum[:] += point.x
                 point.y_sum[:] += point.y
+        finally:
+            self._stand(state)
+        return limit
 
     def last_loss(self) -> float:
         """The mean loss where the solver stands."""
@@ -256,36 +282,54 @@ class SolverEngine(Generic[S]):
         """The solver's solution."""
         with one_thread():
             self.solver.finish(self.current)
+        self._stand(self.current)
 
     def give_up(self) -> None:
         """The solver's last sound point."""
         self.solver.give_up(self.current)
+        self._stand(self.current)
 
     def close(self) -> None:
         """Release what others keep."""
         self.solver.close(self.current)
 
     def state(self) -> dict[str, Any]:
-        """The solver's state, field by field."""
-        return self.solver.stored(self.current)
+        """Which solver is running, and its state, field by field."""
+        return {"number": self.number, "solver": self.solver.stored(self.current)}
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on from a checkpoint."""
-        self.solver.restore(self.current, state)
+        number = state["number"]
+        if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < len(self.entries):
+            raise ValueError("'number' is not what it should be")
+        if number != self.number:
+            self._switch_to(number)
+        self.solver.restore(self.current, state["solver"])
+        self._stand(self.current)
 
     def tables(self) -> dict[str, np.ndarray]:
-        """The point and ρ, for a warm start."""
-        return point_tables(self.point, self.rho)
+        """The point and ρ, for a warm start: a model is quickly built anew."""
+        return self.point._asdict() | {"rho": np.array([self.rho])}
 
     def restore(self, tables: dict[str, np.ndarray]) -> None:
         """Start from the point of an earlier run."""
-        self.current.rho = take_point(self.point, tables)
+        for name, array in self.point._asdict().items():
+            if name not in tables or tables[name].shape != array.shape:
+                raise ValueError(f"warm_start: the earlier run has no matching table {name!r}")
+            array[...] = tables[name]
+        self.current.rho = float(tables["rho"][0])
         self.solver.warm_start(self.current)
+        self._stand(self.current)
 
     def follow(self, problem: Problem) -> None:
-        """Go on with `problem`, which differs in the strength of ψ alone."""
-        self.solver, before = self.solver.reweighted(problem), self.solver.problem
-        self.current = self.solver.follow(self.current, before)
+        """Go on with `problem`, which differs in the strength of ψ alone: with the first solver again."""
+        self.setup = replace(self.setup, problem=problem)
+        if self.number == 0:
+            self.solver, before = self.solver.reweighted(problem), self.solver.problem
+            self._stand(self.solver.follow(self.current, before))
+        else:
+            self.close()
+            self._switch_to(0)
 
 
 def config_from(solver: type[SecondOrderSolver[Any]], given: Mapping[str, Any]) -> Any:
