@@ -16,9 +16,9 @@ from skadmm.regularizers import L1, SquaredL2
 from skadmm.solvers import dual_update, select
 from skadmm.solvers.base import Setup
 from skadmm.solvers.second_order import coordinate_descent, l1_rows
+from skadmm.solvers.second_order.base import Entry, SolverEngine
 from skadmm.solvers.second_order.coordinate_descent import CoordinateDescent, CoordinateDescentConfig
 from skadmm.solvers.second_order.multipliers import Multipliers, MultipliersConfig
-from skadmm.solvers.second_order.base import Entry, SolverEngine
 
 
 def engine_of(problem, tol=1e-10, **settings):
