@@ -4,6 +4,8 @@ import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
+from skadmm import _summary
+
 T = TypeVar("T")
 
 
@@ -45,6 +47,18 @@ class Registry(Generic[T]):
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)
 
+    def __repr__(self) -> str:
+        return f"{self.kind}s: {', '.join(self._entries)}"
+
+    def _repr_html_(self) -> str:
+        about = {name: getattr(entry, "summary", None) or _first_line(entry) for name, entry in self._entries.items()}
+        return _summary.table(f"{self.kind}s", about)
+
     def items(self) -> Iterator[tuple[str, T]]:
         """Names and entries, in the order in which they were added."""
         return iter(self._entries.items())
+
+
+def _first_line(entry: object) -> str:
+    """The first line of an entry's docstring."""
+    return (getattr(entry, "__doc__", None) or "").strip().split("\n")[0]

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+import skadmm
 from skadmm.cli import COMMANDS, run
 
 TINY = ["--figure", "1", "--methods", "sa-iu-admm,opg-admm,batch-iu-admm", "--repeats", "1", "--passes", "2",
@@ -113,3 +114,10 @@ def test_the_entry_point_is_installed():
                           capture_output=True, text=True, check=False)  # fmt: skip
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
+
+
+def test_without_arguments_the_help_is_shown(capsys):
+    assert run([]) == 0
+    assert "Usage: skadmm" in capsys.readouterr().out
+    done = subprocess.run([sys.executable, "-m", "skadmm", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == skadmm.__version__

@@ -1,7 +1,9 @@
 """fit, predict, compare and info MODEL on the command line."""
 
 import gzip
+import io
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -164,3 +166,62 @@ def test_numbers_for_a_classifier(csv, table, capsys):
     X.to_csv("numbers.csv", index=False)
     assert run(["fit", "numbers.csv", "-o", "m.skadmm", "--alpha", "0.01"]) == 2
     assert "try --model fused-regressor" in capsys.readouterr().err
+
+
+def test_coefficients_with_their_clusters_and_groups(csv, table, capsys):
+    assert run(["fit", str(csv), "-o", "model.skadmm", "--alpha", "0.05", "-q"]) == 0
+    told = capsys.readouterr().out
+    model = skadmm.load("model.skadmm")
+    X, y = table
+    assert f"{model.score(X, y):.6g}" in next(row for row in told.splitlines() if row.startswith("training_accuracy"))
+    assert "status              solved" in told
+    assert run(["coef", "model.skadmm", "--csv"]) == 0
+    frame = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    assert frame["feature"].tolist() == list("abcdef")
+    np.testing.assert_array_equal(frame["coef"], np.ravel(model.coef_))
+    np.testing.assert_array_equal(frame["cluster"], model.clusters_)
+    assert run(["coef", "model.skadmm"]) == 0
+    shown = capsys.readouterr().out
+    assert f"{np.count_nonzero(model.coef_)} of 6 features" in shown
+    assert run(["coef", "model.skadmm", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["coef"] == np.ravel(model.coef_).tolist()
+    Path("groups.json").write_text('[["a", "b"], ["b", "c", "d"], ["e", "f"]]')
+    fit = ["fit", str(csv), "-o", "groups.skadmm", "--model", "group-classifier", "--groups", "groups.json", "-q"]
+    assert run([*fit, "--alpha", "0.02"]) == 0
+    capsys.readouterr()
+    assert run(["coef", "groups.skadmm", "--csv"]) == 0
+    assert pd.read_csv(io.StringIO(capsys.readouterr().out))["groups"].tolist() == ["0", "0;1", "1", "1", "2", "2"]
+
+
+def test_an_identifier_beside_each_prediction(csv, table, capsys):
+    X, y = table
+    X.assign(who=[f"row {i}, {i}" for i in range(len(X))], label=y).to_csv("named.csv", index=False)
+    assert run(["fit", str(csv), "-o", "model.skadmm", "--alpha", "0.05", "-q"]) == 0
+    assert run(["predict", "model.skadmm", "named.csv", "--id", "who", "-o", "out.csv"]) == 0
+    out = pd.read_csv("out.csv")
+    assert out.columns.tolist() == ["who", "prediction"]
+    assert out["who"].iloc[3] == "row 3, 3"
+    np.testing.assert_array_equal(out["prediction"], skadmm.load("model.skadmm").predict(X))
+    capsys.readouterr()
+    assert run(["predict", "model.skadmm", "named.csv", "--id", "whom"]) == 2
+    assert "there is no column 'whom'" in capsys.readouterr().err
+
+
+def test_columns_dropped_from_a_comparison(csv, table, capsys):
+    X, y = table
+    X.assign(who="somebody", label=y).to_csv("named.csv", index=False)
+    options = ["--methods", "sa-iu-admm", "--passes", "2", "--repeats", "1", "--json"]
+    assert run(["compare", "named.csv", *options]) == 1
+    assert "--drop who" in capsys.readouterr().err
+    assert run(["compare", "named.csv", "--drop", "who", *options]) == 0
+    ended = json.loads(capsys.readouterr().out)["methods"][0]
+    assert ended["run_passes"] == pytest.approx(2.0)
+    assert ended["selection_passes"] > 0.0
+
+
+def test_a_file_of_edges_may_have_a_header(csv, capsys):
+    Path("edges.csv").write_text("source,target,weight\na,b,2\nb,c,1\n")
+    assert run(["fit", str(csv), "-o", "model.skadmm", "--alpha", "0.05", "--graph", "edges.csv", "-q"]) == 0
+    graph = skadmm.load("model.skadmm").graph_
+    np.testing.assert_array_equal(graph.edges, [[0, 1], [1, 2]])
+    np.testing.assert_array_equal(graph.weights, [2.0, 1.0])

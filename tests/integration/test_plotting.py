@@ -1,5 +1,6 @@
 """Figures: what is drawn is what the trace says, one style a method, and a plain message without matplotlib."""
 
+import itertools
 import sys
 
 import matplotlib as mpl
@@ -187,3 +188,37 @@ def test_importing_the_package_does_not_import_what_is_heavy():
     code = "import sys, skadmm, skadmm.plotting; print(*{'matplotlib', 'pandas', 'sklearn', 'rich'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
+
+
+def test_the_selection_of_the_step_is_in_the_legend_not_in_the_axis(problem):
+    run = solve(problem, "sa-iu-admm", passes=3)
+    assert run.selection_passes > 3
+    ax = convergence(run)[0, 0]
+    assert ax.lines[0].get_xdata().max() == pytest.approx(3.0)
+    assert "passes to select the step" in ax.get_legend().get_texts()[0].get_text()
+    compared = comparison(compare(problem, ["sa-iu-admm"], passes=3, repeats=1))
+    assert compared.lines[0].get_xdata().max() == pytest.approx(3.0)
+    assert "passes to select the step" in compared.get_legend().get_texts()[0].get_text()
+
+
+CONES = {
+    "protanopia": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
+    "deuteranopia": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
+    "full vision": np.eye(3),
+}
+"""How linear sRGB is seen (Machado, Oliveira and Fernandes, 2009)."""
+
+
+@pytest.mark.parametrize("sight", CONES)
+def test_colours_of_the_papers_methods_can_be_told_apart(sight):
+    def seen(color):
+        sRGB = np.array([int(color[k : k + 2], 16) for k in (1, 3, 5)]) / 255
+        linear = np.where(sRGB <= 0.04045, sRGB / 12.92, ((sRGB + 0.055) / 1.055) ** 2.4)
+        to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+        xyz = to_xyz @ np.clip(np.array(CONES[sight]) @ linear, 0, 1) / [0.9505, 1.0, 1.089]
+        f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+        return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])  # CIELAB
+
+    names = ("sa-admm", "sa-iu-admm", "stoc-admm", "opg-admm", "rda-admm", "batch-admm", "batch-iu-admm")
+    colors = [seen(style_of(name).color) for name in names]
+    assert min(np.linalg.norm(a - b) for a, b in itertools.combinations(colors, 2)) > 15

@@ -11,11 +11,12 @@ import pandas as pd
 import pytest
 from twins import CLASSES, NUMBERS, RHO, X0, A, D, N, X, pair
 
-from skadmm import ALGORITHMS, CallbackError, Problem, Result, Status, plotting, solve
+import skadmm
+from skadmm import ALGORITHMS, CallbackError, Problem, Result, Status, path, plotting, solve
 from skadmm._plots import PLOTS, plot
 from skadmm.backends import LocalBackend, tasks
 from skadmm.operators import chain
-from skadmm.regularizers import L1
+from skadmm.regularizers import L1, SquaredL2
 from skadmm.run import recording
 from skadmm.run.diagnostics import Evaluator
 from skadmm.run.result import TRACE_COLUMNS
@@ -436,7 +437,34 @@ def test_a_bar_without_rich_says_what_to_install(problem, monkeypatch):
 
 
 def test_a_result_in_words(problem):
-    assert str(go(problem)).startswith("opg-admm: pass limit after 4.00 passes")
+    assert str(go(problem)).startswith("opg-admm: pass limit after 4 passes and")
+    selected = go(problem, step="auto")
+    assert selected.selection_passes == selected.tuning.samples_touched / problem.n_samples > 0
+    assert f"after 4 passes (+{selected.selection_passes:.6g} to select the step)" in str(selected)
+    assert selected.run_passes == pytest.approx(selected.passes - selected.selection_passes)
+
+
+def test_objects_are_described_in_a_line():
+    """No wall of arrays, no address."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 6))
+    problem = Problem(X, X[:, 0], loss="squared", psi=L1(0.1), A="identity", omega=SquaredL2(0.5))
+    result = solve(problem, tol=1e-6)
+    solutions = path(problem, n_alphas=3)
+    graph = skadmm.FusedLassoRegressor(alpha=0.1).fit(X, X[:, 0]).graph_
+    assert repr(problem) == "Problem(X=40 × 6 (dense), loss=squared, omega=SquaredL2(0.5), psi=L1(0.1), A=6 × 6)"
+    assert repr(graph) == "FeatureGraph(features=6, edges=5)"
+    for thing, words in (
+        (problem, "40 × 6"), (result, "solved"), (solutions, "3 of 3"), (graph, "FeatureGraph"),
+        (skadmm.ALGORITHMS, "sa-iu-admm"), (skadmm.SOLVERS, "newton-admm"),
+    ):  # fmt: skip
+        text, page = repr(thing), thing._repr_html_()
+        assert words in text
+        assert words in page
+        assert page.startswith("<table>")
+        assert "\n" not in text
+        assert "array(" not in text
+        assert " at 0x" not in text
 
 
 # -- plots by name -------------------------------------------------------------------------------------------------

@@ -156,8 +156,6 @@ def test_no_edges_no_rows(graph):
 @pytest.mark.parametrize(
     ("graph", "options", "message"),
     [
-        ([(0, 1), (1, 1)], {"n_features": 3}, "self-loops, got one at node 1"),
-        (np.eye(3), {}, "self-loops, got one at node 0"),
         ([(0, 1), (1, 0)], {"n_features": 3}, r"each edge once, got \(1, 0\)"),
         (nx.MultiGraph([(0, 1), (0, 1)]), {}, "each edge once"),
         ([(0, 3)], {"n_features": 3}, "columns in 0 … 2, got 3"),
@@ -410,3 +408,28 @@ def test_as_operator_sums_duplicates_sorts_and_downcasts():
 def test_as_operator_refuses(A, error, message):
     with pytest.raises(error, match=message):
         as_operator(A, 3, role="penalty")
+
+
+@pytest.mark.parametrize(
+    ("graph", "options"),
+    [
+        ([(0, 1), (1, 1), (1, 2)], {"n_features": 3}),
+        (np.array([[2.0, 1, 0], [1, 0, 1], [0, 1, 5.0]]), {}),
+    ],
+)
+def test_self_loops_are_dropped_with_a_warning(graph, options):
+    with pytest.warns(UserWarning, match="self-loop"):
+        rows = incidence(graph, **options)
+    np.testing.assert_array_equal(rows.toarray(), incidence([(0, 1), (1, 2)], n_features=3).toarray())
+
+
+def test_arcs_of_a_directed_graph_are_edges():
+    nx = pytest.importorskip("networkx")
+    graph = nx.DiGraph()
+    graph.add_weighted_edges_from([(0, 1, 2.0), (1, 0, 2.0), (2, 1, -1.0)])
+    expected = incidence([(0, 1, 2.0), (2, 1, -1.0)], n_features=3)
+    np.testing.assert_array_equal(incidence(graph, n_features=3).toarray(), expected.toarray())
+    graph[1][0]["weight"] = 3.0
+    with pytest.raises(ValueError, match=r"carries 2.0 from 0 to 1 and 3.0 back"):
+        incidence(graph, n_features=3)
+    assert incidence(graph, n_features=3, weights=False, signs=False).shape == (2, 3)

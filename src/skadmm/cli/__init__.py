@@ -12,7 +12,7 @@ from skadmm._version import __version__
 from skadmm.cli._installed import installed
 
 INTERRUPTED = 130
-COMMANDS = ("fit", "predict", "compare", "reproduce", "data", "info", "warm_up")
+COMMANDS = ("fit", "predict", "compare", "reproduce", "data", "info", "coef", "warm_up")
 """The files of this package that hold commands, in the order of ``skadmm --help``."""
 
 
@@ -32,6 +32,8 @@ def run(arguments: list[str] | None = None) -> int:
         return _complain("the command line needs typer: pip install 'skadmm[cli]'", 1)
     from skadmm.cli._errors import CommandError
 
+    if not (sys.argv[1:] if arguments is None else arguments):
+        arguments = ["--help"]
     try:
         code = typer.main.get_command(_app())(args=arguments, prog_name="skadmm", standalone_mode=False)
         code = code if isinstance(code, int) else 0
@@ -69,8 +71,7 @@ def _app() -> Any:
 
     app = typer.Typer(
         name="skadmm",
-        help="Stochastic ADMM for structured-sparse learning.",
-        no_args_is_help=True,
+        help="Fused, graph-guided and group lasso, trend filtering and their relatives, with a proof of optimality.",
         add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,

@@ -10,7 +10,7 @@ import typer
 
 from skadmm.cli._errors import CommandError
 from skadmm.cli.fit import read_graph
-from skadmm.cli.tables import read_table
+from skadmm.cli.tables import numbers_only, read_table
 
 
 def add_to(app: typer.Typer) -> None:
@@ -22,6 +22,7 @@ def compare(
     data: Path = typer.Argument(help="svmlight, CSV, TSV, Parquet or npz; text may be compressed."),  # noqa: B008
     methods: str = typer.Option("auto", help="Comma-separated. [default: a few of the family]"),
     target: str | None = typer.Option(None, help="The column (or npz array) of labels. [default: the last; npz: y]"),
+    drop: str = typer.Option("", help="Columns to leave out, separated by commas."),
     loss: str = typer.Option("logistic", help="logistic, squared-hinge, squared or huber."),
     alpha: float = typer.Option(1e-4, help="The strength."),
     l1_ratio: float = typer.Option(0.5, "--l1-ratio", help="The share of the plain l1 norm."),
@@ -39,7 +40,7 @@ def compare(
     from skadmm.estimators._penalty import checked_ratio, with_l1
     from skadmm.regularizers import L1
 
-    table = read_table(data, target, labelled=True)
+    table = numbers_only(read_table(data, target, labelled=True), data, [name for name in drop.split(",") if name])
     names = [str(name) for name in table.X.columns] if hasattr(table.X, "columns") else None
     X = table.X.to_numpy(dtype=float) if names is not None else table.X
     chosen = ["sa-admm", "sa-iu-admm", "opg-admm", "rda-admm", "san-admm"]
@@ -60,12 +61,15 @@ def compare(
 
         comparison(frame).figure.savefig(plot, dpi=150)
     last = frame.sort_values("record").groupby(["method", "repeat"], sort=False).last()
-    ends = last.groupby("method", sort=False)[["objective", "passes", "seconds"]].mean().sort_values("objective")
+    shown = ["objective", "run_passes", "selection_passes", "run_seconds", "selection_seconds"]
+    ends = last.groupby("method", sort=False)[shown].mean().sort_values("objective")
     if as_json:
         print(json.dumps({"methods": ends.reset_index().to_dict(orient="records")}))
         return
-    print(f"{'method':<16}{'objective':>14}{'passes':>10}{'seconds':>10}")
+    print(f"{'method':<16}{'objective':>14}{'passes':>10}{'+ selection':>13}{'seconds':>10}{'+ selection':>13}")
     for method, row in ends.iterrows():
-        print(f"{method:<16}{row['objective']:>14.8f}{row['passes']:>10.1f}{row['seconds']:>10.3f}")
+        objective, passes, selection, seconds, selecting = row
+        print(f"{method:<16}{objective:>14.8f}{passes:>10.1f}{selection:>13.1f}{seconds:>10.3f}{selecting:>13.3f}")
+    print("selection: what it took to choose the step, beside the run itself")
     for failure in frame.attrs["failures"]:
         print(f"skadmm: {failure['method']}: {failure['message']}", file=sys.stderr)

@@ -87,10 +87,13 @@ def fit(
         estimator.fit(table.X, table.target)
     seconds = time.perf_counter() - began
     estimator.save(out)
+    score = float(estimator.score(table.X, table.target))
     notes = [" ".join(str(note.message).split()) for note in caught]
     for note in notes:
         print(f"skadmm: {note}", file=sys.stderr)
-    _tell(summary(estimator) | {"seconds": seconds, "file": str(out), "warnings": notes}, as_json)
+    measure = "accuracy" if hasattr(estimator, "classes_") else "r2"
+    facts = summary(estimator) | {f"training_{measure}": score, "seconds": seconds, "file": str(out)}
+    _tell(facts | {"warnings": notes}, as_json)
 
 
 def _own_options(model: str, graph: str, groups: Path | None, penalty: str | None, order: int) -> dict[str, Any]:
@@ -130,7 +133,8 @@ def summary(estimator: Any) -> dict[str, Any]:
         "status": [str(result.status) for result in results],
         "gap": None if any(np.isnan(gaps)) else float(max(gaps)),
         "kkt": float(max(kkt)),
-        "passes": float(sum(result.passes for result in results)),
+        "passes": float(sum(result.run_passes for result in results)),
+        "selection_passes": float(sum(result.selection_passes for result in results)),
     }
     if hasattr(estimator, "classes_"):
         answer["classes"] = estimator.classes_.tolist()
@@ -144,8 +148,18 @@ def _tell(facts: dict[str, Any], as_json: bool) -> None:
         print(json.dumps(facts))
         return
     for key, value in facts.items():
-        if value not in (None, []):
-            print(f"{key:<10}{value:.6g}" if isinstance(value, float) else f"{key:<10}{value}")
+        if value not in (None, []) and not (key == "selection_passes" and value == 0.0):
+            print(f"{key:<20}{in_words(value)}")
+
+
+def in_words(value: Any) -> str:
+    """A fact for a reader: numbers to six digits, lists with commas, equal entries once."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if not isinstance(value, list):
+        return str(value)
+    entries = [in_words(entry) for entry in value]
+    return entries[0] if len(set(entries)) == 1 else ", ".join(entries)
 
 
 def _estimator(model: str, alpha: float | None, search: dict[str, Any]) -> Any:
@@ -173,7 +187,7 @@ def read_graph(text: str) -> Any:
     edges: list[tuple[Any, ...]] = []
     for number, line in enumerate(path.read_text().splitlines(), 1):
         fields = [field.strip() for field in line.replace("\t", ",").split(",")]
-        if not line.strip() or line.startswith("#"):
+        if not line.strip() or line.startswith("#") or (not edges and _is_header(fields)):
             continue
         if len(fields) < 2:
             raise CommandError(f"{path}: line {number} has no two columns")
@@ -185,6 +199,16 @@ def read_graph(text: str) -> Any:
     if all(node.isdigit() for edge in edges for node in edge[:2]):
         return [(int(edge[0]), int(edge[1]), *edge[2:]) for edge in edges]
     return edges
+
+
+HEADERS = ({"source", "from", "tail", "u", "i", "node1", "node_1", "feature1", "feature_1"},
+           {"target", "to", "head", "v", "j", "node2", "node_2", "feature2", "feature_2"})  # fmt: skip
+"""What the first line of a file of edges may call its first and its second column."""
+
+
+def _is_header(fields: list[str]) -> bool:
+    """Does a line name the columns of a file of edges?"""
+    return len(fields) in (2, 3) and all(field.lower() in names for field, names in zip(fields, HEADERS, strict=False))
 
 
 def _weight(text: str, path: Path, number: int) -> float:

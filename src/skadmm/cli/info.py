@@ -34,7 +34,7 @@ def info(
 
 def _tell(path: Path, as_json: bool) -> None:
     from skadmm import load
-    from skadmm.cli.fit import summary
+    from skadmm.cli.fit import in_words, summary
     from skadmm.estimators.persistence import describe
 
     held = describe(path)
@@ -44,4 +44,4 @@ def _tell(path: Path, as_json: bool) -> None:
         print(json.dumps(facts))
         return
     for key, value in facts.items():
-        print(f"{key:<12}{value:.6g}" if isinstance(value, float) else f"{key:<12}{value}")
+        print(f"{key:<20}{in_words(value)}")

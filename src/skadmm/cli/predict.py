@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import typer
 
+from skadmm._names import no_column
 from skadmm.cli._errors import CommandError
-from skadmm.cli.tables import read_table
+from skadmm.cli.tables import as_text, read_table
 
 
 def add_to(app: typer.Typer) -> None:
@@ -24,6 +25,7 @@ def predict(
     data: Path = typer.Argument(help="svmlight, CSV, TSV, Parquet or npz; text may be compressed."),  # noqa: B008
     out: Path | None = typer.Option(None, "--out", "-o", help="A CSV file. [default: standard output]"),  # noqa: B008
     target: str | None = typer.Option(None, help="The column (or npz array) of labels: gives a score."),
+    identifier: str | None = typer.Option(None, "--id", help="A column of the data to copy beside each prediction."),
     proba: bool = typer.Option(False, "--proba", help="Also the probability of each class."),
     force: bool = typer.Option(False, "--force", help="Replace an existing file."),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
@@ -39,12 +41,20 @@ def predict(
     names = getattr(estimator, "feature_names_in_", None)
     table = read_table(data, target, labelled=target is not None, n_features=estimator.n_features_in_)
     X: Any = table.X
+    columns: dict[str, np.ndarray] = {}
+    if identifier is not None:
+        if not hasattr(X, "columns"):
+            raise CommandError(f"--id {identifier}: the columns of {data} have no names", 2)
+        if identifier not in X.columns:
+            raise CommandError(f"--id: {no_column(identifier, list(map(str, X.columns)))}", 2)
+        columns[identifier] = X[identifier].to_numpy()
+        X = X if names is not None and identifier in names else X.drop(columns=[identifier])
     if names is not None and hasattr(X, "columns"):
         missing = [name for name in names if name not in X.columns]
         if missing:
             raise CommandError(f"{data}: there is no column {missing[0]!r}, which the model was fitted on")
         X = X[list(names)]
-    columns = {"prediction": estimator.predict(X)}
+    columns["prediction"] = estimator.predict(X)
     if proba:
         columns |= {f"p({label})": p for label, p in zip(estimator.classes_, estimator.predict_proba(X).T, strict=True)}
     score = None if table.target is None else _score(estimator, columns["prediction"], table.target)
@@ -53,7 +63,7 @@ def predict(
         print(json.dumps(facts | {name: column.tolist() for name, column in columns.items()}))
         return
     lines = [",".join(columns)]
-    lines += [",".join(_text(value) for value in row) for row in zip(*columns.values(), strict=True)]
+    lines += [",".join(as_text(value) for value in row) for row in zip(*columns.values(), strict=True)]
     if out is None:
         print("\n".join(lines))
     else:
@@ -68,7 +78,3 @@ def _score(estimator: Any, predicted: np.ndarray, target: np.ndarray) -> float:
         return float(np.mean(predicted == target))
     spread = float(np.sum((target - target.mean()) ** 2))
     return 1.0 - float(np.sum((target - predicted) ** 2)) / spread if spread > 0 else 0.0
-
-
-def _text(value: Any) -> str:
-    return repr(float(value)) if isinstance(value, (float, np.floating)) else str(value)

@@ -127,3 +127,9 @@ def _from_npz(path: Path, target: str, labelled: bool) -> Table:
         if labelled:
             raise CommandError(f"{path}: there is no array {target!r}; it has {', '.join(sorted(names))}", 2)
         return Table(X, None)
+
+
+def as_text(value: Any) -> str:
+    """A value for a CSV file: in quotes where it holds a comma, a quote or a line break."""
+    text = repr(float(value)) if isinstance(value, (float, np.floating)) else str(value)
+    return '"' + text.replace('"', '""') + '"' if any(mark in text for mark in ',"\n') else text

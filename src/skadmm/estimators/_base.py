@@ -223,8 +223,8 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         measure = "KKT residual" if np.isnan(worst.gap) else "duality gap"
         what = f" in {len(short)} of {len(results)} problems" if len(results) > 1 else ""
         warnings.warn(
-            f"{type(self).__name__} did not reach tol={self.tol:g}{what}: {worst.status} after {worst.passes:.0f} "
-            f"passes with a relative {measure} of {reached(worst):.1e}. {_advice(worst.status)}",
+            f"{type(self).__name__} did not reach tol={self.tol:g}{what}: {worst.status} after {worst.cost} "
+            f"with a relative {measure} of {reached(worst):.1e}. {_advice(worst.status)}",
             ConvergenceWarning,
             stacklevel=stacklevel,
         )

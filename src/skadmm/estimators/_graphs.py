@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from skadmm import _summary
 from skadmm.io import codec
 from skadmm.operators import chain, grid, incidence, precision_graph
 
@@ -31,6 +32,25 @@ class FeatureGraph(NamedTuple):
     def n_features(self) -> int:
         """The number of nodes."""
         return len(self.names)
+
+    def _facts(self) -> dict[str, Any]:
+        """The essentials, in words."""
+        weights = self.weights
+        alike = bool(weights.size == 0 or np.all(weights == weights[0]))
+        negative = int(np.count_nonzero(self.signs < 0))
+        return {
+            "features": self.n_features,
+            "edges": len(self.edges),
+            "shape": " × ".join(map(str, self.shape)) or None,
+            "weights": None if alike else f"{weights.min():.4g} to {weights.max():.4g}",
+            "negative_edges": negative or None,
+        }
+
+    def __repr__(self) -> str:
+        return _summary.line("FeatureGraph", self._facts())
+
+    def _repr_html_(self) -> str:
+        return _summary.table("FeatureGraph", self._facts())
 
     def matrix(self) -> sp.csr_array:
         """One row w (x_i − s x_j) per edge."""

@@ -1,5 +1,6 @@
 """The incidence matrix of a graph on the features, whatever the graph comes as."""
 
+import warnings
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
@@ -40,7 +41,8 @@ def incidence(
 
     Weights and signs are those the graph carries: of an adjacency matrix the absolute values and the signs of its
     entries; of a networkx graph those of the edge attribute "weight"; of an edge list those of the third entry of each
-    edge. A graph that carries none has weights of 1 and signs of +1.
+    edge. A graph that carries none has weights of 1 and signs of +1. The arcs of a directed networkx graph are edges;
+    two opposite arcs are one edge, and must carry the same value. Self-loops are dropped, with a warning.
 
     Parameters
     ----------
@@ -83,8 +85,7 @@ def incidence(
         read=weights is None or weights is True or signs is None or isinstance(weights, str) or isinstance(signs, str),
         needed=weights is True or isinstance(weights, str) or isinstance(signs, str),
     )
-    edges = _read(graph, nodes, n_features, carried)
-    _check_simple(edges)
+    edges = _simple(_read(graph, nodes, n_features, carried))
     m = edges.tail.size
     if carried.needed and edges.value is None:
         role = f"signs={signs!r}" if isinstance(signs, str) else f"weights={weights!r}"
@@ -154,17 +155,17 @@ def _from_adjacency(adjacency: Any, d: int | None) -> Edges:
         raise ValueError(f"graph must be {wanted} when it is an adjacency matrix, got shape {matrix.shape}")
     if (matrix != matrix.T).nnz:
         raise ValueError("graph must be symmetric when it is an adjacency matrix; take (G + G.T) / 2 or G.maximum(G.T)")
-    if matrix.diagonal().any():
-        node = int(np.flatnonzero(matrix.diagonal())[0])
-        raise ValueError(f"graph must have no self-loops, got one at node {node}")
-    upper = sp.csr_array(sp.triu(matrix, k=1, format="csr")).tocoo()
+    upper = sp.csr_array(sp.triu(matrix, format="csr")).tocoo()
     return Edges(upper.coords[0], upper.coords[1], upper.data, matrix.shape[0])
 
 
 def _from_networkx(graph: Any, nodes: Any, d: int | None, carried: Carried) -> Edges:
     labels = list(graph.nodes)
     numbered = all(isinstance(label, (int, np.integer)) for label in labels)
-    pairs = [(u, v) for u, v in graph.edges()]
+    found = [(u, v, value) for u, v, value in graph.edges(data=carried.attribute)]
+    if graph.is_directed():
+        found = _undirected(found, carried.read)
+    pairs = [(u, v) for u, v, _ in found]
     if nodes is None and d is not None and numbered:
         edges = _from_pairs(pairs, None, d)
     else:
@@ -174,8 +175,21 @@ def _from_networkx(graph: Any, nodes: Any, d: int | None, carried: Carried) -> E
         edges = _from_pairs(pairs, names, len(names))
     if not carried.read:
         return edges
-    found = [value for _, _, value in graph.edges(data=carried.attribute)]
-    return edges._replace(value=_as_values(found, pairs, carried))
+    return edges._replace(value=_as_values([value for _, _, value in found], pairs, carried))
+
+
+def _undirected(arcs: list[Any], valued: bool) -> list[Any]:
+    """Arcs as edges: of two opposite arcs the first; an error where they carry different values that are used."""
+    kept: dict[Any, Any] = {}
+    for u, v, value in arcs:
+        if (v, u) not in kept or u == v:
+            kept[u, v] = value
+        elif valued and kept[v, u] != value:
+            raise ValueError(
+                f"graph carries {kept[v, u]!r} from {v!r} to {u!r} and {value!r} back: an edge has one value; "
+                "make the graph undirected, or ignore the values with False for the weights and the signs"
+            )
+    return [(u, v, value) for (u, v), value in kept.items()]
 
 
 def _from_edges(edges: Any, nodes: Any, d: int | None, carried: Carried) -> Edges:
@@ -230,15 +244,21 @@ def _from_pairs(pairs: Any, nodes: Any, d: int | None) -> Edges:
     return Edges(ends[:, 0], ends[:, 1], None, d)
 
 
-def _check_simple(edges: Edges) -> None:
-    loops = np.flatnonzero(edges.tail == edges.head)
-    if loops.size:
-        raise ValueError(f"graph must have no self-loops, got one at node {edges.tail[loops[0]]}")
+def _simple(edges: Edges) -> Edges:
+    """Without self-loops, which say nothing about two features; an error where an edge occurs twice."""
+    loops = edges.tail == edges.head
+    if loops.any():
+        count = int(np.count_nonzero(loops))
+        first = edges.tail[loops][0]
+        warnings.warn(f"graph has {count} self-loop(s), the first at node {first}; they are dropped", stacklevel=4)
+        value = None if edges.value is None else edges.value[~loops]
+        edges = Edges(edges.tail[~loops], edges.head[~loops], value, edges.d)
     keys = np.minimum(edges.tail, edges.head).astype(np.int64) * edges.d + np.maximum(edges.tail, edges.head)
     _, first = np.unique(keys, return_index=True)
     if first.size != keys.size:
         e = int(np.setdiff1d(np.arange(keys.size), first)[0])
         raise ValueError(f"graph must hold each edge once, got ({edges.tail[e]}, {edges.head[e]}) twice")
+    return edges
 
 
 def _checked_signs(signs: Any, m: int) -> np.ndarray:

@@ -30,7 +30,7 @@ STYLES: dict[str, Style] = {
     "sa-iu-admm": Style("#56B4E9", "s"),
     "stoc-admm": Style("#D55E00", "^"),
     "opg-admm": Style("#E69F00", "v"),
-    "rda-admm": Style("#A6761D", "D"),
+    "rda-admm": Style("#6A3D00", "D"),
     "online-admm": Style("#CC6677", "p"),
     "batch-admm": Style("#444444", "X", "--"),
     "batch-iu-admm": Style("#999999", "P", "--"),
@@ -49,10 +49,10 @@ _STRANGERS = tuple(
 )
 
 LABELS = {
-    "passes": "effective passes",
-    "run_passes": "effective passes, step selection left out",
-    "seconds": "seconds",
-    "run_seconds": "seconds, step selection left out",
+    "passes": "passes over the data, step selection included",
+    "run_passes": "passes over the data",
+    "seconds": "seconds, step selection included",
+    "run_seconds": "seconds",
     "objective": "objective",
     "objective_average": "objective of the average",
     "feasibility": "‖Ax + By − c‖",
@@ -75,7 +75,9 @@ def style_of(method: str) -> Style:
 def convergence(
     result: Result, *, optimum: float | None = None, axes: Any = None, label: str | None = None
 ) -> np.ndarray:
-    """One run: objective, gap (where there is one) and feasibility against passes and against seconds.
+    """One run: objective, gap (where there is one) and feasibility against passes and seconds of the run itself.
+
+    The legend says what the selection of the step cost.
 
     Parameters
     ----------
@@ -102,20 +104,21 @@ def convergence(
     if axes.shape[1:] != (2,) or axes.shape[0] < len(quantities):
         raise ValueError(f"axes has shape {axes.shape}: it takes ({len(quantities)}, 2), for {', '.join(quantities)}")
     style = style_of(result.method)
-    name = label or result.method
+    name = (label or result.method) + _selection(result.selection_passes)
+    spent = 0.0 if result.tuning is None else result.tuning.seconds
+    across = {"run_passes": trace["passes"] - result.selection_passes, "run_seconds": trace["seconds"] - spent}
     drawn_before = bool(axes[0, 0].lines)
-    for (row, quantity), (column, x) in itertools.product(enumerate(quantities), enumerate(("passes", "seconds"))):
+    for (row, quantity), (column, x) in itertools.product(enumerate(quantities), enumerate(across)):
         ax = axes[row, column]
         y = trace[quantity].to_numpy()
         if quantity == "objective":
-            _draw(ax, trace[x], _above(y, optimum), style, name)
+            _draw(ax, across[x], _above(y, optimum), style, name)
             if trace["objective_average"].notna().any():
                 average = _above(trace["objective_average"].to_numpy(), optimum)
-                ax.plot(
-                    trace[x], average, color=style.color, linestyle=":", linewidth=1.2, label=f"{name}, average iterate"
-                )
+                text = f"{label or result.method}, average iterate"
+                ax.plot(across[x], average, color=style.color, linestyle=":", linewidth=1.2, label=text)
         else:
-            _draw(ax, trace[x], y, style, name)
+            _draw(ax, across[x], y, style, name)
         _finish(ax, quantity, distance=quantity == "objective" and optimum is not None)
         ax.set_xlabel(LABELS[x] if row == len(quantities) - 1 else "")
         ax.set_ylabel(_y_label(quantity, optimum is not None, "optimum") if column == 0 else "")
@@ -129,7 +132,7 @@ def convergence(
 
 def comparison(
     frame: pd.DataFrame,
-    x: str = "passes",
+    x: str = "run_passes",
     y: str = "objective",
     *,
     best: float | str | Mapping[int, float] | None = "lowest",
@@ -144,7 +147,8 @@ def comparison(
     ----------
     frame : DataFrame
         What :func:`skadmm.compare` returned, or rows of it.
-    x : "passes", "seconds", "run_passes" or "run_seconds"
+    x : "run_passes", "run_seconds", "passes" or "seconds"
+        Of the run itself, with the cost of selecting the step in the legend; or with that cost in every point.
     y : a column of the frame
     best : "lowest", a number, {repeat: number} or None
         What is subtracted from an objective, which is then drawn on a logarithmic scale: the lowest value in the frame
@@ -188,6 +192,8 @@ def comparison(
         text = name if len(complete) else f"{name} (none complete)"
         if 0 < complete["repeat"].nunique() < runs:
             text = f"{name} ({complete['repeat'].nunique()} of {runs} runs)"
+        if x.startswith("run_") and "selection_passes" in mine.columns:
+            text += _selection(float(mine["selection_passes"].mean()))
         shown = complete if len(complete) else mine[mine["status"] != "failed"]
         across = _by_record(shown, x).mean(axis=1).cummax().to_numpy()
         values = _by_record(shown, y).ffill()
@@ -202,6 +208,11 @@ def comparison(
     if legend:
         ax.legend(frameon=False, fontsize="small")
     return ax
+
+
+def _selection(passes: float) -> str:
+    """What the selection of the step cost, for a legend."""
+    return f" (+{passes:.0f} passes to select the step)" if passes > 0.0 else ""
 
 
 def pyplot() -> Any:
@@ -281,6 +292,8 @@ def _finish(ax: Any, quantity: str, *, distance: bool) -> None:
         ax.set_yscale("log", nonpositive="mask")
     ax.grid(True, which="major", linewidth=0.5, alpha=0.4)
     ax.spines[["top", "right"]].set_visible(False)
+    if ax.get_xscale() == "linear":
+        ax.locator_params(axis="x", nbins=6)
 
 
 def _y_label(quantity: str, distance: bool, what: str) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from skadmm import _summary
 from skadmm.backends import Backend, LocalBackend, as_rows, as_target, as_weight, open_backend, tasks
 from skadmm.kernels.compile import kernel
 from skadmm.kernels.samples import Samples
@@ -100,6 +101,25 @@ class Problem:
         parts |= changes
         backend = parts["backend"]
         return Problem(backend, loss=backend.loss, omega=parts["omega"], psi=parts["psi"], A=parts["constraint"])
+
+    def _facts(self) -> dict[str, Any]:
+        """The essentials, in words."""
+        backend, constraint = self.backend, self.constraint
+        where = "" if backend.name == "memory" else f", {backend.name}"
+        return {
+            "X": f"{backend.n} × {backend.d} ({'sparse' if backend.sparse else 'dense'}{where})",
+            "loss": self.loss.name,
+            "omega": None if isinstance(self.omega, Zero) else _named(self.omega),
+            "psi": None if isinstance(self.psi, Zero) else _named(self.psi),
+            "A": f"{constraint.A.shape[0]} × {constraint.A.shape[1]}" if self.n_split else None,
+            "B": None if constraint.B is None else f"{constraint.B.shape[0]} × {constraint.B.shape[1]}",
+        }
+
+    def __repr__(self) -> str:
+        return _summary.line("Problem", self._facts())
+
+    def _repr_html_(self) -> str:
+        return _summary.table("Problem", self._facts())
 
     # -- shape and data ------------------------------------------------------------------------------------
 
@@ -297,6 +317,12 @@ class Problem:
     def test_loss(self, x: np.ndarray, X: Any, target: Any) -> float:
         """The mean loss of `x` on other data."""
         return held_out(self, X, target).loss_value(x)
+
+
+def _named(regularizer: Any) -> str:
+    """A regulariser by its class and strength, without its arrays."""
+    strength = getattr(regularizer, "strength", None)
+    return type(regularizer).__name__ if strength is None else f"{type(regularizer).__name__}({float(strength):.6g})"
 
 
 def held_out(problem: Problem, X: Any, target: Any) -> Problem:

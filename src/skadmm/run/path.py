@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skadmm import _checks
+from skadmm import _checks, _summary
 from skadmm._plots import plot
 from skadmm.kernels.threads import one_thread
 from skadmm.losses import deviance
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass
+@dataclass(repr=False)
 class Path:
     """Solutions for decreasing strengths; row k of every array belongs to ``alphas[k]``."""
 
@@ -64,6 +64,24 @@ class Path:
 
         columns = {"alpha": self.alphas, "loss": self.losses, "dof": self.dof, "aic": self.aic, "bic": self.bic}
         return pd.DataFrame(columns | {"gap": self.gaps, "status": self.statuses})
+
+    def _facts(self) -> dict[str, Any]:
+        """The essentials, in words."""
+        return {
+            "strengths": f"{self.alphas.size} from {self.alphas[0]:.4g} to {self.alphas[-1]:.4g}"
+            if self.alphas.size
+            else 0,
+            "features": self.x.shape[1],
+            "samples": self.n_samples,
+            "solved": f"{sum(status == 'solved' for status in self.statuses)} of {len(self.statuses)}",
+            "largest_gap": f"{np.nanmax(self.gaps):.1e}" if np.isfinite(self.gaps).any() else None,
+        }
+
+    def __repr__(self) -> str:
+        return _summary.line("Path", self._facts())
+
+    def _repr_html_(self) -> str:
+        return _summary.table("Path", self._facts())
 
     def plot(self, **options: Any) -> Any:
         """The coefficients against alpha; see :func:`skadmm.plotting.coefficient_path`."""

@@ -37,9 +37,12 @@ class Progress:
             self._bar.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._bar is None:
+            return
+        if kind is None:  # the run has ended, whatever its limit was: a full bar
+            self._bar.update(self._task, total=self._bar.tasks[self._task].completed)
+        self._bar.stop()
 
     def update(self, passes: float) -> None:
         """Move the bar."""

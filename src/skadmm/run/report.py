@@ -107,6 +107,7 @@ def result(run: Run, answer: Iterate, ending: Ending) -> Result:
         seconds=run.counters.seconds,
         records=recorder.history.rows,
         tuning=run.tuning,
+        selection_passes=0.0 if run.tuning is None else run.tuning.samples_touched / run.problem.n_samples,
         solver=engine.solver_name,
         tables=engine.tables() | scale,  # not copied: the engine has ended
     )

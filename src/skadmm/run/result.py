@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from skadmm import _summary
 from skadmm._plots import plot
 from skadmm.io import codec
 from skadmm.problem.kkt import KKT
@@ -59,13 +60,14 @@ Callback = Callable[[Snapshot], bool | None]
 """Called at every recording; a true return value stops the run."""
 
 
-@dataclass
+@dataclass(repr=False)
 class Result:
     """The outcome of :func:`skadmm.solve`.
 
     ``x``, ``y`` and ``dual`` are the last good iterate, ``x_average`` and ``y_average`` the means over all steps
     (Algorithm 1's output). ``passes`` counts every sample touched, also to initialise tables and to select the step,
-    divided by n; ``seconds`` is the time spent in the method, recording excluded.
+    divided by n; ``run_passes`` leaves out the selection of the step. ``seconds`` is the time spent in the method,
+    recording excluded.
     """
 
     x: np.ndarray
@@ -94,6 +96,18 @@ class Result:
     """The second-order solvers that ran, in order; empty for a first-order method."""
     tables: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
     """The arrays that ``warm_start`` continues from."""
+    selection_passes: float = 0.0
+    """How many of the passes were spent on selecting the step."""
+
+    @property
+    def run_passes(self) -> float:
+        """Passes of the run itself, without those that selected the step."""
+        return self.passes - self.selection_passes
+
+    @property
+    def cost(self) -> str:
+        """The passes in words: those of the run, and those that selected the step."""
+        return passes_in_words(self.run_passes, self.selection_passes)
 
     @property
     def trace(self) -> pd.DataFrame:
@@ -109,13 +123,38 @@ class Result:
     def __str__(self) -> str:
         gap = "" if np.isnan(self.gap) else f", gap {self.gap:.2e}"
         return (
-            f"{self.method}: {self.status} after {self.passes:.2f} passes and {self.seconds:.3g} s; "
+            f"{self.method}: {self.status} after {self.cost} and {self.seconds:.3g} s; "
             f"objective {self.objective:.8g}, feasibility {self.feasibility:.2e}, kkt {self.kkt.relative:.2e}{gap}"
         )
 
+    def _facts(self) -> dict[str, Any]:
+        """The essentials, in words."""
+        return {
+            "method": self.method,
+            "solver": self.solver or None,
+            "status": self.status,
+            "objective": f"{self.objective:.8g}",
+            "gap": None if np.isnan(self.gap) else f"{self.gap:.2e}",
+            "kkt": f"{self.kkt.relative:.2e}",
+            "passes": self.cost.replace(" passes", "", 1),
+            "seconds": f"{self.seconds:.3g}",
+            "x": f"{self.x.size} entries, {int(np.count_nonzero(self.x))} not zero",
+        }
+
+    def __repr__(self) -> str:
+        return _summary.line("Result", self._facts())
+
+    def _repr_html_(self) -> str:
+        return _summary.table("Result", self._facts() | {"message": self.message})
+
+
+def passes_in_words(run: float, selection: float) -> str:
+    """For example "3 passes (+113.75 to select the step)"."""
+    return f"{run:.6g} passes" + (f" (+{selection:.6g} to select the step)" if selection > 0.0 else "")
+
 
 _STORED = ("x", "y", "dual", "x_average", "y_average", "message", "method", "settings", "objective", "feasibility",
-           "gap", "stopped_on", "passes", "seconds", "records", "solver")  # fmt: skip
+           "gap", "stopped_on", "passes", "seconds", "records", "solver", "selection_passes")  # fmt: skip
 """The fields of a result that are stored as they are."""
 
 
@@ -127,7 +166,7 @@ def _encode(result: Result, encode: codec.Encode) -> dict[str, Any]:
 
 def _decode(stored: dict[str, Any], decode: codec.Decode) -> Result:
     held = decode(stored["held"])
-    held.setdefault("solver", "")  # files of 0.1.0 have none
+    held = {"solver": "", "selection_passes": 0.0} | held  # files of 0.1.0 have neither
     if set(held) != {*_STORED, "status", "kkt"}:
         raise ValueError("a result lacks some of its fields")
     return Result(**(held | {"status": Status[held["status"]], "kkt": KKT(*held["kkt"])}))

@@ -1,0 +1,5 @@
+"""``python -m skadmm``: the command line."""
+
+from skadmm.cli import main
+
+main()
