@@ -1,5 +1,6 @@
 """Settings of the documentation; ``make docs`` builds it."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -50,7 +51,12 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
 }
 
+REPOSITORY = os.environ.get("SKADMM_REPOSITORY", "")
+"""The address of the repository, where it is published: pages then link to their sources."""
+
 html_theme = "furo"
+if REPOSITORY:
+    html_theme_options = {"source_repository": REPOSITORY, "source_branch": "main", "source_directory": "docs/"}
 html_title = f"skadmm {release}"
 html_static_path = ["_static"]
 html_css_files = ["house.css"]

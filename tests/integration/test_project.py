@@ -4,6 +4,8 @@ import ast
 import importlib
 import os
 import pkgutil
+import re
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +31,44 @@ def test_continuous_integration_runs_the_command_of_the_readme():
     assert os.access(script, os.X_OK)
     assert script.read_text().splitlines()[-1] == "make test"
     assert "make test" in (ROOT / "README.md").read_text()
+
+
+def test_the_conda_recipe_has_the_floors_of_the_package():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    recipe = (ROOT / "packaging/conda/meta.yaml").read_text()
+    needed = recipe.split("  run:\n")[1].split("\n\n")[0]
+    listed = {line.strip(" -").replace(" ", "") for line in needed.splitlines()}
+    assert listed == {*project["dependencies"], f"python{project['requires-python']}"}
+
+
+def test_the_citation_is_of_this_version():
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert f"version: {skadmm.__version__.split('.dev')[0]}\n" in citation
+    assert re.search(r"^date-released: \d{4}-\d{2}-\d{2}$", citation, re.MULTILINE)
+
+
+BANNED = {
+    r"dear(er|est)?": "expensive", r"mend(s|ed|ing)?": "fix", r"rooms|homes": "memory, storage", r"greatest": "largest, maximum",
+    r"(passes|numbers) an? (sample|step|model|run)": "per",
+    r"asked wrongly": "usage error", r"whilst|thrice|hitherto|amongst": "a plain word",
+}  # fmt: skip
+"""Words that readers stumble over, and what to write instead."""
+READ = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "docs/**/*.md",
+        "src/**/*.py", "examples/*.py", "benchmarks/**/*.py", "benchmarks/**/*.md")  # fmt: skip
+
+
+@pytest.mark.parametrize("word", BANNED)
+def test_plain_words(word):
+    """Pages, docstrings, messages and comments are in plain technical English."""
+    pattern = re.compile(rf"\b({word})\b", re.IGNORECASE)
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for glob in READ
+        for path in sorted(ROOT.glob(glob))
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if pattern.search(line)
+    ]
+    assert not found, f"write: {BANNED[word]}"
 
 
 def _modules():
