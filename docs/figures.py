@@ -110,23 +110,29 @@ def five_minutes(path):
 
 
 def readme(path):
-    """What the README's ten lines find, and how the proof came."""
+    """What was planted, what the lasso finds, and what the README's code finds."""
     from matplotlib.figure import Figure
+    from sklearn.linear_model import LassoCV
 
     text = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
     names: dict = {}
-    exec(re.search(r"```python\n(.*?)```", text, flags=re.DOTALL)[1], names)
-    figure = Figure(figsize=(9.0, 3.0), layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=[1.5, 1])
-    left.step(range(60), names["truth"], "k:", where="mid", label="planted")
-    left.step(range(60), names["result"].x, color="#0072b2", where="mid", label="fitted: exact zeros, exact ties")
-    left.set(xlabel="feature", ylabel="coefficient")
-    trace = names["result"].trace
-    right.semilogy(trace["passes"], trace["gap"], color="#0072b2", marker="o")
-    right.set(xlabel="effective passes over the data", ylabel="relative duality gap")
-    left.legend(frameon=False)
-    for axes in (left, right):
+    with contextlib.redirect_stdout(None):
+        exec(re.search(r"```python\n(.*?)```", text, flags=re.DOTALL)[1], names)
+    planted, fused = names["coef"], names["model"].coef_
+    lasso = LassoCV(cv=5).fit(names["X"], names["y"]).coef_
+    figure = Figure(figsize=(9.0, 2.6), layout="constrained")
+    panels = figure.subplots(1, 3, sharey=True)
+    found = (("planted", planted, "#444444"), ("lasso", lasso, "#D55E00"), ("fused lasso", fused, "#0072B2"))
+    for axes, (title, values, color) in zip(panels, found, strict=True):
+        axes.axhline(0.0, color="#bbbbbb", linewidth=0.8)
+        if title != "planted":
+            axes.step(range(planted.size), planted, color="#bbbbbb", where="mid", linewidth=1.2)
+        axes.plot(values, ".", color=color, markersize=5)
+        count = np.unique(values[values != 0.0]).size
+        axes.set_title(f"{title}: {count} values that are not zero", fontsize="medium")
+        axes.set_xlabel("feature")
         axes.spines[["top", "right"]].set_visible(False)
+    panels[0].set_ylabel("coefficient")
     figure.savefig(path, dpi=110)
 
 

@@ -48,10 +48,14 @@ def test_the_citation_is_of_this_version():
 
 
 BANNED = {
-    r"dear(er|est)?": "expensive", r"mend(s|ed|ing)?": "fix", r"rooms|homes": "memory, storage", r"greatest": "largest, maximum",
+    r"dear(er|est)?": "expensive",
+    r"mend(s|ed|ing)?": "fix",
+    r"rooms|homes": "memory, storage",
+    r"greatest": "largest, maximum",
     r"(passes|numbers) an? (sample|step|model|run)": "per",
-    r"asked wrongly": "usage error", r"whilst|thrice|hitherto|amongst": "a plain word",
-}  # fmt: skip
+    r"asked wrongly": "usage error",
+    r"whilst|thrice|hitherto|amongst": "a plain word",
+}
 """Words that readers stumble over, and what to write instead."""
 READ = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "docs/**/*.md",
         "src/**/*.py", "examples/*.py", "benchmarks/**/*.py", "benchmarks/**/*.md")  # fmt: skip

@@ -12,18 +12,19 @@ ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_example_runs_as_written(capsys):
+def test_the_example_prints_what_it_says(capsys):
     (source,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-    assert len(source.strip().splitlines()) == 10
+    shown = README.split(source)[1].split("```")[2].strip()
     names: dict = {}
     exec(source, names)
-    result, truth = names["result"], names["truth"]
-    assert result.status is Status.SOLVED
-    assert result.gap <= 1e-6
-    assert capsys.readouterr().out.startswith("san-admm: solved after")
-    assert np.array_equal(np.sign(np.where(np.abs(result.x) > 0.1, result.x, 0)), np.sign(truth))
-    assert np.unique(result.x).size < 20
-    assert np.count_nonzero(result.x) < 30
+    assert re.sub(r"\de-\d\d", "…", capsys.readouterr().out.strip()) == re.sub(r"\de-\d\d", "…", shown)
+    model, coef = names["model"], names["coef"]
+    assert model.result_.status is Status.SOLVED
+    assert model.result_.gap <= 1e-6
+    for piece in (model.coef_[12:24], model.coef_[36:48]):
+        assert np.unique(piece).size == 1
+    assert np.abs(model.coef_ - coef).max() < 0.2
+    assert np.count_nonzero(model.coef_) < 36
 
 
 def test_the_benchmark_table_is_that_of_the_page():
@@ -33,8 +34,8 @@ def test_the_benchmark_table_is_that_of_the_page():
     assert names["filled"](README, page) == README, "python benchmarks/readme.py renews the table"
 
 
-def test_it_fits_on_two_screens():
-    assert len(README.splitlines()) <= 90
+def test_it_fits_on_three_screens():
+    assert len(README.splitlines()) <= 140
 
 
 def test_links_lead_somewhere():
