@@ -18,6 +18,7 @@ PAGES = sorted(path for path in DOCS.rglob("*.md") if path.relative_to(DOCS).par
 WITHOUT_CODE = {
     "benchmarks.md",  # made by benchmarks/generalized_lasso/page.py
     "changelog.md",
+    "checklist.md",
     "contributing.md",  # CONTRIBUTING.md: its recipes are followed by test_project.py
     "design.md",
     "reproduction.md",  # commands, run by test_experiments.py
