@@ -1,5 +1,7 @@
 """Pictures of models: they draw what the model holds, into the axes given, and refuse what they cannot draw."""
 
+from itertools import pairwise
+
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -58,6 +60,21 @@ def test_coefficients_on_graph_and_image():
     assert coefficient_image(model.coef_, (3, 2)).images[0].get_array().shape == (3, 2)
     with pytest.raises(ValueError, match="product is 6"):
         coefficient_image(model.coef_, (2, 2))
+
+
+def test_nodes_have_the_colours_of_their_coefficients():
+    """On the scale that the penalty saw; a chain from left to right, in the order of its edges."""
+    wide = X * np.array([1.0, 100.0, 1.0, 1.0, 0.01, 1.0])
+    order = [3, 0, 5, 1, 4, 2]
+    model = FusedLassoRegressor(alpha=0.1, graph=list(pairwise(order)), standardize=True).fit(wide, Y)
+    ax = coefficients_on_graph(model)
+    (nodes,) = ax.collections
+    np.testing.assert_allclose(nodes.get_array(), model.result_.x[:6])
+    np.testing.assert_allclose(model.scale_, wide.std(axis=0))
+    places = np.asarray(nodes.get_offsets())
+    assert places[order, 0].tolist() in ([0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0])
+    np.testing.assert_allclose(places[:, 1], nodes.get_array())
+    assert "standardised" in ax.get_ylabel()
 
 
 def test_trend_fit():

@@ -143,6 +143,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         pairs = [prepared.design.original(result.x) for result in results]
         self._assign(np.array([coef for coef, _ in pairs]), np.array([intercept for _, intercept in pairs]))
         passes = [int(np.ceil(result.passes)) for result in results]
+        self.scale_ = prepared.design.scale
         self.result_ = results[0] if len(results) == 1 else results
         self.n_iter_ = passes[0] if len(passes) == 1 else np.array(passes)
         self._structure(prepared, [fused(prepared.penalty.A, x) for x in self._parts(prepared, results)], results)

@@ -1,8 +1,8 @@
-"""Pictures of fitted models: paths, cross-validation, coefficients on graphs and grids, trends."""
+"""Pictures of fitted models: paths, cross-validation, coefficients on grids, trends."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,9 +25,6 @@ CLUSTERS = (
     "#999933",
     "#332288",
 )
-NOTHING = "#D9D9D9"
-MOST_LABELS = 60
-"""Beyond this many nodes, names would cover the picture."""
 
 
 def coefficient_path(
@@ -61,7 +58,7 @@ def coefficient_path(
         raise ValueError(f"coefs has shape {coefs.shape}: it takes ({alphas.size}, d), one row per alpha")
     if names is not None and len(names) != coefs.shape[1]:
         raise ValueError(f"names has length {len(names)}: coefs has {coefs.shape[1]} columns")
-    ax = _axes(ax)
+    ax = new_axes(ax)
     order = np.argsort(alphas)
     alphas, coefs = alphas[order], coefs[order]
     largest = np.argsort(-np.abs(coefs[0]), kind="stable")[: n_named if names is not None else 0]
@@ -104,7 +101,7 @@ def cv_curve(model: Any, *, ax: Any = None) -> Any:
     """
     if not hasattr(model, "alphas_"):
         raise ValueError(f"model={type(model).__name__}: cv_curve takes a fitted estimator with cross-validation")
-    ax = _axes(ax)
+    ax = new_axes(ax)
     if hasattr(model, "cv_mean_") and model.selection not in ("aic", "bic"):
         ax.plot(model.alphas_, model.cv_losses_, color=INK, linewidth=0.7, alpha=0.3)
         ax.errorbar(
@@ -112,7 +109,7 @@ def cv_curve(model: Any, *, ax: Any = None) -> Any:
             elinewidth=0.9, capsize=2, label=f"mean of {model.cv_losses_.shape[1]} folds ± one standard error",
         )  # fmt: skip
         best = model.alphas_[int(np.argmin(model.cv_mean_))]
-        ax.axvline(best, color=INK, linewidth=1.0, linestyle=":", label=f"least: {best:.3g}")
+        ax.axvline(best, color=INK, linewidth=1.0, linestyle=":", label=f"minimum: {best:.3g}")
         ax.set_ylabel("held-out loss")
     else:
         ax.plot(model.alphas_, model.criterion_, color=BLUE, marker="o", markersize=3.5, linewidth=1.4)
@@ -123,65 +120,6 @@ def cv_curve(model: Any, *, ax: Any = None) -> Any:
     ax.set_xlabel("alpha (weaker to the right)")
     ax.legend(fontsize="small", facecolor="white", edgecolor="none", framealpha=1.0)
     return _tidy(ax)
-
-
-def coefficients_on_graph(
-    model: Any,
-    *,
-    problem: int = 0,
-    positions: Mapping[str, Any] | None = None,
-    labels: bool | None = None,
-    ax: Any = None,
-) -> Any:
-    """The model's graph with a colour for each cluster of fused features, and an area that grows with the coefficient.
-
-    Parameters
-    ----------
-    model : a fitted fused lasso
-    problem : int
-        Which row of ``coef_``, for more than two classes.
-    positions : {name: (x, y)}, optional
-        Where the nodes go; by default a grid is drawn as one, all else by networkx' spring layout.
-    labels : bool, optional
-        Write the features' names; by default where there are at most 60.
-    ax : Axes or None
-
-    Returns
-    -------
-    Axes
-    """
-    graph = getattr(model, "graph_", None)
-    if graph is None:
-        raise ValueError(f"model={type(model).__name__}: coefficients_on_graph takes a fitted model with a graph_")
-    ax = _axes(ax, (6.6, 5.6))
-    coef = np.atleast_2d(model.coef_)[problem]
-    clusters = np.atleast_2d(model.clusters_)[problem]
-    places = _places(graph, positions)
-    for i, j in graph.edges:
-        same = clusters[i] == clusters[j]
-        color = _cluster_color(clusters[i]) if same and clusters[i] >= 0 else "#BBBBBB"
-        ax.plot(*places[[i, j]].T, color=color, linewidth=1.8 if same else 0.7, zorder=1, alpha=0.8)
-    size = 40 + 260 * np.abs(coef) / (np.abs(coef).max() or 1.0)
-    ax.scatter(
-        *places.T, s=size, c=[_cluster_color(label) for label in clusters], edgecolors="white", linewidths=0.8, zorder=2
-    )
-    if labels if labels is not None else graph.n_features <= MOST_LABELS:
-        for (x, y), name in zip(places, graph.names, strict=True):
-            ax.annotate(
-                str(name), (x, y), xytext=(0, 9), textcoords="offset points", ha="center", fontsize=6.5, color=INK
-            )
-    for label in np.unique(clusters)[:12]:
-        members = clusters == label
-        text = f"zero ({members.sum()})" if label < 0 else f"{coef[members].mean():+.3g} ({members.sum()})"
-        ax.scatter([], [], s=50, color=_cluster_color(label), label=text)
-    if np.unique(clusters).size > 12:
-        ax.scatter([], [], s=0, label=f"and {np.unique(clusters).size - 12} more clusters")
-    ax.legend(
-        frameon=False, fontsize="small", title="coefficient (features)", loc="center left", bbox_to_anchor=(1.0, 0.5)
-    )
-    ax.set_axis_off()
-    ax.margins(0.08)
-    return ax
 
 
 def coefficient_image(
@@ -209,7 +147,7 @@ def coefficient_image(
     if len(sides) != 2 or int(np.prod(sides)) != coef.size:
         raise ValueError(f"shape={sides!r}: it takes two lengths whose product is {coef.size}")
     own = ax is None
-    ax = _axes(ax, (4.6, 4.0))
+    ax = new_axes(ax, (4.6, 4.0))
     limit = float(np.abs(coef).max()) or 1.0 if limit is None else limit
     image = ax.imshow(coef.reshape(sides), cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest")
     if own:
@@ -235,7 +173,7 @@ def trend_fit(model: Any, X: Any = None, y: Any = None, *, ax: Any = None) -> An
     knots = getattr(model, "knots_", None)
     if knots is None:
         raise ValueError(f"model={type(model).__name__}: trend_fit takes a TrendFilter fitted on positions")
-    ax = _axes(ax)
+    ax = new_axes(ax)
     if y is not None:
         positions = knots if X is None else np.asarray(X, dtype=float).reshape(len(np.asarray(y)), -1)[:, 0]
         ax.scatter(positions, np.asarray(y), s=9, color="#999999", alpha=0.7, linewidths=0, label="observed")
@@ -263,32 +201,8 @@ def _bends(model: Any) -> np.ndarray:
     )
 
 
-def _places(graph: Any, positions: Mapping[str, Any] | None) -> np.ndarray:
-    if positions is not None:
-        missing = [name for name in graph.names if name not in positions]
-        if missing:
-            raise ValueError(f"positions has no {missing[0]!r}: it takes a place for every feature")
-        return np.array([positions[name] for name in graph.names], dtype=float)
-    if len(graph.shape) == 2:
-        rows, columns = np.unravel_index(np.arange(graph.n_features), graph.shape)
-        return np.column_stack([columns, -rows]).astype(float)
-    try:
-        import networkx as nx
-    except ImportError as error:
-        raise ImportError("the layout of a graph needs networkx: pip install 'skadmm[graph]'") from error
-    # On numbers, not names: a layout should not depend on how the features are called.
-    plain = nx.Graph()
-    plain.add_nodes_from(range(graph.n_features))
-    plain.add_edges_from(graph.edges.tolist())
-    spots = nx.spring_layout(plain, seed=0, k=1.6 / np.sqrt(graph.n_features), iterations=100)
-    return np.array([spots[j] for j in range(graph.n_features)])
-
-
-def _cluster_color(label: int) -> str:
-    return NOTHING if label < 0 else CLUSTERS[label % len(CLUSTERS)]
-
-
-def _axes(ax: Any, size: tuple[float, float] = (6.4, 4.2)) -> Any:
+def new_axes(ax: Any, size: tuple[float, float] = (6.4, 4.2)) -> Any:
+    """The axes given, or those of a new figure."""
     return pyplot().subplots(figsize=size, layout="constrained")[1] if ax is None else ax
 
 
@@ -298,4 +212,4 @@ def _tidy(ax: Any) -> Any:
     return ax
 
 
-__all__ = ["coefficient_image", "coefficient_path", "coefficients_on_graph", "cv_curve", "trend_fit"]
+__all__ = ["coefficient_image", "coefficient_path", "cv_curve", "trend_fit"]

@@ -1,0 +1,140 @@
+"""The coefficients of a model on its graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from skadmm.plotting.models import INK, new_axes
+
+MOST_LABELS = 60
+"""Beyond this many names, they would cover the picture."""
+COLORS = "RdBu_r"
+"""Red positive, blue negative, nearly white at zero; distinguishable for colour-blind readers."""
+
+
+def coefficients_on_graph(
+    model: Any,
+    *,
+    problem: int = 0,
+    positions: Mapping[str, Any] | None = None,
+    labels: bool | None = None,
+    ax: Any = None,
+) -> Any:
+    """The model's graph, every node in the colour of its coefficient.
+
+    Fused features have the same colour and thick edges between them; edges with a negative sign are dashed. A chain is
+    drawn from left to right at the height of its coefficients. With ``standardize=True`` the coefficients are those of
+    the standardised columns, which are what the penalty fuses.
+
+    Parameters
+    ----------
+    model : a fitted fused lasso
+    problem : int
+        Which row of ``coef_``, for more than two classes.
+    positions : {name: (x, y)}, optional
+        Where the nodes are drawn; by default a chain on a line, a grid as a grid, and any other graph by networkx'
+        spring layout.
+    labels : bool, optional
+        Write the features' names; by default where at most 60 are to be written: all of them, or else those whose
+        coefficient is not zero.
+    ax : Axes or None
+
+    Returns
+    -------
+    Axes
+    """
+    graph = getattr(model, "graph_", None)
+    if graph is None:
+        raise ValueError(f"model={type(model).__name__}: coefficients_on_graph takes a fitted model with a graph_")
+    own = ax is None
+    ax = new_axes(ax, (6.6, 5.0))
+    scale = getattr(model, "scale_", np.ones(graph.n_features))  # files of 0.1.0 have none
+    scaled = not np.all(scale == 1.0)
+    coef = np.atleast_2d(model.coef_)[problem] * scale
+    clusters = np.atleast_2d(model.clusters_)[problem]
+    chain = _chain(graph) if positions is None and not graph.shape else None
+    places = _places(graph, positions) if chain is None else np.column_stack([np.argsort(chain), coef]).astype(float)
+    for (i, j), sign in zip(graph.edges, graph.signs, strict=True):
+        fused = clusters[i] == clusters[j]
+        line = {"color": INK if fused else "#BBBBBB", "linewidth": 1.6 if fused else 0.7}
+        ax.plot(*places[[i, j]].T, linestyle="-" if sign > 0 else "--", zorder=1, **line)
+    limit = float(np.abs(coef).max()) or 1.0
+    nodes = ax.scatter(
+        *places.T, s=30 if chain is not None else 90, c=coef, cmap=COLORS, vmin=-limit, vmax=limit, edgecolors=INK,
+        linewidths=0.6, zorder=2,
+    )  # fmt: skip
+    name = "coefficient of the standardised column" if scaled else "coefficient"
+    if own:
+        ax.figure.colorbar(nodes, ax=ax, shrink=0.8, label=name)
+    _write_names(ax, graph.names, places, coef, labels if chain is None else labels or False)
+    if chain is None:
+        ax.set_axis_off()
+    else:
+        ax.set(xlabel="position along the chain", ylabel=name)
+        ax.spines[["top", "right"]].set_visible(False)
+    ax.margins(0.08)
+    return ax
+
+
+def _write_names(ax: Any, names: np.ndarray, places: np.ndarray, coef: np.ndarray, labels: bool | None) -> None:
+    from matplotlib.patheffects import withStroke
+
+    used = np.flatnonzero(coef)
+    shown = np.arange(names.size) if labels or names.size <= MOST_LABELS else used
+    if labels is False or (labels is None and shown.size > MOST_LABELS):
+        return
+    halo = [withStroke(linewidth=2.0, foreground="white")]
+    for k in shown:
+        ax.annotate(
+            str(names[k]), places[k], xytext=(0, 8), textcoords="offset points", ha="center", fontsize=6.5, color=INK,
+            path_effects=halo,
+        )  # fmt: skip
+
+
+def _chain(graph: Any) -> np.ndarray | None:
+    """The features in their order along the graph, where it is one chain; None elsewhere."""
+    d = graph.n_features
+    if len(graph.edges) != d - 1 or d < 2:
+        return None
+    neighbours: list[list[int]] = [[] for _ in range(d)]
+    for i, j in graph.edges.tolist():
+        neighbours[i].append(j)
+        neighbours[j].append(i)
+    ends = [k for k, near in enumerate(neighbours) if len(near) == 1]
+    if len(ends) != 2 or any(len(near) > 2 for near in neighbours):
+        return None
+    order, last = [min(ends)], -1
+    while len(order) < d:
+        ahead = [k for k in neighbours[order[-1]] if k != last]
+        if not ahead:  # a ring beside a chain
+            return None
+        last = order[-1]
+        order.append(ahead[0])
+    return np.array(order)
+
+
+def _places(graph: Any, positions: Mapping[str, Any] | None) -> np.ndarray:
+    if positions is not None:
+        missing = [name for name in graph.names if name not in positions]
+        if missing:
+            raise ValueError(f"positions has no {missing[0]!r}: it takes a place for every feature")
+        return np.array([positions[name] for name in graph.names], dtype=float)
+    if len(graph.shape) == 2:
+        rows, columns = np.unravel_index(np.arange(graph.n_features), graph.shape)
+        return np.column_stack([columns, -rows]).astype(float)
+    try:
+        import networkx as nx
+    except ImportError as error:
+        raise ImportError("the layout of a graph needs networkx: pip install 'skadmm[graph]'") from error
+    # On numbers, not names: a layout should not depend on how the features are called.
+    plain = nx.Graph()
+    plain.add_nodes_from(range(graph.n_features))
+    plain.add_edges_from(graph.edges.tolist())
+    spots = nx.spring_layout(plain, seed=0, k=1.6 / np.sqrt(graph.n_features), iterations=100)
+    return np.array([spots[j] for j in range(graph.n_features)])
+
+
+__all__ = ["coefficients_on_graph"]
