@@ -53,6 +53,7 @@ def fit(
     method: str = typer.Option("auto", help="auto, or the name of a method or solver; 'skadmm info' lists them."),
     tol: float = typer.Option(1e-6, help="The relative duality gap to reach."),
     max_passes: float = typer.Option(500, help="Passes over the data, at most."),
+    report: Path | None = typer.Option(None, help="Also write a page about the model: an HTML file."),  # noqa: B008
     force: bool = typer.Option(False, "--force", help="Replace an existing file."),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
     quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress."),
@@ -62,10 +63,11 @@ def fit(
 
     if model not in MODELS:
         raise CommandError(f"--model {model}: it takes one of {', '.join(MODELS)}", 2)
-    if out.exists() and not force:
-        raise CommandError(f"{out} exists already: --force replaces it", 2)
-    if not out.parent.is_dir():
-        raise CommandError(f"{out.parent}: there is no such folder")
+    for written in (out, report):
+        if written is not None and written.exists() and not force:
+            raise CommandError(f"{written} exists already: --force replaces it", 2)
+        if written is not None and not written.parent.is_dir():
+            raise CommandError(f"{written.parent}: there is no such folder")
     table = numbers_only(read_table(data, target, labelled=True), data, [name for name in drop.split(",") if name])
     if model.endswith("classifier") and type_of_target(table.target).startswith("continuous"):
         raise CommandError(
@@ -88,6 +90,11 @@ def fit(
     seconds = time.perf_counter() - began
     estimator.save(out)
     score = float(estimator.score(table.X, table.target))
+    if report is not None:
+        import matplotlib as mpl
+
+        mpl.use("Agg")
+        estimator.report(report, table.X, table.target)
     notes = [" ".join(str(note.message).split()) for note in caught]
     for note in notes:
         print(f"skadmm: {note}", file=sys.stderr)

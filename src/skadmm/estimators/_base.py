@@ -267,6 +267,26 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         self._check_storable()
         save(self, path)
 
+    def report(self, path: Any, X: Any = None, y: Any = None) -> None:
+        """Write a page about the fitted model: one HTML file that needs no network.
+
+        It has the coefficients as a table and on their graph, grid or signal; the curve from which a CV estimator chose
+        the strength, and its path with a slider; the certificate, the course of the run, and how to reproduce it.
+
+        Parameters
+        ----------
+        path : str or path
+        X, y : the data of the fit, or held-out data, optional
+            Their size and the score on them become part of the report.
+        """
+        check_is_fitted(self)
+        try:
+            from skadmm.estimators.report import write_report
+        except ImportError as error:
+            raise ImportError("a report needs matplotlib: pip install 'skadmm[plot]'") from error
+
+        write_report(self, path, X, y)
+
     def _check_storable(self) -> None:
         """Raise where a parameter cannot be written to a file."""
         check_storable(self.loss)

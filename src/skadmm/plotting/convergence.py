@@ -94,7 +94,8 @@ def convergence(
     ndarray of Axes, one row a quantity, the columns passes and seconds
     """
     trace = result.trace
-    quantities = ["objective", "gap", "feasibility"] if trace["gap"].notna().any() else ["objective", "feasibility"]
+    # A second-order solver keeps y = y(x), and then there is nothing to draw.
+    quantities = ["objective", *(name for name in ("gap", "feasibility") if (trace[name] > 0.0).any())]
     if axes is None:
         size = (9.0, 2.9 * len(quantities))
         _, axes = pyplot().subplots(

@@ -114,6 +114,8 @@ def cv_curve(model: Any, *, ax: Any = None) -> Any:
     else:
         ax.plot(model.alphas_, model.criterion_, color=BLUE, marker="o", markersize=3.5, linewidth=1.4)
         ax.set_ylabel(model.selection.upper())
+    if model.selection not in ("aic", "bic") and 0.0 < 20.0 * np.min(model.cv_mean_) < np.max(model.cv_mean_):
+        ax.set_yscale("log")  # the flat part is where the choice is made
     ax.axvline(model.alpha_, color=ACCENT, linewidth=1.4, linestyle="--", label=f"chosen: {model.alpha_:.3g}")
     ax.set_xscale("log")
     ax.invert_xaxis()

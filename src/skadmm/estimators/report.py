@@ -1,0 +1,237 @@
+"""``model.report(path)``: one HTML file about a fitted model that needs nothing else."""
+
+from __future__ import annotations
+
+import base64
+import html
+import importlib.resources
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from skadmm._version import __version__
+from skadmm.io.atomic import write_atomically
+from skadmm.plotting import coefficient_image, coefficients_on_graph, convergence, cv_curve, trend_fit
+
+MOST_ROWS = 50
+"""Coefficients in the table of the page; the file to download has all of them."""
+MOST_FEATURES = 1000
+"""Features in the picture with the slider: those that leave zero anywhere along the path, the largest of them."""
+DIGITS = 5
+
+
+def write_report(model: Any, path: Any, X: Any = None, y: Any = None) -> None:
+    """Write the report on a fitted `model` to `path`; with data, their size and the score on them are part of it."""
+    from matplotlib import rc_context
+
+    with rc_context({"svg.fonttype": "path", "svg.hashsalt": "skadmm"}):
+        page = _page(model, X, y)
+    write_atomically(Path(path), lambda stream: stream.write(page.encode()))
+
+
+def _page(model: Any, X: Any, y: Any) -> str:
+    name = type(model).__name__
+    results = model.result_ if isinstance(model.result_, list) else [model.result_]
+    sections = [
+        _section("Model", _table(_facts(model, results)) + _proof(results)),
+        _section("Data", _table(_data(model, X, y))),
+        _section("Coefficients", _coefficients(model)),
+        _section("Choice of the strength", _choice(model)),
+        _section("Convergence", _convergence(results)),
+        _section("How to reproduce it", _reproduce(model)),
+    ]
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{_escape(name)}</title>'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_asset("report.css")}</style>'
+        f"</head><body><header><h1>{_escape(name)}</h1></header><main>{''.join(sections)}</main>"
+        f"<script>{_asset('report.js')}</script></body></html>\n"
+    )
+
+
+def _facts(model: Any, results: list[Any]) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "alpha": f"{getattr(model, 'alpha_', getattr(model, 'alpha', np.nan)):.6g}",
+        "degrees of freedom": _entries(model.dof_),
+    }
+    signal = hasattr(model, "order")
+    if not signal:
+        facts["coefficients that are not zero"] = int(np.count_nonzero(model.coef_))
+    if hasattr(model, "n_clusters_") and not signal:
+        facts["fused groups that are not zero"] = _entries(model.n_clusters_)
+    if hasattr(model, "active_groups_"):
+        active = np.atleast_2d(model.active_groups_)
+        facts["groups in the model"] = f"{', '.join(str(row.sum()) for row in active)} of {active.shape[1]}"
+    facts["status"] = ", ".join(dict.fromkeys(str(result.status) for result in results))
+    facts["cost"] = "; ".join(result.cost for result in results)
+    return facts
+
+
+def _proof(results: list[Any]) -> str:
+    gaps = [result.gap for result in results]
+    if np.isnan(gaps).any():
+        worst = max(result.kkt.relative for result in results)
+        return (
+            f"<p>This model has no certificate by duality; the relative KKT residual, which is zero at the optimum, is "
+            f"{worst:.1e}.</p>"
+        )
+    return (
+        f"<p>The relative duality gap is {max(gaps):.1e}: no coefficients have an objective that is lower than this "
+        "model's by a larger share.</p>"
+    )
+
+
+def _data(model: Any, X: Any, y: Any) -> dict[str, Any]:
+    facts: dict[str, Any] = {}
+    if X is not None:
+        facts["samples"] = f"{np.shape(X)[0]:,}"
+    facts["features"] = f"{model.n_features_in_:,}"
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None:
+        facts["names"] = ", ".join(map(str, names[:12])) + (", …" if len(names) > 12 else "")
+    if hasattr(model, "classes_"):
+        facts["classes"] = ", ".join(map(str, model.classes_))
+    if X is not None and y is not None:
+        measure = "accuracy on these data" if hasattr(model, "classes_") else "R² on these data"
+        facts[measure] = f"{model.score(X, y):.4f}"
+    graph = getattr(model, "graph_", None)
+    if graph is not None:
+        facts["graph"] = f"{len(graph.edges):,} edges" + (
+            f", a grid of {' × '.join(map(str, graph.shape))}" if graph.shape else ""
+        )
+    return facts
+
+
+def _coefficients(model: Any) -> str:
+    rows = np.atleast_2d(np.asarray(model.coef_, dtype=float))
+    names = getattr(model, "feature_names_in_", None)
+    names = [f"x{j}" for j in range(rows.shape[1])] if names is None else list(map(str, names))
+    titles = [f"coefficient, class {label}" for label in model.classes_] if len(rows) > 1 else ["coefficient"]
+    lines = [",".join(["feature", *titles])]
+    lines += [
+        ",".join([json.dumps(name), *map(repr, map(float, column))]) for name, column in zip(names, rows.T, strict=True)
+    ]
+    order = np.argsort(-np.abs(rows).max(axis=0), kind="stable")[:MOST_ROWS]
+    order = order[np.abs(rows[:, order]).max(axis=0) > 0]
+    head = "".join(f"<th>{_escape(title)}</th>" for title in ("feature", *titles))
+    body = "".join(
+        f"<tr><td>{_escape(names[j])}</td>{''.join(f'<td>{value:.6g}</td>' for value in rows[:, j])}</tr>"
+        for j in order
+    )
+    table = f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    link = _download("\n".join(lines), "coefficients.csv", "All of them as CSV")
+    listed = f"<details><summary>The {order.size} largest as a table</summary>{table}</details>" if order.size else ""
+    return f"{_picture(model)}<p>{link}.</p>{listed}"
+
+
+def _picture(model: Any) -> str:
+    """The coefficients as a picture of the structure that the model has."""
+    graph = getattr(model, "graph_", None)
+    if getattr(model, "knots_", None) is not None and hasattr(model, "order"):
+        return _figure(trend_fit(model), "The fitted signal and its knots.")
+    if graph is not None and len(graph.shape) == 2:
+        return _figure(coefficient_image(model), "The coefficients on their grid.")
+    if graph is not None and hasattr(model, "clusters_") and graph.n_features <= 500:
+        try:
+            return _figure(
+                coefficients_on_graph(model), "The coefficients on their graph; fused features share a colour."
+            )
+        except ImportError:  # a layout needs networkx
+            pass
+    return ""
+
+
+def _choice(model: Any) -> str:
+    if not hasattr(model, "alphas_"):
+        return ""
+    parts = [_figure(cv_curve(model), "The curve from which the strength was chosen.")]
+    coefs = np.asarray(getattr(model, "coefs_path_", np.empty(0)))
+    if coefs.ndim == 2 and coefs.shape[0] == np.size(model.alphas_):
+        parts.append(_slider(model, coefs))
+    return "".join(parts)
+
+
+def _slider(model: Any, coefs: np.ndarray) -> str:
+    """The coefficients at any strength of the path."""
+    height = np.abs(coefs).max(axis=0)
+    shown = np.sort(np.argsort(-height, kind="stable")[:MOST_FEATURES])
+    names = getattr(model, "feature_names_in_", None)
+    chosen = int(np.argmin(np.abs(np.log(np.asarray(model.alphas_) / model.alpha_))))
+    content = {
+        "alphas": [float(f"{alpha:.{DIGITS}g}") for alpha in model.alphas_],
+        "coefs": [[float(f"{value:.{DIGITS}g}") for value in row] for row in coefs[:, shown]],
+        "features": [f"x{j}" if names is None else str(names[j]) for j in shown],
+        "chosen": chosen,
+    }
+    held = json.dumps(content, separators=(",", ":"), ensure_ascii=False).replace("</", "<\\/")
+    return (
+        f'<script type="application/json" id="path">{held}</script><figure>'
+        '<svg id="coefficients" role="img" aria-label="Coefficients at the chosen strength"></svg>'
+        f'<div class="slider"><label for="strength">strength</label><input type="range" id="strength" min="0" '
+        f'max="{len(content["alphas"]) - 1}" value="{chosen}"><output id="strength-text" for="strength"></output></div>'
+        "<figcaption>The coefficients along the path: move the slider to another strength.</figcaption></figure>"
+    )
+
+
+def _convergence(results: list[Any]) -> str:
+    drawn = [result for result in results if len(result.records) > 1]
+    if not drawn:
+        return ""
+    return _figure(convergence(drawn[0])[0, 0], "The run: objective and certificate against passes and seconds.")
+
+
+def _reproduce(model: Any) -> str:
+    import numba
+    import scipy
+    import sklearn
+
+    versions = {"skadmm": __version__, "scikit-learn": sklearn.__version__, "NumPy": np.__version__,
+                "SciPy": scipy.__version__, "Numba": numba.__version__}  # fmt: skip
+    code = f"from skadmm import {type(model).__name__}\n\nmodel = {model!r}\nmodel.fit(X, y)"
+    return f"<pre>{_escape(code)}</pre>{_table(versions)}"
+
+
+def _figure(axes: Any, caption: str) -> str:
+    """A picture as part of the page."""
+    import matplotlib.pyplot as plt
+
+    figure, stream = axes.figure, io.StringIO()
+    figure.savefig(stream, format="svg", facecolor="white", metadata={"Date": None})
+    plt.close(figure)
+    text = stream.getvalue()
+    coded = base64.b64encode(text[text.index("<svg") :].encode()).decode()
+    return (
+        f'<figure><img alt="{_escape(caption)}" src="data:image/svg+xml;base64,{coded}">'
+        f"<figcaption>{_escape(caption)}</figcaption></figure>"
+    )
+
+
+def _section(title: str, content: str) -> str:
+    return f"<section><h2>{_escape(title)}</h2>{content}</section>" if content else ""
+
+
+def _table(facts: Mapping[str, Any]) -> str:
+    rows = "".join(
+        f"<tr><th scope='row'>{_escape(name)}</th><td>{_escape(value)}</td></tr>" for name, value in facts.items()
+    )
+    return f'<div class="scroll"><table><tbody>{rows}</tbody></table></div>'
+
+
+def _download(text: str, name: str, label: str) -> str:
+    coded = base64.b64encode(text.encode()).decode()
+    return f'<a download="{name}" href="data:text/csv;base64,{coded}">{label}</a>'
+
+
+def _entries(value: Any) -> str:
+    return ", ".join(map(str, np.atleast_1d(value).tolist()))
+
+
+def _asset(name: str) -> str:
+    return importlib.resources.files("skadmm.estimators").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _escape(value: Any) -> str:
+    return html.escape(str(value), quote=True)

@@ -1,0 +1,71 @@
+"""model.report: one file that needs nothing else, for every kind of model."""
+
+import base64
+import json
+import re
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+import skadmm
+from skadmm.cli import run
+
+mpl.use("Agg")
+rng = np.random.default_rng(0)
+X = rng.standard_normal((60, 12))
+Y = X @ np.repeat([0.0, 1.0, 0.0], 4) + 0.1 * rng.standard_normal(60)
+CLASSES = np.digitize(Y, [-1.0, 1.0])
+LINE = np.arange(60.0)[:, None]
+
+MODELS = {
+    "chain": (skadmm.FusedLassoRegressor(alpha=0.1), X, Y),
+    "grid": (skadmm.FusedLassoRegressor(alpha=0.1, graph=(3, 4)), X, Y),
+    "classes": (skadmm.FusedLassoClassifier(alpha=0.05), X, CLASSES),
+    "cv": (skadmm.FusedLassoRegressorCV(alphas=4, cv=3), X, Y),
+    "groups": (skadmm.GroupLassoRegressor(alpha=0.1, groups=[range(4), range(4, 8), range(8, 12)]), X, Y),
+    "lasso": (skadmm.GeneralizedLassoRegressor(alpha=0.1), X, Y),
+    "trend": (skadmm.TrendFilter(alpha=0.1, order=1), LINE, Y),
+}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_report_holds_the_model_and_needs_nothing_else(kind, tmp_path):
+    model, table, target = MODELS[kind]
+    model.fit(table, target).report(tmp_path / "fit.html", table, target)
+    page = (tmp_path / "fit.html").read_text(encoding="utf-8")
+    assert type(model).__name__ in page
+    assert not re.search(r"(src|href)=[\"']?(https?:)?//", page)
+    stored = base64.b64decode(re.search(r"data:text/csv;base64,([^\"]+)", page)[1]).decode().splitlines()
+    found = np.array([[float(value) for value in line.split(",")[1:]] for line in stored[1:]]).T
+    np.testing.assert_array_equal(found, np.atleast_2d(model.coef_))
+    assert f"{model.score(table, target):.4f}" in page
+    results = model.result_ if isinstance(model.result_, list) else [model.result_]
+    assert f"{max(result.gap for result in results):.1e}" in page
+    for picture in re.findall(r"data:image/svg\+xml;base64,([^\"]+)", page):
+        assert base64.b64decode(picture).startswith(b"<svg")
+    held = re.search(r'id="path">(.*?)</script>', page)
+    if hasattr(model, "coefs_path_"):
+        content = json.loads(held[1])
+        np.testing.assert_allclose(content["coefs"], model.coefs_path_, rtol=1e-4)
+        assert content["alphas"][content["chosen"]] == pytest.approx(model.alpha_, rel=1e-4)
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_a_name_cannot_end_the_page(tmp_path):
+    import pandas as pd
+
+    names = ["</script><script>alert(1)</script>", *map(str, range(11))]
+    model = skadmm.FusedLassoRegressorCV(alphas=3, cv=3).fit(pd.DataFrame(X, columns=names), Y)
+    model.report(tmp_path / "fit.html")
+    assert "<script>alert" not in (tmp_path / "fit.html").read_text(encoding="utf-8")
+
+
+def test_a_report_from_the_command_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    np.savez("data.npz", X=X, y=Y)
+    fit = ["fit", "data.npz", "-o", "model.skadmm", "--model", "fused-regressor", "--alpha", "0.1", "-q"]
+    assert run([*fit, "--report", "fit.html"]) == 0
+    assert "FusedLassoRegressor" in (tmp_path / "fit.html").read_text(encoding="utf-8")
+    assert run([*fit, "--report", "fit.html"]) == 2
+    assert "exists already" in capsys.readouterr().err
