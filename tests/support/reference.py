@@ -174,12 +174,17 @@ class Model:
 # -- the methods -----------------------------------------------------------------------------------------------
 
 
-def sa_admm(model: Model, blocks: list[np.ndarray], x0: np.ndarray) -> Iterator[Triple]:
+def first_table(model: Model, x0: np.ndarray, table: str) -> np.ndarray:
+    """∇ℓᵢ(x₀), one row a sample; or zeros, where no sample has been seen yet."""
+    return model.gradients(x0) if table == "x0" else np.zeros_like(model.X)
+
+
+def sa_admm(model: Model, blocks: list[np.ndarray], x0: np.ndarray, table: str = "x0") -> Iterator[Triple]:
     n, d = model.X.shape
     L, rho, A = 1 / model.step, model.rho, model.A
     x, y, dual = model.start(x0)
     points = np.tile(x, (n, 1))  # x_τᵢ, one row a sample: the table of the paper
-    gradients = model.gradients(x)
+    gradients = first_table(model, x, table)
     for block in blocks:
         points[block] = x
         gradients[block] = model.gradients(x)[block]
@@ -191,12 +196,12 @@ def sa_admm(model: Model, blocks: list[np.ndarray], x0: np.ndarray) -> Iterator[
         yield x, y, dual
 
 
-def sa_iu_admm(model: Model, blocks: list[np.ndarray], x0: np.ndarray) -> Iterator[Triple]:
+def sa_iu_admm(model: Model, blocks: list[np.ndarray], x0: np.ndarray, table: str = "x0") -> Iterator[Triple]:
     n, _ = model.X.shape
     L, rho, A = 1 / model.step, model.rho, model.A
     L_A = rho * np.linalg.norm(A, 2) ** 2
     x, y, dual = model.start(x0)
-    points, gradients = np.tile(x, (n, 1)), model.gradients(x)
+    points, gradients = np.tile(x, (n, 1)), first_table(model, x, table)
     for block in blocks:
         points[block] = x
         gradients[block] = model.gradients(x)[block]

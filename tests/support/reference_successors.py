@@ -7,7 +7,7 @@ whole, one row a sample; an epoch's iterates are kept in a list, and averaged.
 from collections.abc import Iterator
 
 import numpy as np
-from reference import Model, Triple, count_blocks
+from reference import Model, Triple, count_blocks, first_table
 
 
 def _x_step(model: Model, x, y, dual, gradient, L, linearised: bool) -> np.ndarray:
@@ -21,14 +21,16 @@ def _x_step(model: Model, x, y, dual, gradient, L, linearised: bool) -> np.ndarr
     return u if model.omega_prox is None else model.omega_prox(u, step)
 
 
-def saga(model: Model, blocks: list[np.ndarray], x0: np.ndarray, *, linearised: bool = False) -> Iterator[Triple]:
+def saga(
+    model: Model, blocks: list[np.ndarray], x0: np.ndarray, *, linearised: bool = False, table: str = "x0"
+) -> Iterator[Triple]:
     n, n_blocks = model.X.shape[0], count_blocks(model, blocks)
     x, y, dual = model.start(x0)
-    table = model.gradients(x)
+    gradients = first_table(model, x, table)
     for block in blocks:
         new = model.gradients(x)[block]
-        gradient = (new - table[block]).sum(0) * n_blocks / n + table.mean(0)
-        table[block] = new
+        gradient = (new - gradients[block]).sum(0) * n_blocks / n + gradients.mean(0)
+        gradients[block] = new
         x = _x_step(model, x, y, dual, gradient + model.omega_slope(x), 1 / model.step, linearised)
         y, dual = model.y_and_dual(x, dual)
         yield x, y, dual

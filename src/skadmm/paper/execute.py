@@ -14,11 +14,11 @@ import numpy as np
 from skadmm import _clock
 from skadmm.paper.optimum import find_optimum
 from skadmm.paper.prepare import Source, graph_of, halves_of, problem_of
-from skadmm.paper.settings import BEYOND, Cell, Settings, cell_settings, problem_settings
+from skadmm.paper.settings import BEYOND, WITH_TABLE, Cell, Settings, cell_settings, problem_settings
 from skadmm.paper.store import Store, save_json, save_run
 from skadmm.paper.versions import source_digest
 from skadmm.problem.problem import Problem
-from skadmm.run import driver, step_size
+from skadmm.run import driver
 from skadmm.run import solve as run
 from skadmm.run.result import TRACE_COLUMNS, Result
 
@@ -85,10 +85,16 @@ def run_cell(settings: Settings, store: Store, source: Source, cell: Cell) -> No
             except ValueError as refusal:  # it does not take this problem: that is an outcome, not a failure
                 frame, meta["refused"] = pd.DataFrame(), str(refusal)
         else:
-            result = run.solve(problem, cell.method, passes=passes, **options, **recorded)
+            own = _table("zero" if cell.variant == "zero+n" else "x0") if cell.method in WITH_TABLE else {}
+            result = run.solve(problem, cell.method, passes=passes, **options, **recorded, **own)
             frame = _recordings(result, problem.n_samples)
     meta["processor_seconds"] = time.process_time() - began
     save_run(store.cell_path(cell, known), frame, meta)
+
+
+def _table(start: str) -> dict[str, Any]:
+    """The start of the table as an option of solve(): Algorithm 1 has "x0", whatever the default is."""
+    return {"options": {"table": start}}
 
 
 def _rehearse(problem: Problem, method: str, options: dict[str, Any]) -> None:
@@ -122,7 +128,8 @@ def _recordings(result: Result, n: int) -> pd.DataFrame:
     frame.insert(0, "record", range(len(frame)))
     step = result.settings["step"]
     frame["step"] = np.nan if step is None else float(step)  # a method may have none
-    frame["step_at_edge"] = bool(tuning is not None and tuning.step >= tuning.candidates.max())
+    frame["step_scale"] = tuning.scale if tuning else 1.0
+    frame["step_at_edge"] = tuning.at_edge if tuning else ""
     frame["selection_passes"] = selection_passes / n
     frame["selection_seconds"] = tuning.seconds if tuning else 0.0
     frame["status"] = str(result.status)
@@ -132,24 +139,23 @@ def _recordings(result: Result, n: int) -> pd.DataFrame:
 def _restored(
     problem: Problem, method: str, passes: float, options: dict[str, Any], recorded: dict[str, Any]
 ) -> pd.DataFrame:
-    """What restores a stochastic average method on many samples.
+    """What restores a stochastic average method on many samples, with its table filled at the start as in Algorithm 1.
 
-    Its table, filled at x₀ = 0, makes the first steps full-gradient steps of length 1/L: an L small enough to be fast
+    The table, filled at x₀ = 0, makes the first steps full-gradient steps of length 1/L: an L small enough to be fast
     later overshoots at once, so selection on 500 samples settles for one that is too large. Here one pass of opg-admm
-    finds a start, and the step grows with the number of samples behind each entry: n over the size of the subset.
+    finds a start, the step is selected from there, and grows with the number of samples behind each entry: n over the
+    size of the subset.
     """
     import pandas as pd
 
     n = problem.n_samples
     warm = run.solve(problem, WARM_METHOD, passes=WARM_PASSES, **options, **recorded)
     before = _recordings(warm, n)
-    chosen = run.solve(problem, method, passes=1e-9, record_every=0, **options)
-    subset = min(n, max(step_size.SUBSET, 10 * options["batch_size"]))
-    step = chosen.settings["step"] * n / subset
-    start: dict[str, Any] = {"x0": warm.x, "y0": warm.y, "dual0": warm.dual}
-    result = run.solve(
-        problem, method, step=step, passes=max(1e-9, passes - WARM_PASSES), **options, **recorded, **start
-    )
+    from_there = options | _table("x0") | {"x0": warm.x, "y0": warm.y, "dual0": warm.dual}
+    chosen = run.solve(problem, method, passes=1e-9, record_every=0, **from_there)
+    assert chosen.tuning is not None
+    step = chosen.tuning.step * n / chosen.tuning.subset
+    result = run.solve(problem, method, step=step, passes=max(1e-9, passes - WARM_PASSES), **from_there, **recorded)
     after = _recordings(result, n)
     after["passes"] = (after["passes"] + before["passes"].iloc[-1]).round(9)
     after["seconds"] += before["seconds"].iloc[-1]
@@ -157,9 +163,10 @@ def _restored(
     for name in ("selection_passes", "selection_seconds"):
         after[name] = before[name].iloc[0] + selection[name].iloc[0]
         before[name] = after[name].iloc[0]
-    before["step"] = after["step"].iloc[0]
-    before["step_at_edge"] = after["step_at_edge"] = selection["step_at_edge"].iloc[0]
-    before["status"] = after["status"].iloc[0]
+    after["step_scale"] = n / chosen.tuning.subset
+    after["step_at_edge"] = chosen.tuning.at_edge
+    for name in ("step", "step_scale", "step_at_edge", "status"):
+        before[name] = after[name].iloc[0]
     joined = pd.concat([before, after.iloc[1:]], ignore_index=True)
     joined["record"] = range(len(joined))
     return joined

@@ -12,7 +12,7 @@ import scipy.sparse
 
 from skadmm.datasets import Loaded, load
 from skadmm.operators import incidence, precision_graph, stack
-from skadmm.paper.settings import Settings, split_settings
+from skadmm.paper.settings import Settings, base_name, split_settings
 from skadmm.paper.store import Store, load_matrix, save_matrix
 from skadmm.problem.problem import Problem
 from skadmm.regularizers import L1, SquaredL2
@@ -50,18 +50,19 @@ class Graph(NamedTuple):
 
 def register_source(store: Store, name: str, data_dir: str | os.PathLike[str] | None, limit: int | None) -> Source:
     """Load a data set once, and keep it as arrays for the workers."""
-    loaded = load(name, data_dir)
+    base = base_name(name)
+    loaded = load(base, data_dir)
     path = store.data_path(loaded.name, loaded.sha256)
     if not path.is_file():
         save_matrix(path, loaded.X, target=loaded.target)
-    return _described(loaded, limit)
+    return _described(loaded, loaded.name + name.removeprefix(base), limit)
 
 
-def _described(loaded: Loaded, limit: int | None) -> Source:
+def _described(loaded: Loaded, name: str, limit: int | None) -> Source:
     X, target = (loaded.X, loaded.target) if limit is None else _some(loaded.X, loaded.target, limit)
     nonzeros = int(X.nnz) if scipy.sparse.issparse(X) else int(np.count_nonzero(X))
     n, d = X.shape
-    return Source(loaded.name, loaded.sha256, loaded.origin, n, d, nonzeros, int(np.sum(target > 0)))
+    return Source(name, loaded.sha256, loaded.origin, n, d, nonzeros, int(np.sum(target > 0)))
 
 
 @functools.lru_cache(maxsize=1)
@@ -80,7 +81,7 @@ def _some(X: Any, target: np.ndarray, limit: int) -> tuple[Any, np.ndarray]:
 @functools.lru_cache(maxsize=1)
 def halves(store: Store, name: str, sha256: str, limit: int | None, scaling: str, seed: int, repeat: int) -> Halves:
     """Half of the samples for training, the rest for testing; scaled by what the training half shows."""
-    X, target = _arrays(store, name, sha256)
+    X, target = _arrays(store, base_name(name), sha256)
     if limit is not None:
         X, target = _some(X, target, limit)
     order = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(repeat,))).permutation(target.size)
@@ -90,9 +91,11 @@ def halves(store: Store, name: str, sha256: str, limit: int | None, scaling: str
 
 
 def scaled(X: Any, other: Any, scaling: str) -> tuple[Any, Any]:
-    """Both parts scaled by the columns of the first. "standard" and a "minmax" that moves zero make it dense."""
+    """Both parts scaled by the columns of the first, or each row by itself; "standard" and "minmax" make X dense."""
     if scaling == "none":
         return X, other
+    if scaling == "unit-rows":
+        return _unit_rows(X), _unit_rows(other)
     if scaling == "maxabs":
         largest = _ones_for_zeros(np.asarray(abs(X).max(axis=0).todense()).ravel() if scipy.sparse.issparse(X)
                                   else np.abs(X).max(axis=0))  # fmt: skip
@@ -106,6 +109,15 @@ def scaled(X: Any, other: Any, scaling: str) -> tuple[Any, Any]:
     return (X - shift) / spread, (other - shift) / spread
 
 
+def _unit_rows(X: Any) -> Any:
+    """Every row divided by its Euclidean norm; a row of zeros stays."""
+    if scipy.sparse.issparse(X):
+        norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
+        return scipy.sparse.csr_array(scipy.sparse.diags_array(1 / np.where(norms > 0, norms, 1.0)) @ X)
+    norms = np.linalg.norm(X, axis=1, keepdims=True)
+    return X / np.where(norms > 0, norms, 1.0)
+
+
 def _ones_for_zeros(scale: np.ndarray) -> np.ndarray:
     return np.where(scale > 1e-12 * scale.max(initial=0.0), scale, 1.0)
 
@@ -116,7 +128,7 @@ def _times(X: Any, factors: np.ndarray) -> Any:
 
 def halves_of(settings: Settings, store: Store, source: Source, repeat: int) -> Halves:
     """The halves of one repeat under some settings."""
-    scaling = settings.scaling[source.name]
+    scaling = settings.scaling_of(source.name)
     return halves(store, source.name, source.sha256, settings.limit, scaling, settings.seed, repeat)
 
 

@@ -14,21 +14,34 @@ from skadmm.solvers import ALGORITHMS
 
 T = TypeVar("T")
 
-CELL_FORMAT = 1
+CELL_FORMAT = 2
 """Raised when the content of a saved cell changes its meaning."""
 
 PAPER_METHODS = ("sa-iu-admm", "sa-admm", "stoc-admm", "opg-admm", "rda-admm", "batch-admm", "batch-iu-admm")
 """The seven of the paper, in the order it ranks them."""
 BEYOND = ("san-admm",)
 """Methods beyond the paper, drawn in a figure of their own."""
-RESTORED = ("sa-iu-admm", "sa-admm")
-"""The methods that are also run in the variant "restored"."""
+WITH_TABLE = ("sa-iu-admm", "sa-admm")
+"""The methods that are also run under other protocols; the others are the same under all of them."""
+
+PROTOCOLS = {
+    "paper": "As the paper runs it: the table is filled at x₀",
+    "zero+n": "zero+n, a protocol of ours: the table starts at zero, the selected step is multiplied by n/500",
+    "restored": "Restored, a protocol of ours: started by one pass of opg-admm, the selected step times n/500",
+}
+"""How the methods with a table are run, and what that is called in reports."""
 
 MATRICES = ("stacked", "graph")
 """A = [G; I] and A = G."""
 PROBLEMS = ("convex", "strong")
 """Figures 1 and 2; figure 3, with an extra squared ℓ2."""
-SCALINGS = ("none", "standard", "minmax", "maxabs")
+SCALINGS = ("none", "standard", "minmax", "maxabs", "unit-rows")
+
+
+def base_name(data: str) -> str:
+    """A data set's own name: "covertype@minmax" is covertype under a scaling of its own."""
+    name, at, scaling = data.rpartition("@")
+    return name if at and scaling in SCALINGS else data
 
 
 @dataclass(frozen=True)
@@ -39,7 +52,7 @@ class PerData(Generic[T]):
     exceptions: Mapping[str, T] = field(default_factory=dict)
 
     def __getitem__(self, data: str) -> T:
-        return self.exceptions.get(data, self.default)
+        return self.exceptions.get(data, self.exceptions.get(base_name(data), self.default))
 
     def over(self, base: PerData[T] | None) -> PerData[T]:
         """This one, with `base` where nothing was said."""
@@ -76,8 +89,8 @@ class Settings:
     graph_degree: float = 2.0
     limit: int | None = None
     """Use at most this many samples of a set (for a trial)."""
-    restored: bool = True
-    """Also run the variant that restores the paper's ranking where the plain one fails."""
+    protocols: tuple[str, ...] = tuple(PROTOCOLS)
+    """How the methods with a table are run, one after the other."""
     optimum: bool = True
     """Also solve every problem to high accuracy, for the true optimum; else the lowest value found stands for it."""
     seed: int = 0
@@ -90,6 +103,14 @@ class Settings:
         _among(self.matrices, MATRICES, "matrix")
         _among(self.figures, (1, 2, 3), "figure")
         _among((self.scaling.default, *self.scaling.exceptions.values()), SCALINGS, "scaling")
+        _among(self.protocols, tuple(PROTOCOLS), "protocol")
+        if "paper" not in self.protocols:
+            raise ValueError(f"protocols={', '.join(self.protocols)}: 'paper' must be among them")
+
+    def scaling_of(self, data: str) -> str:
+        """The scaling of a data set: the one in its name, or that of the settings."""
+        own = data.removeprefix(base_name(data)).removeprefix("@")
+        return own or self.scaling[data]
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -143,7 +164,7 @@ class Cell:
     repeat: int
     method: str
     variant: str = "paper"
-    """"paper", or "restored": started by one pass of opg-admm, with the step scaled up from the subset."""
+    """The protocol, one of ``PROTOCOLS``."""
 
 
 def cells(settings: Settings) -> Iterator[Cell]:
@@ -155,10 +176,10 @@ def cells(settings: Settings) -> Iterator[Cell]:
             for matrix, problem in problems:
                 for method in settings.methods:
                     yield Cell(data, matrix, problem, repeat, method)
-            for matrix, problem in problems if settings.restored else ():
-                for method in settings.methods:
-                    if method in RESTORED:
-                        yield Cell(data, matrix, problem, repeat, method, "restored")
+            for protocol in settings.protocols:
+                for (matrix, problem), method in itertools.product(problems, settings.methods):
+                    if protocol != "paper" and method in WITH_TABLE:
+                        yield Cell(data, matrix, problem, repeat, method, protocol)
 
 
 def split_settings(settings: Settings, data: str, repeat: int, sha256: str) -> dict[str, Any]:
@@ -171,7 +192,7 @@ def split_settings(settings: Settings, data: str, repeat: int, sha256: str) -> d
         "limit": settings.limit,
         "repeat": repeat,
         "seed": settings.seed,
-        "scaling": settings.scaling[data],
+        "scaling": settings.scaling_of(data),
         "graph_alpha": settings.graph_alpha,
         "graph_degree": settings.graph_degree,
     }

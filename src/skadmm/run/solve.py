@@ -78,8 +78,10 @@ def solve(
         Stop after this many effective passes over the data (step selection not counted in this limit). None: 30, as in
         the paper; 500 as a safety net where `tol` is given and the method is "auto" or certifies its answers.
     step : float, "auto" or "theory"
-        The step size: x moves by about `step` times a gradient. "auto" selects it on a subset of 500 samples, as the
-        paper does; ``Result.tuning`` says what that cost. Methods without a step ignore it.
+        The step size: x moves by about `step` times a gradient. "auto" selects it on a subset of 500 samples, from the
+        start of the run, as the paper does; ``Result.tuning`` says what that cost, by what the selected step was
+        multiplied (n/500 for sa-admm and sa-iu-admm with the option ``table="zero"``), and whether it is at an end of
+        the grid that was tried, which the message also says. Methods without a step ignore it.
     batch_size : int or None
         Samples in one block. The samples of a block are read together and share one row of a table. 1 by default;
         "auto" chooses it along with the method.
@@ -88,7 +90,8 @@ def solve(
         How Ω enters. By default: the method's proximal step where it has one; in the linear system for a squared ℓ2
         where the method solves one; the gradient for another smooth Ω; folded into ψ otherwise.
     options : dict or None
-        Settings of the method alone, such as ``{"epoch": 2}`` of svrg-admm; ``ALGORITHMS[method].options`` lists them.
+        Settings of the method alone, such as ``{"epoch": 2}`` of svrg-admm, or ``{"table": "x0"}`` of the methods with
+        a table of gradients; ``ALGORITHMS[method].options`` lists them.
         A second-order solver given by name takes the fields of ``SOLVERS[method].Config``.
     precondition : None or "diagonal"
         Run a first-order method in the coordinates u of x = scale · u, in which the bound of the curvature has a
@@ -169,7 +172,7 @@ def _start(plan: Plan, control: _cancel.RunControl) -> Run:
         seed = plan.seed
         step, tuning = step_size.resolve(
             plan.step, plan.scaled, algorithm, rho=plan.rho, batch_size=plan.batch_size, omega_mode=plan.omega_mode,
-            seed=seed, options=plan.options,
+            seed=seed, options=plan.options, start=plan.start,
         )  # fmt: skip
     else:
         seed, step, tuning = checkpoint.beginning(kept)
@@ -204,6 +207,11 @@ def _explained(run: Run, plan: Plan, ending: Ending, recession: existence.Recess
     if recession is not None and ending.status is not Status.DIVERGED:
         message = f"{recession}; x is where the run stood when {ending.message}"
         ending = ending._replace(status=Status.NO_MINIMISER, message=message)
+    if run.tuning is not None and run.tuning.at_edge:
+        ending = ending._replace(
+            message=f"{ending.message}; the selected step is the {run.tuning.at_edge} of those tried, a better one may "
+            "lie beyond"
+        )
     if not plan.reason:
         return ending
     because = f", since {run.engine.reason}" if run.engine.reason else ""

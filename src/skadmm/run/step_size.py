@@ -13,6 +13,7 @@ from skadmm.problem.problem import Problem
 from skadmm.run.sampling import Uniform
 from skadmm.solvers import dual_update
 from skadmm.solvers.base import Algorithm, Setup
+from skadmm.solvers.dual_update import Point
 
 SUBSET = 500
 """Samples that steps are tried on."""
@@ -30,11 +31,19 @@ class StepChoice:
     """The outcome of a selection: the candidates, the one chosen, and what it cost."""
 
     step: float
+    """The step of the run: the best candidate, times `scale`."""
     candidates: np.ndarray
     objectives: np.ndarray
     """The mean training objective of each candidate on the subset; infinite where it diverged."""
     samples_touched: int
     seconds: float
+    subset: int = 0
+    """The number of samples that candidates were tried on."""
+    scale: float = 1.0
+    """n over the size of the subset where the step of the method grows with the number of samples, else 1."""
+    at_edge: str = ""
+    """"smallest" or "largest" where the best candidate is at that end of the grid, so that a better step may lie
+    beyond it; empty otherwise."""
 
 
 def candidates(algorithm: Algorithm, problem: Problem, rho: float) -> np.ndarray:
@@ -48,13 +57,23 @@ def theory(algorithm: Algorithm, problem: Problem, rho: float) -> float:
     return max(algorithm.theory_step(problem, rho), float(np.finfo(float).tiny))
 
 
+def grows_with_samples(algorithm: Algorithm, options: Mapping[str, Any]) -> bool:
+    """Is the step of a run on n samples n/m times the best one on m of them?
+
+    It is for a stochastic average whose table starts at zero: a step of SA-ADMM starts from the mean of n points, so x
+    moves by about 1/n of its step. With the table filled at x₀ the first steps are steps of the full gradient, too long
+    after any scaling. SAGA moves from x itself, and its step has nothing to do with n.
+    """
+    return options.get("table") == "zero" and algorithm.gradient == "average"
+
+
 def select(
     problem: Problem, algorithm: Algorithm, *, rho: float, batch_size: int, omega_mode: str, seed: int,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None, start: Point | None = None,
 ) -> StepChoice:  # fmt: skip
     """The paper's selection: each candidate is run on 500 random samples (five runs of five passes; batch methods
     once, for 100 iterations), and the one with the smallest mean training objective is chosen. With large blocks the
-    subset has ten blocks."""
+    subset has ten blocks. The runs begin at `start`, or at zero."""
     began = _clock.now()
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2**31,)))
     eligible: Any = problem.n_samples
@@ -70,7 +89,7 @@ def select(
         setup = Setup(subset, rho, float(step), min(batch_size, size), omega_mode, options=options or {})
         values = []
         for run in range(runs):
-            value, cost = _trial(setup, algorithm, seed + run)
+            value, cost = _trial(setup, algorithm, seed + run, start)
             values.append(value)
             touched += cost
             if not np.isfinite(value):
@@ -78,14 +97,20 @@ def select(
         objectives[index] = np.mean(values)
     finite = np.isfinite(objectives)
     best = int(np.argmin(np.where(finite, objectives, np.inf)))
-    chosen = float(grid[best]) if finite.any() else theory(algorithm, problem, rho)
-    return StepChoice(chosen, grid, objectives, touched, _clock.now() - began)
+    scale = problem.n_samples / size if grows_with_samples(algorithm, options or {}) else 1.0
+    if not finite.any():
+        chosen, scale, edge = theory(algorithm, problem, rho), 1.0, ""
+    else:
+        chosen = float(grid[best]) * scale
+        edge = {0: "smallest", grid.size - 1: "largest"}.get(best, "")
+    return StepChoice(chosen, grid, objectives, touched, _clock.now() - began, int(size), scale, edge)
 
 
-def _trial(setup: Setup, algorithm: Algorithm, seed: int) -> tuple[float, int]:
-    """One short run from zero: the objective it reached, and the samples it touched."""
+def _trial(setup: Setup, algorithm: Algorithm, seed: int, start: Point | None) -> tuple[float, int]:
+    """One short run: the objective it reached, and the samples it touched."""
     problem = setup.problem
-    point = dual_update.start(problem, np.zeros(problem.n_features), None, None)
+    at = (np.zeros(problem.n_features), None, None) if start is None else (start.x, start.y, start.dual)
+    point = dual_update.start(problem, *at)
     engine = algorithm.start(setup, point)
     steps = BATCH_ITERATIONS if algorithm.full else PASSES * setup.n_blocks
     engine.advance(Uniform(setup.n_blocks, seed).take(0, steps))
@@ -99,7 +124,7 @@ def _trial(setup: Setup, algorithm: Algorithm, seed: int) -> tuple[float, int]:
 
 def resolve(
     step: float | str, problem: Problem, algorithm: Algorithm, *, rho: float, batch_size: int, omega_mode: str,
-    seed: int, options: Mapping[str, Any],
+    seed: int, options: Mapping[str, Any], start: Point | None = None,
 ) -> tuple[float | None, StepChoice | None]:  # fmt: skip
     """The step as a number, None for a method that has none, and the selection behind it if there was one."""
     if not isinstance(step, str):
@@ -111,6 +136,7 @@ def resolve(
     if algorithm.stepless:
         return None, None
     choice = select(
-        problem, algorithm, rho=rho, batch_size=batch_size, omega_mode=omega_mode, seed=seed, options=options
-    )
+        problem, algorithm, rho=rho, batch_size=batch_size, omega_mode=omega_mode, seed=seed, options=options,
+        start=start,
+    )  # fmt: skip
     return choice.step, choice

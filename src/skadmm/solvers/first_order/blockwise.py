@@ -76,18 +76,23 @@ class AveragedBlocks:
         """The point at which each block was last evaluated, with its number."""
 
     def init_table(self) -> int:
-        """Every block at the starting point."""
+        """Every block at the starting point; or none, in a table of zeros."""
         couple_at_start(self._split, self._point, self._theta)
         rule, x, backend = self._rule, self._point.x, self._backend
+        rule.points[:] = x
+        rule.visited[:] = rule.filled
+        if rule.reads == "average":
+            rule.x_bar[:] = x
+        if not rule.filled:
+            self._seen = {}
+            rule.grad_bar[:] = 0.0
+            return 0
         self._seen = {k: (backend.number(), x.copy()) for k in range(len(self._bounds))}
         pieces: list[list[Any]] = [[] for _ in backend.sizes]
         for k, (chunk, start, stop) in enumerate(self._bounds):
             pieces[chunk].append(((start, stop), self._seen[k][0]))
         parts = backend.each_stateful(worker.first_refresh, [(some, x) for some in pieces])
         rule.grad_bar[:] = np.sum(parts, axis=0) / self._n  # in their order, wherever they are
-        rule.points[:] = x
-        if rule.reads == "average":
-            rule.x_bar[:] = x
         return self._n
 
     def take(self, order: np.ndarray, until: float) -> None:
@@ -109,11 +114,14 @@ class AveragedBlocks:
             x_and_dual_update(rule, self._split, point, self._theta, k)
             rule.points[k] = x
 
-    def _old(self, k: int) -> tuple[int, np.ndarray]:
-        """The number and the point of the last evaluation of block k; no evaluation has the number 0."""
-        return self._seen.get(k) or (0, self._rule.points[k].copy())
+    def _old(self, k: int) -> tuple[int, np.ndarray] | None:
+        """The number and the point of the last evaluation of block k, None where there was none; no evaluation has the
+        number 0."""
+        if k in self._seen or not self._rule.visited[k]:
+            return self._seen.get(k)
+        return 0, self._rule.points[k].copy()
 
-    def _request(self, k: int, x: np.ndarray, old: tuple[int, np.ndarray]) -> Any:
+    def _request(self, k: int, x: np.ndarray, old: tuple[int, np.ndarray] | None) -> Any:
         chunk, start, stop = self._bounds[k]
         self._seen[k] = (self._backend.number(), x.copy())
         return self._backend.stateful(chunk, worker.refresh, (start, stop), old, self._seen[k])
@@ -200,6 +208,7 @@ class BlocksInRuns(AveragedBlocks):
         self._informed.add(place)
         self._use_response(response, blocks)
         last = dict(zip(order[: response.steps], numbers, strict=False))
+        self._rule.visited[list(last)] = True
         self._seen |= {k: (number, self._rule.points[k].copy()) for k, number in last.items()}
         pace = (time.perf_counter() - begun) / response.steps
         self._max_steps = max(2, min(10 * response.steps, int(RUN_SECONDS / pace)))

@@ -82,6 +82,7 @@ def is_known_everywhere(part: Any) -> bool:
 
 def use_change(rule: Any, n: int, k: int, x: np.ndarray, newest: np.ndarray, change: np.ndarray) -> None:
     """Update the rule for block k, whose sum of gradients has changed by `change` since its last evaluation."""
+    rule.visited[k] = True
     if rule.reads == "corrected":
         rule.grad[:] = rule.grad_bar + rule.scale * change
     rule.grad_bar[:] += change / n
@@ -113,7 +114,8 @@ def take_steps(several: list[Held], request: StepsRequest, parts: FixedParts | N
         at, start, stop = request.pieces[k]
         x = point.x.copy()
         held = several[at]
-        change = refresh(held.samples, held.memory, (start, stop), (seen[k], rule.points[k]), (new, x))
+        old = (seen[k], rule.points[k]) if rule.visited[k] else None
+        change = refresh(held.samples, held.memory, (start, stop), old, (new, x))
         use_change(rule, kept.n, k, x, point.x, change)
         point.clock[1] += stop - start
         x_and_dual_update(rule, kept.split, point, kept.theta, k)

@@ -1,6 +1,7 @@
 """SA-ADMM and SA-IU-ADMM: stochastic average ADMM, the paper's methods.
 
-Every sample keeps the point x_τᵢ at which it was last seen (samples of one block share it) and its slope there.
+Every sample keeps the point x_τᵢ at which it was last seen (samples of one block share it) and its slope there. How
+these tables start is the option ``table`` (``table_start.py``).
 """
 
 from typing import Any, NamedTuple
@@ -13,12 +14,13 @@ from skadmm.kernels.samples import refresh_block
 from skadmm.regularizers._base import prox, subgradient
 from skadmm.solvers.base import Algorithm, Setup, init_table, inverse, register, update_gradient, x_update
 from skadmm.solvers.dual_update import Point
-from skadmm.solvers.first_order import x_solve
+from skadmm.solvers.first_order import table_start, x_solve
 from skadmm.solvers.first_order.engine import FirstOrderEngine
 from skadmm.solvers.first_order.x_solve import solve
 
 
-@facts(reads="average", memory=("x_bar", "grad_bar", "points", "slopes"), by_block=("points", "share"))
+@facts(reads="average", memory=("x_bar", "grad_bar", "points", "slopes", "visited"),
+       by_block=("points", "share", "visited"))  # fmt: skip
 class StochasticAverage(NamedTuple):
     """The averages over τᵢ and the tables behind them, for the update our_upd_x."""
 
@@ -31,7 +33,11 @@ class StochasticAverage(NamedTuple):
     points: Any
     """x_τ of each block, one row a block."""
     slopes: Any
-    """wᵢ ℓ'(aᵢ·x_τᵢ) of each sample."""
+    """wᵢ ℓ'(aᵢ·x_τᵢ) of each sample; 0 for one that has not been seen."""
+    visited: Any
+    """Have the samples of each block been seen?"""
+    filled: bool
+    """Are all samples seen at x₀, before the first step?"""
     share: Any
     """The share of each block among the samples."""
     omega: Any
@@ -43,7 +49,8 @@ class StochasticAverage(NamedTuple):
     work: Any
 
 
-@facts(reads="average", memory=("x_bar", "grad_bar", "points", "slopes"), by_block=("points", "share"))
+@facts(reads="average", memory=("x_bar", "grad_bar", "points", "slopes", "visited"),
+       by_block=("points", "share", "visited"))  # fmt: skip
 class StochasticAverageUzawa(NamedTuple):
     """The same averages, for the linearised updates uzawa and our_up_x2."""
 
@@ -53,6 +60,8 @@ class StochasticAverageUzawa(NamedTuple):
     grad_bar: Any
     points: Any
     slopes: Any
+    visited: Any
+    filled: bool
     share: Any
     omega: Any
     """Ω by its proximal step."""
@@ -62,17 +71,21 @@ class StochasticAverageUzawa(NamedTuple):
 
 
 def _init_table(rule, samples, point, k):
-    """τᵢ = 0 for all i: every sample is seen at x₀."""
+    """τᵢ = 0 for all i: every sample is seen at x₀. In a table of zeros it has the point x₀ too, but no slope yet."""
     if k == 0:
         copy_into(point.x, rule.x_bar)
         rule.grad_bar[:] = 0.0
         rule.slopes[:] = 0.0
     copy_into(point.x, rule.points[k])
+    rule.visited[k] = rule.filled
+    if not rule.filled:
+        return 0
     return refresh_block(samples, k, point.x, rule.slopes, 1.0 / rule.slopes.size, rule.grad_bar)
 
 
 def _update_gradient(rule, samples, point, k):
     """τᵢ(t) = t for the samples of block k."""
+    rule.visited[k] = True
     return refresh_block(samples, k, point.x, rule.slopes, 1.0 / rule.slopes.size, rule.grad_bar)
 
 
@@ -115,6 +128,8 @@ def _averages(setup: Setup) -> dict[str, Any]:
         "grad_bar": np.zeros(d),
         "points": np.zeros((setup.n_blocks, d)),
         "slopes": np.zeros(0 if not setup.problem.backend.local_rows else n),  # elsewhere, they stay with their rows
+        "visited": np.zeros(setup.n_blocks, np.bool_),
+        "filled": table_start.filled(setup),
         "share": setup.block_sizes / n,
         "work": np.empty(d),
     }
@@ -144,6 +159,7 @@ register(
         omega=("system", "fold", "subgradient"),
         start=_start,
         theory_step=lambda problem, rho: inverse(problem.L),
+        options=table_start.OPTIONS,
     )
 )
 register(
@@ -157,5 +173,6 @@ register(
         omega=("prox", "fold"),
         start=_start_uzawa,
         theory_step=lambda problem, rho: inverse(problem.L),
+        options=table_start.OPTIONS,
     )
 )

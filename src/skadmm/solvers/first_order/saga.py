@@ -1,7 +1,8 @@
 """SAGA-ADMM and SAGA-IU-ADMM: one sample's gradient, corrected by the one it had when last seen.
 
 Assumed: ℓ convex and smooth. For a linear model a gradient is one slope per sample, so the table is n numbers, where
-SA-ADMM keeps n points; a step touches its block once, and nothing but the start touches all samples.
+SA-ADMM keeps n points; a step touches its block once, and nothing but the start touches all samples, if the option
+``table`` wants that (``table_start.py``).
 """
 
 from typing import Any, NamedTuple
@@ -12,12 +13,12 @@ from skadmm.kernels.compile import attach, facts
 from skadmm.kernels.samples import refresh_block
 from skadmm.solvers.base import Algorithm, Setup, init_table, inverse, register, update_gradient, x_update
 from skadmm.solvers.dual_update import Point
-from skadmm.solvers.first_order import x_solve
+from skadmm.solvers.first_order import table_start, x_solve
 from skadmm.solvers.first_order.engine import FirstOrderEngine
 from skadmm.solvers.first_order.x_solve import gradient_step, gradient_step_uzawa
 
 
-@facts(reads="corrected", memory=("grad_bar", "slopes", "points"), by_block=("points",))
+@facts(reads="corrected", memory=("grad_bar", "slopes", "points", "visited"), by_block=("points", "visited"))
 class GradientTable(NamedTuple):
     """The mean of the gradients last seen, and the system (ρAᵀA + shift·I)⁻¹."""
 
@@ -28,9 +29,13 @@ class GradientTable(NamedTuple):
     grad_bar: Any
     """(1/n) Σ ∇ℓᵢ(x_τᵢ)."""
     slopes: Any
-    """wᵢ ℓ'(aᵢ·x_τᵢ) of each sample."""
+    """wᵢ ℓ'(aᵢ·x_τᵢ) of each sample; 0 for one that has not been seen."""
     points: Any
     """x_τ of each block, where the slopes live elsewhere and may be lost; otherwise nothing."""
+    visited: Any
+    """Have the samples of each block been seen?"""
+    filled: bool
+    """Are all samples seen at x₀, before the first step?"""
     scale: float
     """What makes a block's sum an unbiased estimate of the mean: blocks / samples."""
     work: Any
@@ -39,7 +44,7 @@ class GradientTable(NamedTuple):
     system: Any
 
 
-@facts(reads="corrected", memory=("grad_bar", "slopes", "points"), by_block=("points",))
+@facts(reads="corrected", memory=("grad_bar", "slopes", "points", "visited"), by_block=("points", "visited"))
 class GradientTableUzawa(NamedTuple):
     """The mean of the gradients last seen, the penalty linearised."""
 
@@ -49,6 +54,8 @@ class GradientTableUzawa(NamedTuple):
     grad_bar: Any
     slopes: Any
     points: Any
+    visited: Any
+    filled: bool
     scale: float
     work: Any
     omega: Any
@@ -56,15 +63,19 @@ class GradientTableUzawa(NamedTuple):
 
 
 def _init_table(rule, samples, point, k):
-    """τᵢ = 0 for all i: every sample is seen at x₀."""
+    """τᵢ = 0 for all i: every sample is seen at x₀; or none is."""
     if k == 0:
         rule.grad_bar[:] = 0.0
         rule.slopes[:] = 0.0
+    rule.visited[k] = rule.filled
+    if not rule.filled:
+        return 0
     return refresh_block(samples, k, point.x, rule.slopes, 1.0 / rule.slopes.size, rule.grad_bar)
 
 
 def _update_gradient(rule, samples, point, k):
     """∇̃f(x) = ∇ℓ̄ + scale · Σ over block k of [∇ℓᵢ(x) − ∇ℓᵢ(x_τᵢ)]; then τᵢ(t) = t in the block."""
+    rule.visited[k] = True
     rule.work[:] = 0.0
     touched = refresh_block(samples, k, point.x, rule.slopes, 1.0, rule.work)
     share = 1.0 / rule.slopes.size
@@ -97,6 +108,8 @@ def _table(setup: Setup) -> dict[str, Any]:
         "grad_bar": np.zeros(d),
         "slopes": np.zeros(0 if not setup.problem.backend.local_rows else n),  # elsewhere, they stay with their rows
         "points": np.zeros((setup.n_blocks if not setup.problem.backend.local_rows else 0, d)),
+        "visited": np.zeros(setup.n_blocks, np.bool_),
+        "filled": table_start.filled(setup),
         "scale": setup.n_blocks / n,
         "work": np.zeros(d),
     }
@@ -126,6 +139,7 @@ register(
         omega=("system", "fold", "subgradient"),
         start=_start,
         theory_step=lambda problem, rho: inverse(3.0 * problem.L),
+        options=table_start.OPTIONS,
     )
 )
 register(
@@ -139,5 +153,6 @@ register(
         omega=("prox", "fold"),
         start=_start_uzawa,
         theory_step=lambda problem, rho: inverse(3.0 * problem.L),
+        options=table_start.OPTIONS,
     )
 )
