@@ -155,7 +155,9 @@ def test_the_strongly_convex_form_reaches_the_optimum(method):
     ("method", "options", "said"),
     [
         ("svrg-admm", {"theta": 1}, r"^options has 'theta': svrg-admm takes epoch, form$"),
-        ("sa-admm", {"epoch": 1}, r"^options has 'epoch': sa-admm takes none$"),
+        ("sa-admm", {"epoch": 1}, r"^options has 'epoch': sa-admm takes table$"),
+        ("opg-admm", {"table": "x0"}, r"^options has 'table': opg-admm takes none$"),
+        ("saga-admm", {"table": "x1"}, r"^options\['table'\]='x1': it takes one of 'x0', 'zero'$"),
         ("svrg-admm", {"epoch": 0}, r"^options\['epoch'\]=0: it takes a finite number > 0$"),
         ("svrg-admm", {"form": "weak"}, r"^options\['form'\]='weak': it takes one of 'general', 'strongly-convex'$"),
         ("asvrg-admm", {"theta": 1.5}, r"^options\['theta'\]=1.5: it takes a number > 0 and ≤ 1$"),

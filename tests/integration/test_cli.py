@@ -9,7 +9,7 @@ import skadmm
 from skadmm.cli import COMMANDS, run
 
 TINY = ["--figure", "1", "--methods", "sa-iu-admm,opg-admm,batch-iu-admm", "--repeats", "1", "--passes", "2",
-        "--limit", "200", "--no-restored", "--no-optimum", "--jobs", "1"]  # fmt: skip
+        "--limit", "200", "--protocols", "paper", "--no-optimum", "--jobs", "1"]  # fmt: skip
 
 
 @pytest.fixture(autouse=True)

@@ -35,7 +35,7 @@ SMALL = Settings(
     passes=PerData(3.0),
     record_every=PerData(1.0),
     limit=200,
-    restored=False,
+    protocols=("paper",),
     optimum=False,
 )
 
@@ -263,6 +263,9 @@ def test_scaling_is_learnt_on_the_training_half(scaling, sparse):
         np.testing.assert_allclose(new[:, :3].std(axis=0), 1)
     elif scaling == "minmax":
         np.testing.assert_allclose([new[:, :3].min(axis=0), new[:, :3].max(axis=0)], [[0] * 3, [1] * 3], atol=1e-12)
+    elif scaling == "unit-rows":
+        np.testing.assert_allclose(np.linalg.norm(new, axis=1), 1)
+        np.testing.assert_allclose(np.linalg.norm(new_other, axis=1), 1)
     elif scaling == "maxabs":
         np.testing.assert_allclose(np.abs(new[:, :3]).max(axis=0), 1)
     else:
@@ -316,15 +319,77 @@ def _ranked(order):
 
 
 def test_claims_hold_where_they_are_true_and_not_where_they_are_false():
-    settings = Settings(data=("made",), methods=PAPER_METHODS, passes=PerData(10.0), restored=False)
+    settings = Settings(data=("made",), methods=PAPER_METHODS, passes=PerData(10.0), protocols=("paper",))
     true = {v.claim: v.verdict for v in claims.judge(_ranked(PAPER_METHODS), settings)}
     assert true == dict.fromkeys(claims.STATEMENTS, "holds")
     false = {v.claim: v.verdict for v in claims.judge(_ranked(PAPER_METHODS[::-1]), settings)}
     assert false == dict.fromkeys(claims.STATEMENTS, "does not hold")
     swapped = ("sa-admm", "sa-iu-admm", *PAPER_METHODS[2:])
     mixed = {v.claim: v.verdict for v in claims.judge(_ranked(swapped), settings)}
-    assert mixed["fastest"] == "does not hold"
-    assert mixed["next"] == mixed["then"] == mixed["slowest"] == "holds"
+    assert mixed["order"] == mixed["order-strong"] == "does not hold"
+    assert mixed["ahead"] == mixed["ahead-strong"] == mixed["slowest"] == "holds"
+
+
+def test_level_is_not_ahead_and_failures_name_their_checkpoints():
+    settings = Settings(data=("made",), methods=PAPER_METHODS, passes=PerData(10.0), protocols=("paper",))
+    trace = _ranked(PAPER_METHODS)
+    values = trace.loc[trace["method"] == "sa-iu-admm", ["problem", "record", "suboptimality"]]
+    level = (trace["method"] == "sa-admm") & (trace["record"] > 4)
+    known = values.set_index(["problem", "record"])["suboptimality"]
+    trace.loc[level, "suboptimality"] = [
+        1.04 * known[key] for key in zip(trace.loc[level, "problem"], trace.loc[level, "record"], strict=True)
+    ]
+    late = (trace["method"] == "opg-admm") & (trace["record"] == 10) & (trace["problem"] == "convex")
+    trace.loc[late, "suboptimality"] = 0.0
+    found = {v.claim: v for v in claims.judge(trace, settings)}
+    assert found["order"].text == "holds in part (33%); level at 5, 10"
+    assert found["ahead"].text == "holds in part (67%); behind at 10"
+    assert found["ahead-strong"].text == "holds"
+    rows = {row["problem"]: row for row in claims.leads(trace, settings)}
+    assert rows["strong"]["SA ÷ SA-IU @10"] == "1.04"
+
+
+def test_protocols_differ_in_the_table_and_in_nothing_else(tmp_path):
+    methods = ("sa-iu-admm", "sa-admm", "opg-admm", "batch-admm")
+    settings = replace(SMALL, methods=methods, repeats=PerData(1), limit=None, protocols=tuple(s.PROTOCOLS))
+    outcome = reproduce(settings, tmp_path)
+    assert outcome.failures == []
+    trace = outcome.trace
+    n = halves_of(settings, Store(tmp_path / "cells"), register_source(Store(tmp_path / "cells"), "digits", None, None),
+                  0).X.shape[0]  # fmt: skip
+    runs = {key: run for key, run in trace.groupby(["method", "variant"])}
+    assert set(runs) == {(method, "paper") for method in methods} | {
+        (method, protocol) for method in ("sa-iu-admm", "sa-admm") for protocol in ("zero+n", "restored")
+    }
+    for method in ("sa-iu-admm", "sa-admm"):
+        literal, zero, restored = (runs[method, protocol] for protocol in s.PROTOCOLS)
+        assert literal["step_scale"].unique() == [1.0]
+        assert zero["step_scale"].unique() == restored["step_scale"].unique() == [n / 500]
+        # After one pass, which fills the literal table, the paper's protocol has not moved; zero+n has.
+        assert literal.loc[literal["passes"].round() == 1, "objective"].iloc[0] == pytest.approx(np.log(2), rel=1e-3)
+        assert zero.loc[zero["passes"].round() == 1, "objective"].iloc[0] < 0.9 * np.log(2)
+    assert {verdict.variant for verdict in outcome.verdicts} == set(s.PROTOCOLS)
+    page = (tmp_path / "report.html").read_text()
+    for text in s.PROTOCOLS.values():
+        assert text in page
+    content = json.loads(re.search(r'id="content">(.*?)</script>', page, re.DOTALL).group(1))
+    labels = [line["label"] for line in content["lines"]]
+    assert labels == ["SA-ADMM", "SA-ADMM, zero+n", "SA-IU-ADMM", "SA-IU-ADMM, zero+n", "OPG-ADMM", "batch-ADMM",
+                      "SA-ADMM, restored", "SA-IU-ADMM, restored"]  # fmt: skip
+    assert (tmp_path / "figures" / "figure1-zero-n.png").is_file()
+
+
+def test_a_data_set_under_a_scaling_of_its_own(tmp_path):
+    store = Store(tmp_path)
+    plain, scaled_too = (register_source(store, name, None, 200) for name in ("digits", "digits@unit-rows"))
+    assert (plain.name, scaled_too.name) == ("digits", "digits@unit-rows")
+    settings = replace(SMALL, data=("digits", "digits@unit-rows"), strength=PerData(1e-5, {"digits": 1e-3}))
+    assert [settings.scaling_of(name) for name in settings.data] == ["none", "unit-rows"]
+    assert settings.strength["digits@unit-rows"] == 1e-3
+    first, second = (halves_of(settings, store, source, 0) for source in (plain, scaled_too))
+    np.testing.assert_allclose(second.X, first.X / np.linalg.norm(first.X, axis=1, keepdims=True))
+    assert tables.data_label("covertype@minmax") == "covertype, min-max"
+    assert s.base_name("me@home.svm") == "me@home.svm"
 
 
 def test_markdown_and_numbers_are_readable():
@@ -339,6 +404,8 @@ def test_wrong_settings_are_refused():
         ({"figures": (4,)}, "figure=4"),
         ({"matrices": ("laplacian",)}, "matrix='laplacian'"),
         ({"scaling": PerData("log")}, "scaling='log'"),
+        ({"protocols": ("paper", "one")}, "protocol='one'"),
+        ({"protocols": ("zero+n",)}, "'paper' must be among them"),
         ({"methods": ("sa-adm",)}, "Did you mean 'sa-admm'"),
     ]:
         with pytest.raises(ValueError, match=re.escape(message)):

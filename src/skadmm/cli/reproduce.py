@@ -21,7 +21,8 @@ def add_to(app: typer.Typer) -> None:
 
 def reproduce(
     quick: bool = typer.Option(False, "--quick", help="Built-in data, 3 repeats, 20 passes: about a minute."),
-    data: str = typer.Option("", help="Data sets (or svmlight files), comma-separated. [default: the paper's five]"),
+    data: str = typer.Option("", help="Data sets (or svmlight files), comma-separated; NAME@SCALING is a set under that "
+                                      "scaling. [default: the paper's five, and covertype@minmax]"),
     figure: str = typer.Option("1,2,3", help="The paper's figures to make."),
     repeats: str = typer.Option("10", help=f"Random halves; {PER_DATA}."),
     passes: str = typer.Option("30", help=f"Effective passes; {PER_DATA}."),
@@ -35,12 +36,13 @@ def reproduce(
     strength: str = typer.Option("", help=f"λ; {PER_DATA}. [default: 1e-5, or 1e-4 for the high-dimensional sets]"),
     mu: float = typer.Option(1e-2, help="μ of (μ/2)‖x‖² in figure 3; the paper does not say."),
     batch_size: str = typer.Option("", help=f"Samples a step; {PER_DATA}. [default: 1; blocks where d is large]"),
-    scaling: str = typer.Option("", help=f"none, standard, minmax or maxabs; {PER_DATA}. [default: standard "
-                                         "for covertype and quantum's like, else none]"),
+    scaling: str = typer.Option("", help=f"none, standard, minmax, maxabs or unit-rows; {PER_DATA}. [default: "
+                                         "standard for covertype and quantum's like, else none]"),
     graph_alpha: str = typer.Option("auto", help="The graphical lasso's penalty, or auto."),
     graph_degree: float = typer.Option(2.0, help="The average degree that auto aims at."),
     iterate: str = typer.Option("last", help="Which iterate's objective is shown: last or average."),
-    restored: bool = typer.Option(True, "--restored/--no-restored", help="Also run the SA methods warm-started."),
+    protocols: str = typer.Option("paper,zero+n,restored", help="How the SA methods are run: paper (literally), zero+n "
+                                                                "(from a table of zeros), restored (warm-started)."),
     optimum: bool = typer.Option(True, "--optimum/--no-optimum", help="Also solve every problem to high accuracy."),
     limit: int | None = typer.Option(None, min=20, help="At most this many samples of each set, for a trial."),
     seed: int = typer.Option(0, min=0, help="Of the splits and the sampling."),
@@ -49,7 +51,7 @@ def reproduce(
     from skadmm import paper
     from skadmm.paper import settings as s
 
-    names = _list(data) or ["a9a", "covertype", "quantum", "rcv1", "sido"]
+    names = _list(data) or ["a9a", "covertype", "quantum", "rcv1", "sido", "covertype@minmax"]
     if quick and data:
         raise CommandError("--quick has data of its own: leave out --data, or --quick", 2)
     chosen = s.Settings(
@@ -68,7 +70,7 @@ def reproduce(
         graph_alpha="auto" if graph_alpha == "auto" else _positive(graph_alpha, "--graph-alpha"),
         graph_degree=graph_degree,
         limit=limit,
-        restored=restored,
+        protocols=tuple(_list(protocols)),
         optimum=optimum,
         seed=seed,
     )
@@ -100,10 +102,10 @@ def _tell(outcome: Any) -> None:
     from skadmm.paper.claims import STATEMENTS
 
     if outcome.verdicts:
-        print(f"\n{'claim':<66}{'data':<15}{'A':<9}{'run':<10}verdict")
+        print(f"\n{'claim':<74}{'data':<18}{'A':<9}{'protocol':<10}verdict")
     for verdict in outcome.verdicts:
         print(
-            f"{STATEMENTS[verdict.claim]:<66}{verdict.data:<15}{verdict.matrix:<9}{verdict.variant:<10}{verdict.text}"
+            f"{STATEMENTS[verdict.claim]:<74}{verdict.data:<18}{verdict.matrix:<9}{verdict.variant:<10}{verdict.text}"
         )
     print(
         f"\n{outcome.seconds:.0f} s. In {outcome.folder}: report.html, figures/, summary.md, summary.csv, trace.parquet"

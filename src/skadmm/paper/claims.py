@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skadmm.paper.settings import Settings
+from skadmm.paper.settings import WITH_TABLE, Settings
 from skadmm.paper.summary import at_checkpoints
-from skadmm.paper.tables import matrix_name, shown
+from skadmm.paper.tables import matrix_name, method_label, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,13 +19,14 @@ if TYPE_CHECKING:
 STOCHASTIC = ("stoc-admm", "opg-admm", "rda-admm")
 BATCH = ("batch-admm", "batch-iu-admm")
 TIE = 1.05
-"""Up to this ratio, two mean suboptimalities count as equal."""
+"""Up to this ratio, two mean suboptimalities are level: neither is ahead."""
 
 STATEMENTS = {
-    "fastest": "SA-IU-ADMM is the fastest",
-    "next": "SA-ADMM comes next",
-    "then": "the other stochastic methods come after both SA methods",
+    "ahead": "the SA methods are ahead of the other stochastic methods",
+    "order": "SA-IU-ADMM is ahead of SA-ADMM",
     "slowest": "the batch methods are the slowest",
+    "ahead-strong": "strongly convex: the SA methods are ahead of the other stochastic methods",
+    "order-strong": "strongly convex: SA-IU-ADMM is ahead of SA-ADMM",
     "margin": "the margin of SA-IU-ADMM is larger on the strongly convex problem",
 }
 
@@ -37,48 +39,70 @@ class Verdict:
     data: str
     matrix: str
     variant: str
-    """"paper": as the paper runs it; "restored": the SA methods started warm, with a scaled step."""
+    """The protocol, one of ``settings.PROTOCOLS``."""
     verdict: str
     """"holds", "holds in part" or "does not hold"."""
     share: float
     """The share of comparisons (checkpoints, and methods where there are several) in which it is true."""
     numbers: str
+    fails: str = ""
+    """The checkpoints at which it is not true."""
     why: str = ""
 
     @property
     def text(self) -> str:
-        """The verdict, with the share where it holds in part."""
-        return f"{self.verdict} ({self.share:.0%})" if self.verdict == "holds in part" else self.verdict
+        """The verdict, with the share where it holds in part, and where it fails."""
+        share = f" ({self.share:.0%})" if self.verdict == "holds in part" else ""
+        return f"{self.verdict}{share}" + (f"; {self.fails}" if self.fails and share else "")
 
 
 class _Means:
-    """Mean relative suboptimality of one problem: by method, at each checkpoint."""
+    """Mean relative suboptimality of one problem under one protocol: by method, at each checkpoint."""
 
     def __init__(self, points: pd.DataFrame, data: str, matrix: str, problem: str, variant: str) -> None:
         mine = points[(points["data"] == data) & (points["matrix"] == matrix) & (points["problem"] == problem)]
-        restored = set(mine.loc[mine["variant"] == "restored", "method"]) if variant == "restored" else set()
-        chosen = mine[(mine["variant"] == "restored") == mine["method"].isin(restored)]
+        own = mine["method"].isin(WITH_TABLE)
+        chosen = mine[mine["variant"] == own.map({True: variant, False: "paper"})]
         self.table = chosen.groupby(["at", "method"])["suboptimality"].mean().unstack("method").fillna(np.inf)
         self.points = list(self.table.index)
 
     def has(self, *methods: str) -> bool:
         return len(self.points) > 0 and all(method in self.table.columns for method in methods)
 
-    def row(self, methods: tuple[str, ...]) -> str:
+    def ratios(self, behind: Sequence[str], ahead: str) -> list[float]:
+        """The smallest of `behind` over `ahead`, at every checkpoint: above 1, `ahead` leads."""
+        smallest = self.table[list(behind)].min(axis=1)
+        return [_ratio(float(smallest[point]), float(self.table.loc[point, ahead])) for point in self.points]
+
+    @property
+    def passes(self) -> str:
+        return ", ".join(f"{point:g}" for point in self.points)
+
+    def row(self, methods: Sequence[str]) -> str:
         """The numbers at every checkpoint."""
         parts = []
         for method in methods:
             values = " · ".join(shown(float(self.table.loc[point, method])) for point in self.points)
-            parts.append(f"{method} {values}")
-        return "; ".join(parts) + f" (at {', '.join(f'{point:g}' for point in self.points)} passes)"
+            parts.append(f"{method_label(method)} {values}")
+        return "; ".join(parts) + f" (at {self.passes} passes)"
 
-    def share(self, ahead: str, behind: tuple[str, ...]) -> float:
-        """The share of checkpoints at which `ahead` is no worse than all of `behind`."""
-        good = [
-            all(self.table.loc[point, ahead] <= TIE * self.table.loc[point, other] for other in behind)
-            for point in self.points
+    def judged(self, claim: str, pairs: Sequence[tuple[str, Sequence[str]]]) -> tuple[str, float, str, str]:
+        """The verdict on "each first is ahead of all of its seconds": the verdict, the share of comparisons in which it
+        is true, the ratios, and where it fails."""
+        ratios = {ahead: self.ratios(behind, ahead) for ahead, behind in pairs}
+        share = float(np.mean([ratio > TIE for values in ratios.values() for ratio in values]))
+        worst = [min(values[k] for values in ratios.values()) for k in range(len(self.points))]
+        levels = {"level": lambda r: 1 / TIE <= r <= TIE, "behind": lambda r: not r >= 1 / TIE}
+        fails = [
+            f"{name} at {', '.join(f'{point:g}' for point, ratio in zip(self.points, worst, strict=True) if test(ratio))}"
+            for name, test in levels.items()
+            if any(map(test, worst))
         ]
-        return float(np.mean(good))
+        head = {"slowest": "batch", "order": "SA-ADMM"}.get(claim.removesuffix("-strong"), "best other stochastic")
+        numbers = "; ".join(
+            f"{head} ÷ {method_label(ahead)} " + " · ".join(map(shown, values)) for ahead, values in ratios.items()
+        )
+        return _verdict(share), share, numbers, ", ".join(fails)
 
 
 def _verdict(share: float) -> str:
@@ -86,42 +110,64 @@ def _verdict(share: float) -> str:
 
 
 def judge(trace: pd.DataFrame, settings: Settings, iterate: str = "last") -> list[Verdict]:
-    """Every claim on every data set, at the checkpoints, by the mean over repeats."""
+    """Every claim on every data set under every protocol, at the checkpoints, by the mean over repeats."""
     points = at_checkpoints(trace, settings, iterate)
     verdicts = []
-    variants = ["paper"] + (["restored"] if (trace["variant"] == "restored").any() else [])
     for data in settings.data:
         for matrix in settings.matrices:
-            for variant in variants:
-                verdicts += _ranking(trace, points, data, matrix, variant, settings)
+            for variant in protocols_in(trace, settings):
+                found = _ranking(trace, points, data, matrix, variant)
                 margin = _margin(points, data, matrix, variant)
-                verdicts += [margin] if margin is not None else []
+                found += [margin] if margin is not None else []
+                verdicts += sorted(found, key=lambda verdict: list(STATEMENTS).index(verdict.claim))
     return verdicts
 
 
-def _ranking(
-    trace: pd.DataFrame, points: pd.DataFrame, data: str, matrix: str, variant: str, settings: Settings
-) -> list[Verdict]:
-    means = _Means(points, data, matrix, "convex", variant)
-    others = tuple(method for method in STOCHASTIC if means.has(method))
-    batch = tuple(method for method in BATCH if means.has(method))
-    if not means.has("sa-iu-admm", "sa-admm") or not others or not batch:
-        return []
-    everyone = ("sa-admm", *others, *batch)
-    rest = (*others, *batch)
-    why = _why(trace, data, matrix, means, others) if variant == "paper" else ""
-    pairs = [means.share(sa, others) for sa in ("sa-iu-admm", "sa-admm")]
-    slow = [means.share(one, batch) for one in ("sa-iu-admm", "sa-admm", *others)]
-    found = {
-        "fastest": (means.share("sa-iu-admm", everyone), ("sa-iu-admm", *everyone)),
-        "next": (means.share("sa-admm", rest), ("sa-admm", *rest)),
-        "then": (float(np.mean(pairs)), ("sa-iu-admm", "sa-admm", *others)),
-        "slowest": (float(np.mean(slow)), ("sa-iu-admm", "sa-admm", *others, *batch)),
-    }
-    return [
-        Verdict(claim, data, matrix, variant, _verdict(share), share, means.row(methods), "" if share == 1 else why)
-        for claim, (share, methods) in found.items()
-    ]
+def protocols_in(trace: pd.DataFrame, settings: Settings) -> list[str]:
+    """The protocols that were run, the paper's first."""
+    return [protocol for protocol in settings.protocols if (trace["variant"] == protocol).any()]
+
+
+def _ranking(trace: pd.DataFrame, points: pd.DataFrame, data: str, matrix: str, variant: str) -> list[Verdict]:
+    """The claims on the order of methods, on both problems."""
+    verdicts = []
+    for problem, tail in (("convex", ""), ("strong", "-strong")):
+        means = _Means(points, data, matrix, problem, variant)
+        others = tuple(method for method in STOCHASTIC if means.has(method))
+        batch = tuple(method for method in BATCH if means.has(method))
+        if not means.has(*WITH_TABLE) or not others or not batch:
+            continue
+        claims = {"ahead": [(method, others) for method in WITH_TABLE], "order": [("sa-iu-admm", ("sa-admm",))]}
+        if problem == "convex":
+            claims["slowest"] = [(method, batch) for method in (*WITH_TABLE, *others)]
+        for claim, pairs in claims.items():
+            verdict, share, ratios, fails = means.judged(claim, pairs)
+            methods = {"ahead": (*WITH_TABLE, *others), "order": WITH_TABLE}.get(claim, (*WITH_TABLE, *others, *batch))
+            why = _why(trace, data, matrix, means, others) if share < 1 and not tail and variant == "paper" else ""
+            numbers = f"{ratios}; mean relative suboptimality: {means.row(methods)}"
+            verdicts.append(Verdict(claim + tail, data, matrix, variant, verdict, share, numbers, fails,
+                                    why if claim == "ahead" else ""))  # fmt: skip
+    return verdicts
+
+
+def leads(trace: pd.DataFrame, settings: Settings, iterate: str = "last") -> list[dict[str, Any]]:
+    """By how much SA-IU-ADMM leads the best of the other stochastic methods, and SA-ADMM, at every checkpoint."""
+    points = at_checkpoints(trace, settings, iterate)
+    rows = []
+    for data in settings.data:
+        for matrix in settings.matrices:
+            for problem in settings.problems:
+                for variant in protocols_in(trace, settings):
+                    means = _Means(points, data, matrix, problem, variant)
+                    others = [method for method in STOCHASTIC if means.has(method)]
+                    if not means.has(*WITH_TABLE) or not others:
+                        continue
+                    row = {"data": data, "A": matrix_name(matrix), "problem": problem, "protocol": variant}
+                    for name, behind in (("best other ÷ SA-IU", others), ("SA ÷ SA-IU", ["sa-admm"])):
+                        values = zip(means.points, means.ratios(behind, "sa-iu-admm"), strict=True)
+                        row |= {f"{name} @{point:g}": shown(value) for point, value in values}
+                    rows.append(row)
+    return rows
 
 
 def _margin(points: pd.DataFrame, data: str, matrix: str, variant: str) -> Verdict | None:
@@ -145,7 +191,9 @@ def _margin(points: pd.DataFrame, data: str, matrix: str, variant: str) -> Verdi
     # A "larger margin" between two losing positions is no margin.
     if verdict != "does not hold" and max(ratios["strong"]) < 1:
         verdict = "does not hold"
-    return Verdict("margin", data, matrix, variant, verdict, share, f"{numbers} (at {at} passes)")
+    not_larger = ", ".join(f"{point:g}" for point, good in zip(means.points, larger, strict=True) if not good)
+    fails = f"not larger at {not_larger}" if not_larger else ""
+    return Verdict("margin", data, matrix, variant, verdict, share, f"{numbers} (at {at} passes)", fails)
 
 
 def _ratio(above: float, below: float) -> float:
@@ -188,11 +236,11 @@ def _why(trace: pd.DataFrame, data: str, matrix: str, means: _Means, others: tup
 
 
 def claim_grid(verdicts: list[Verdict]) -> list[dict[str, str]]:
-    """The verdicts for a table: a row per claim and run, a column per data set."""
+    """The verdicts for a table: a row per claim and protocol, a column per data set."""
     rows: dict[tuple[str, str, str], dict[str, str]] = {}
-    for verdict in verdicts:
+    for verdict in sorted(verdicts, key=lambda one: one.matrix != verdicts[0].matrix):
         key = (verdict.matrix, verdict.variant, verdict.claim)
-        head = {"claim": STATEMENTS[verdict.claim], "A": matrix_name(verdict.matrix), "run": verdict.variant}
+        head = {"claim": STATEMENTS[verdict.claim], "A": matrix_name(verdict.matrix), "protocol": verdict.variant}
         rows.setdefault(key, head)[verdict.data] = verdict.text
     return list(rows.values())
 
@@ -202,7 +250,7 @@ def reasons(verdicts: list[Verdict]) -> list[str]:
     lines = []
     for verdict in verdicts:
         where = f"{verdict.data}, A = {matrix_name(verdict.matrix)}"
-        if verdict.claim == "fastest" and verdict.why:
+        if verdict.why:
             lines.append(f"{where}: {verdict.why}.")
         if verdict.claim == "margin":
             lines.append(f"{where}, {verdict.variant}: mean ratio to SA-IU-ADMM {verdict.numbers}.")

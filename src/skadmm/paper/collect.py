@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from skadmm.paper.prepare import Graph, Source, graph_of, halves_of, unbounded_features
-from skadmm.paper.settings import Settings, cell_settings, cells, problem_settings
+from skadmm.paper.settings import WITH_TABLE, Settings, cell_settings, cells, problem_settings
 from skadmm.paper.store import Store, load_json, load_run, write_atomically
 
 if TYPE_CHECKING:
@@ -65,12 +65,19 @@ def collect(settings: Settings, store: Store, sources: dict[str, Source]) -> Col
 
 
 def _measured(trace: pd.DataFrame, optima: pd.DataFrame, settings: Settings) -> pd.DataFrame:
-    """Add `best` (the lowest value across the paper's methods, as its figures have it) and `optimum` (the true one)."""
+    """Add `best` (the lowest value across the paper's methods, as its figures have it), `best_zero_n` (the same under
+    the protocol zero+n) and `optimum` (the true one)."""
     group = [*KEYS, "repeat"]
-    of_paper = trace["method"].isin(settings.paper_methods or settings.methods) & (trace["variant"] == "paper")
-    best = trace[of_paper].groupby(group)["objective"].min().rename("best")
-    lowest = trace.groupby(group)["objective"].min().rename("lowest")
-    trace = trace.merge(best.reset_index(), on=group, how="left").merge(lowest.reset_index(), on=group, how="left")
+    compared = trace["method"].isin(settings.paper_methods or settings.methods)
+    with_table, variant = trace["method"].isin(WITH_TABLE), trace["variant"]
+    rows = {
+        "best": compared & (variant == "paper"),
+        "best_zero_n": compared & (variant == np.where(with_table, "zero+n", "paper")),
+        "lowest": compared | True,
+    }
+    for name, mine in rows.items():
+        lowest = trace[mine].groupby(group)["objective"].min().rename(name)
+        trace = trace.merge(lowest.reset_index(), on=group, how="left")
     if len(optima):
         reference = optima[[*group, "objective"]].rename(columns={"objective": "reference"})
         trace = trace.merge(reference, on=group, how="left")

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skadmm.paper.claims import STATEMENTS, Verdict
+from skadmm.paper.claims import STATEMENTS, Verdict, leads
 from skadmm.paper.collect import KEYS, Collected
-from skadmm.paper.figures import FigureSpec
+from skadmm.paper.figures import FigureSpec, line_label, rank
 from skadmm.paper.runner import Failure
-from skadmm.paper.settings import BEYOND, Settings
+from skadmm.paper.settings import BEYOND, PROTOCOLS, WITH_TABLE, Settings
 from skadmm.paper.store import write_atomically
-from skadmm.paper.tables import matrix_name, summary_rows
+from skadmm.paper.tables import data_label, matrix_name, summary_rows
 from skadmm.plotting import style_of
 from skadmm.solvers import ALGORITHMS
 
@@ -40,7 +40,7 @@ def write_report(
     content = {
         "lines": lines,
         "figures": _figures(drawn),
-        "data": list(settings.data),
+        "data": {name: data_label(name) for name in settings.data},
         "matrices": {matrix: f"A = {matrix_name(matrix)}" for matrix in settings.matrices},
     }
     parts = {
@@ -50,6 +50,7 @@ def write_report(
         "CONTENT": json.dumps(content, separators=(",", ":"), ensure_ascii=False).replace("</", "<\\/"),
         "LEAD": _lead(settings, collected),
         "CLAIMS": _claims(settings, verdicts),
+        "LEADS": _table(leads(collected.trace, settings, about["iterate"])),
         "SUMMARY": _summaries(settings, summary),
         "SUMMARY_LINK": _download(summary.to_csv(index=False), "summary.csv", "all of it as CSV"),
         "TABLE1": _table(table1),
@@ -81,10 +82,8 @@ def series(trace: pd.DataFrame, settings: Settings, iterate: str) -> list[dict[s
             frame = frame[~frame["repeat"].isin(diverged)]
         style = style_of(method)
         line: dict[str, Any] = {
-            "data": data, "matrix": matrix, "problem": problem, "method": method,
-            "label": method if variant == "paper" else f"{method}, {variant}",
-            "kind": "restored" if variant == "restored" else "beyond" if method in BEYOND else
-                    "paper" if method in settings.paper_methods else "other",
+            "data": data, "matrix": matrix, "problem": problem, "method": method, "variant": variant,
+            "label": line_label(method, variant), "kind": _kind(method, variant, settings),
             "color": style.color, "dash": "2 3" if variant == "restored" else DASHES.get(style.line, "4 3"),
             # Twins that differ only in this coincide for long stretches: one is drawn wide, the other on top of it.
             "wide": not ALGORITHMS[method].linearised,
@@ -94,6 +93,7 @@ def series(trace: pd.DataFrame, settings: Settings, iterate: str) -> list[dict[s
             line[name] = _rounded(frame.groupby("record")[name].mean())
         measures = {
             "best": frame[column] - frame["best"],
+            "best_zero_n": frame[column] - frame["best_zero_n"],
             "optimum": frame[column] - frame["optimum"],
             "test_loss": frame["test_loss"],
         }
@@ -101,7 +101,25 @@ def series(trace: pd.DataFrame, settings: Settings, iterate: str) -> list[dict[s
             grouped = values.groupby(frame["record"])
             line[name] = [_rounded(grouped.mean()), _rounded(grouped.min()), _rounded(grouped.max())]
         lines.append(line)
-    return lines
+    return sorted(lines, key=lambda line: rank(line["method"], line["variant"]))
+
+
+def _kind(method: str, variant: str, settings: Settings) -> str:
+    """Which figures have a line: see ``_KINDS``."""
+    if variant != "paper":
+        return variant
+    if method in settings.paper_methods:
+        return "literal" if method in WITH_TABLE else "paper"
+    return "beyond" if method in BEYOND else "other"
+
+
+_KINDS = {
+    "paper": ["paper", "literal"],
+    "zero+n": ["paper", "zero+n"],
+    "restored": ["paper", "literal", "restored"],
+    "beyond": ["paper", "literal", "beyond"],
+}
+"""The kinds of lines in a figure, by what it shows; the literal ones are the paper's methods with a table."""
 
 
 def _rounded(values: Any) -> list[float | None]:
@@ -112,7 +130,7 @@ def _figures(drawn: Sequence[FigureSpec]) -> list[dict[str, Any]]:
     """The figures by what they show; passes or seconds, and A, are a switch."""
     found: dict[tuple[str, str, str], dict[str, Any]] = {}
     notes = {
-        "best": "“Best” is the lowest value obtained across the methods of the paper, repeat by repeat.",
+        "best": "“Best” is the lowest value obtained across the methods drawn, repeat by repeat.",
         "optimum": "The optimum is that of a solver run to high accuracy, or the lowest value known.",
         "test_loss": "The mean logistic loss of the last iterate on the other half of the data.",
     }
@@ -123,19 +141,25 @@ def _figures(drawn: Sequence[FigureSpec]) -> list[dict[str, Any]]:
         title = spec.title.split(" versus ")[0]
         if spec.problem == "strong" and "strongly" not in title:
             title += ", strongly convex"
-        extra = {"restored": " Dotted: started by one pass of opg-admm, the step scaled up with n.",
+        extra = {"restored": f" Dotted: {_lower(PROTOCOLS['restored'])}.",
+                 "zero+n": f" {PROTOCOLS['zero+n']}; the other methods as above.",
                  "beyond": " With methods beyond the paper, at their own default settings.", "paper": ""}  # fmt: skip
+        y = "best_zero_n" if (spec.y, spec.lines) == ("best", "zero+n") else spec.y
         found[key] = {
-            "id": spec.name, "title": title, "y": spec.y, "problem": spec.problem,
-            "kinds": sorted({"paper", spec.lines}), "note": notes[spec.y] + extra[spec.lines],
+            "id": spec.name, "title": title, "y": y, "problem": spec.problem,
+            "kinds": _KINDS[spec.lines], "note": notes[spec.y] + extra[spec.lines],
         }  # fmt: skip
     return list(found.values())
+
+
+def _lower(text: str) -> str:
+    return text[0].lower() + text[1:]
 
 
 def _lead(settings: Settings, collected: Collected) -> str:
     runs = collected.trace.groupby([*KEYS, "method", "variant", "repeat"]).ngroups
     repeats = ", ".join(
-        f"{name} ({settings.repeats[name]} {'repeats' if settings.repeats[name] > 1 else 'repeat'})"
+        f"{data_label(name)} ({settings.repeats[name]} {'repeats' if settings.repeats[name] > 1 else 'repeat'})"
         for name in settings.data
     )
     text = f"{runs:,} runs, {len(collected.trace):,} recorded points: {repeats}."
@@ -152,21 +176,21 @@ def _claims(settings: Settings, verdicts: list[Verdict]) -> str:
     variants = list(dict.fromkeys(verdict.variant for verdict in verdicts))
     by_key = {(v.claim, v.data, v.matrix, v.variant): v for v in verdicts}
     heads = "".join(
-        f"<th>{_escape(data)}{'' if len(settings.matrices) == 1 else '<br>A = ' + matrix_name(matrix)}</th>"
+        f"<th>{_escape(data_label(data))}{'' if len(settings.matrices) == 1 else '<br>A = ' + matrix_name(matrix)}</th>"
         for data, matrix in places
     )
     rows = []
     for variant in variants:
         if len(variants) > 1:
-            text = {"paper": "As the paper runs it", "restored": "With the SA methods restored"}[variant]
+            text = _escape(PROTOCOLS[variant])
             rows.append(f'<tr class="part"><th colspan="{len(places) + 1}"><span>{text}</span></th></tr>')
         for claim, statement in STATEMENTS.items():
             cells = "".join(_badge(by_key.get((claim, data, matrix, variant))) for data, matrix in places)
             rows.append(f"<tr><th>{_escape(statement)}</th>{cells}</tr>")
     details = []
     for verdict in verdicts:
-        where = verdict.data + ("" if len(settings.matrices) == 1 else f", A = {matrix_name(verdict.matrix)}")
-        run = "" if verdict.variant == "paper" else " (restored)"
+        where = data_label(verdict.data) + ("" if len(settings.matrices) == 1 else f", A = {matrix_name(verdict.matrix)}")
+        run = "" if verdict.variant == "paper" else f" ({verdict.variant})"
         why = f"<p class='why'>Why: {_escape(verdict.why)}.</p>" if verdict.why else ""
         details.append(
             f"<li><b>{_escape(where)}{run}: {_escape(STATEMENTS[verdict.claim])}</b> — {verdict.text}."
@@ -184,7 +208,9 @@ def _badge(verdict: Verdict | None) -> str:
     if verdict is None:
         return "<td>–</td>"
     css = {"holds": "yes", "holds in part": "part", "does not hold": "no"}[verdict.verdict]
-    return f'<td><span class="badge {css}" title="{_escape(verdict.numbers)}">{verdict.text}</span></td>'
+    short, _, fails = verdict.text.partition("; ")
+    where = f'<br><small class="fails">{_escape(fails)}</small>' if fails else ""
+    return f'<td><span class="badge {css}" title="{_escape(verdict.numbers)}">{short}</span>{where}</td>'
 
 
 def _summaries(settings: Settings, summary: pd.DataFrame) -> str:
@@ -196,7 +222,7 @@ def _summaries(settings: Settings, summary: pd.DataFrame) -> str:
             {head: text for head, text in row.items() if head not in ("data", "A", "problem")}
             for row in summary_rows(frame.dropna(axis=1, how="all"))
         ]
-        title = f"{data}, {'strongly convex' if problem == 'strong' else 'convex'}"
+        title = f"{data_label(data)}, {'strongly convex' if problem == 'strong' else 'convex'}"
         title += "" if len(settings.matrices) == 1 else f", A = {matrix_name(matrix)}"
         opened = " open" if not parts else ""
         parts.append(f"<details{opened}><summary>{_escape(title)}</summary>{_table(rows)}</details>")

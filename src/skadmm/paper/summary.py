@@ -96,6 +96,12 @@ def summarise(trace: pd.DataFrame, settings: Settings, iterate: str = "last") ->
         per_run = frame.groupby("repeat").agg(passes=("passes", "max"), seconds=("seconds", "max"))
         row["ms per pass"] = float(1e3 * (per_run["seconds"] / per_run["passes"].clip(lower=1e-9)).median())
         row["step"] = float(frame.groupby("repeat")["step"].first().median())
-        row["step at edge"] = int(frame.groupby("repeat")["step_at_edge"].first().sum())
+        row["step at edge"] = _edges(frame.groupby("repeat")["step_at_edge"].first())
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def _edges(found: pd.Series) -> str:
+    """In how many repeats the selected step was at an end of its grid: "2 of 10 largest"; empty for none."""
+    counts = found[found != ""].value_counts()
+    return ", ".join(f"{count} of {len(found)} {edge}" for edge, count in counts.items())

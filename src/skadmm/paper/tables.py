@@ -8,13 +8,30 @@ from typing import TYPE_CHECKING, Any
 
 from skadmm.datasets import BUILTIN, CATALOGUE
 from skadmm.paper.prepare import Source
-from skadmm.paper.settings import Settings
+from skadmm.paper.settings import Settings, base_name
 from skadmm.solvers import ALGORITHMS
 
 if TYPE_CHECKING:
     import pandas as pd
 
 PAPER_ORDER = ("sa-admm", "sa-iu-admm", "stoc-admm", "opg-admm", "rda-admm", "batch-admm", "batch-iu-admm")
+
+
+_SCALED = {"none": "as it is", "standard": "standardised", "minmax": "min-max", "maxabs": "max-abs",
+           "unit-rows": "unit rows"}  # fmt: skip
+
+
+def method_label(method: str) -> str:
+    """A method of the paper under the name it has there: SA-IU-ADMM, batch-ADMM; others under their own."""
+    if method not in PAPER_ORDER:
+        return method
+    return method.upper().replace("BATCH", "batch")
+
+
+def data_label(data: str) -> str:
+    """A data set as figures call it: covertype@minmax is "covertype, min-max"."""
+    base = base_name(data)
+    return base if base == data else f"{base}, {_SCALED[data.removeprefix(base + '@')]}"
 
 
 def update_rules(methods: Iterable[str] = PAPER_ORDER) -> list[dict[str, str]]:
@@ -37,9 +54,10 @@ def data_sets(settings: Settings, sources: dict[str, Source], graphs: pd.DataFra
     for name in settings.data:
         source = sources[name]
         mine = graphs[graphs["data"] == name]
-        status = "built in" if name in BUILTIN else "a file"
-        if name in CATALOGUE:
-            original = CATALOGUE[name].stands_for
+        base = base_name(name)
+        status = "built in" if base in BUILTIN else "a file"
+        if base in CATALOGUE:
+            original = CATALOGUE[base].stands_for
             status = f"stands in for {original}" if original else "in the paper"
         row: dict[str, Any] = {
             "data set": name,
@@ -49,7 +67,7 @@ def data_sets(settings: Settings, sources: dict[str, Source], graphs: pd.DataFra
             "density": f"{source.nonzeros / (source.samples * source.features):.2%}",
             "positive": f"{source.positive / source.samples:.1%}",
             "λ": f"{settings.strength[name]:g}",
-            "scaling": settings.scaling[name],
+            "scaling": _SCALED[settings.scaling_of(name)],
             "block": str(settings.batch_size[name]),
             "edges": _range(mine["edges"]),
             "graph's penalty": _range(mine["alpha"], ".3g"),
@@ -109,6 +127,8 @@ def summary_rows(summary: pd.DataFrame) -> list[dict[str, str]]:
                 row[head] = shown(value)
         row["ms/pass"] = shown(record["ms per pass"])
         row["test loss"] = f"{record['test_loss']:.4f}"
+        row["step"] = shown(record["step"])
+        row["step at an end of its grid"] = record["step at edge"]
         if record["diverged"]:
             row["method"] += f" ({record['diverged']} of {record['repeats']} diverged)"
         rows.append(row)

@@ -66,9 +66,11 @@ _INCOMPLETE = ("diverged", "interrupted", "failed")
 
 
 def style_of(method: str) -> Style:
-    """The style of a method; one that is not in the table gets a style that depends on its name alone."""
-    if method in STYLES:
-        return STYLES[method]
+    """The style of a method, or of a run named "method, how it was run"; one that is not in the table gets a style that
+    depends on its name alone."""
+    known = STYLES.get(method.partition(", ")[0])
+    if known is not None:
+        return known
     return Style(*_STRANGERS[zlib.crc32(method.encode()) % len(_STRANGERS)])
 
 

@@ -5,8 +5,8 @@
   const hidden = new Set();
   const redraws = [];
   const margin = { left: 52, right: 10, top: 8, bottom: 34 };
-  const quantity = { best: "objective − best", optimum: "objective − optimum", test_loss: "testing loss" };
-  const across = { passes: "effective passes", seconds: "processor seconds" };
+  const quantity = { best: "objective value − best", best_zero_n: "objective value − best", optimum: "objective value − optimum", test_loss: "testing loss" };
+  const across = { passes: "number of effective passes", seconds: "processor seconds" };
   const escape = (text) => text.replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
   const short = (v) => {
     if (v === null || v === undefined) return "–";
@@ -121,7 +121,7 @@
       out.push(`<polyline points="${path}" fill="none" stroke="${line.color}" stroke-width="${line.wide ? 3.6 : 1.7}" stroke-dasharray="${line.dash}" stroke-linejoin="round"/>`);
     }
     out.push(`</g><circle class="dot" r="4" fill="none" stroke="#111" stroke-width="1.5" visibility="hidden"/>`);
-    panel.plot.innerHTML = `<svg viewBox="0 0 ${width} ${height}" role="img" aria-label="${escape(`${quantity[figure.y]} against ${across[state.x]} on ${panel.data}`)}">${out.join("")}</svg>`;
+    panel.plot.innerHTML = `<svg viewBox="0 0 ${width} ${height}" role="img" aria-label="${escape(`${quantity[figure.y]} against ${across[state.x]} on ${content.data[panel.data]}`)}">${out.join("")}</svg>`;
     panel.points = points.flat().map((p) => ({ ...p, px: X(p.x), py: clampY(p.y) }));
     panel.width = width;
   }
@@ -188,9 +188,9 @@
     make("p", { class: "note", text: figure.note }, element);
     const legend = make("div", { class: "legend" }, element);
     const panels = make("div", { class: "panels" }, element);
-    const list = content.data.map((data, k) => {
+    const list = Object.keys(content.data).map((data, k) => {
       const box = make("div", { class: "panel" }, panels);
-      make("h4", { text: `(${String.fromCharCode(97 + k)}) ${data}` }, box);
+      make("h4", { text: `(${String.fromCharCode(97 + k)}) ${content.data[data]}` }, box);
       const plot = make("div", {}, box);
       make("svg", {}, plot);
       const tip = make("div", { class: "tip" }, box);
