@@ -35,7 +35,8 @@ def on_cluster(both, loss, kind):
 
 
 @pytest.mark.parametrize(
-    ("method", "loss", "kind"), [cell if cell in FAST else pytest.param(*cell, marks=pytest.mark.slow) for cell in CELLS]
+    ("method", "loss", "kind"),
+    [cell if cell in FAST else pytest.param(*cell, marks=pytest.mark.slow) for cell in CELLS],
 )
 def test_iterates_are_the_twins(method, loss, kind):
     both = pair(loss, kind)
@@ -44,7 +45,9 @@ def test_iterates_are_the_twins(method, loss, kind):
         assert_twins(both, method, batch_size, problem=there, iterations=60)
 
 
-@pytest.mark.parametrize("method", [METHODS[1], *(pytest.param(m, marks=pytest.mark.slow) for m in METHODS if m != METHODS[1])])
+@pytest.mark.parametrize(
+    "method", [METHODS[1], *(pytest.param(m, marks=pytest.mark.slow) for m in METHODS if m != METHODS[1])]
+)
 def test_workers_that_forget_do_not_fill_the_table(method):
     """All that workers keep is lost, twice, and another engine goes on from the state of the first."""
     both, order = pair(), order_of(1, 60)

@@ -355,9 +355,9 @@ def test_protocols_differ_in_the_table_and_in_nothing_else(tmp_path):
     outcome = reproduce(settings, tmp_path)
     assert outcome.failures == []
     trace = outcome.trace
-    n = halves_of(settings, Store(tmp_path / "cells"), register_source(Store(tmp_path / "cells"), "digits", None, None),
-                  0).X.shape[0]  # fmt: skip
-    runs = {key: run for key, run in trace.groupby(["method", "variant"])}
+    store = Store(tmp_path / "cells")
+    n = halves_of(settings, store, register_source(store, "digits", None, None), 0).X.shape[0]
+    runs = dict(list(trace.groupby(["method", "variant"])))
     assert set(runs) == {(method, "paper") for method in methods} | {
         (method, protocol) for method in ("sa-iu-admm", "sa-admm") for protocol in ("zero+n", "restored")
     }

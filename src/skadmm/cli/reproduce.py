@@ -21,8 +21,8 @@ def add_to(app: typer.Typer) -> None:
 
 def reproduce(
     quick: bool = typer.Option(False, "--quick", help="Built-in data, 3 repeats, 20 passes: about a minute."),
-    data: str = typer.Option("", help="Data sets (or svmlight files), comma-separated; NAME@SCALING is a set under that "
-                                      "scaling. [default: the paper's five, and covertype@minmax]"),
+    data: str = typer.Option("", help="Data sets (or svmlight files), comma-separated; NAME@SCALING is a set "
+                                      "under that scaling. [default: the paper's five, and covertype@minmax]"),
     figure: str = typer.Option("1,2,3", help="The paper's figures to make."),
     repeats: str = typer.Option("10", help=f"Random halves; {PER_DATA}."),
     passes: str = typer.Option("30", help=f"Effective passes; {PER_DATA}."),

@@ -92,12 +92,11 @@ class _Means:
         ratios = {ahead: self.ratios(behind, ahead) for ahead, behind in pairs}
         share = float(np.mean([ratio > TIE for values in ratios.values() for ratio in values]))
         worst = [min(values[k] for values in ratios.values()) for k in range(len(self.points))]
-        levels = {"level": lambda r: 1 / TIE <= r <= TIE, "behind": lambda r: not r >= 1 / TIE}
-        fails = [
-            f"{name} at {', '.join(f'{point:g}' for point, ratio in zip(self.points, worst, strict=True) if test(ratio))}"
-            for name, test in levels.items()
-            if any(map(test, worst))
-        ]
+        places: dict[str, list[str]] = {"level": [], "behind": []}
+        for point, ratio in zip(self.points, worst, strict=True):
+            if not ratio > TIE:
+                places["level" if ratio >= 1 / TIE else "behind"].append(f"{point:g}")
+        fails = [f"{name} at {', '.join(where)}" for name, where in places.items() if where]
         head = {"slowest": "batch", "order": "SA-ADMM"}.get(claim.removesuffix("-strong"), "best other stochastic")
         numbers = "; ".join(
             f"{head} ÷ {method_label(ahead)} " + " · ".join(map(shown, values)) for ahead, values in ratios.items()
@@ -137,7 +136,10 @@ def _ranking(trace: pd.DataFrame, points: pd.DataFrame, data: str, matrix: str, 
         batch = tuple(method for method in BATCH if means.has(method))
         if not means.has(*WITH_TABLE) or not others or not batch:
             continue
-        claims = {"ahead": [(method, others) for method in WITH_TABLE], "order": [("sa-iu-admm", ("sa-admm",))]}
+        claims: dict[str, list[tuple[str, Sequence[str]]]] = {
+            "ahead": [(method, others) for method in WITH_TABLE],
+            "order": [("sa-iu-admm", ("sa-admm",))],
+        }
         if problem == "convex":
             claims["slowest"] = [(method, batch) for method in (*WITH_TABLE, *others)]
         for claim, pairs in claims.items():

@@ -189,7 +189,9 @@ def _claims(settings: Settings, verdicts: list[Verdict]) -> str:
             rows.append(f"<tr><th>{_escape(statement)}</th>{cells}</tr>")
     details = []
     for verdict in verdicts:
-        where = data_label(verdict.data) + ("" if len(settings.matrices) == 1 else f", A = {matrix_name(verdict.matrix)}")
+        where = data_label(verdict.data) + (
+            "" if len(settings.matrices) == 1 else f", A = {matrix_name(verdict.matrix)}"
+        )
         run = "" if verdict.variant == "paper" else f" ({verdict.variant})"
         why = f"<p class='why'>Why: {_escape(verdict.why)}.</p>" if verdict.why else ""
         details.append(
