@@ -21,6 +21,10 @@ BATCH = ("batch-admm", "batch-iu-admm")
 TIE = 1.05
 """Up to this ratio, two mean suboptimalities are level: neither is ahead."""
 
+RESOLVED = 1e-10
+"""Relative suboptimalities below this are the rounding of objectives, or of the optimum they are measured from: they
+count as this number."""
+
 STATEMENTS = {
     "ahead": "the SA methods are ahead of the other stochastic methods",
     "order": "SA-IU-ADMM is ahead of SA-ADMM",
@@ -63,7 +67,8 @@ class _Means:
         mine = points[(points["data"] == data) & (points["matrix"] == matrix) & (points["problem"] == problem)]
         own = mine["method"].isin(WITH_TABLE)
         chosen = mine[mine["variant"] == own.map({True: variant, False: "paper"})]
-        self.table = chosen.groupby(["at", "method"])["suboptimality"].mean().unstack("method").fillna(np.inf)
+        means = chosen.groupby(["at", "method"])["suboptimality"].mean().unstack("method").fillna(np.inf)
+        self.table = means.clip(lower=RESOLVED)
         self.points = list(self.table.index)
 
     def has(self, *methods: str) -> bool:
@@ -199,8 +204,8 @@ def _margin(points: pd.DataFrame, data: str, matrix: str, variant: str) -> Verdi
 
 
 def _ratio(above: float, below: float) -> float:
-    """Kept within twelve decades, so that an exact zero does not decide a mean."""
-    return float(min(max(above / max(below, 1e-300), 1e-12), 1e12)) if math.isfinite(below) else math.nan
+    """Kept within twelve decades, so that a run that diverged does not decide a mean."""
+    return float(min(max(above / below, 1e-12), 1e12)) if math.isfinite(below) else math.nan
 
 
 def _geometric(values: list[float]) -> float:

@@ -124,7 +124,8 @@ def draw(spec: FigureSpec, trace: pd.DataFrame, settings: Settings, iterate: str
     columns = min(2, len(panels))
     height = math.ceil(len(panels) / columns)
     figure = Figure(figsize=(4.1 * columns, 2.75 * height + 1.15), layout="constrained")
-    figure.suptitle(spec.title, fontsize=11 if columns > 1 else 8)
+    title = spec.title if columns > 1 else spec.title.replace(" versus ", "\nversus ")
+    figure.suptitle(title, fontsize=11 if columns > 1 else 9.5)
     legend: dict[str, Any] = {}
     grid = figure.subplots(height, columns, squeeze=False)
     column = "test_loss" if spec.y == "test_loss" else "objective" if iterate == "last" else "objective_average"

@@ -136,7 +136,8 @@ def _markdown(
         f"Made by `{command}`." if command else "",
         "## The paper's claims",
         "On the mean relative suboptimality over repeats at the numbers of passes that the summary has. A claim holds "
-        "in part where it is true at some of them, in the share given. Values within 5 % are level: neither is ahead.",
+        "in part where it is true at some of them, in the share given. Values within 5 % are level: neither is ahead. "
+        "Values below 1e-10 count as 1e-10.",
         "\n".join(f"- {name}: {text}." for name, text in PROTOCOLS.items() if name in settings.protocols),
         tables.markdown(claims.claim_grid(verdicts)),
         "## By how much SA-IU-ADMM leads",

@@ -26,8 +26,8 @@ WITH_TABLE = ("sa-iu-admm", "sa-admm")
 
 PROTOCOLS = {
     "paper": "As the paper runs it: the table is filled at x₀",
-    "zero+n": "zero+n, a protocol of ours: the table starts at zero, the selected step is multiplied by n/500",
-    "restored": "Restored, a protocol of ours: started by one pass of opg-admm, the selected step times n/500",
+    "zero+n": "Protocol zero+n, not the paper's: the table starts at zero, the selected step is multiplied by n/500",
+    "restored": "Restored, not the paper's: started by one pass of opg-admm, the selected step multiplied by n/500",
 }
 """How the methods with a table are run, and what that is called in reports."""
 

@@ -19,6 +19,10 @@ The term nL comes from the mean S_t of ‖x* − x_τᵢ‖². Step t adds L/2 (
 uniform sampling makes E S_{t+1} = ‖x* − x_{t+1}‖²/n + (1 − 1/n) S_t, so the sum telescopes to nL/2 (S_0 − E S_T). With
 fixed blocks the same holds with the number of blocks in place of n; one block of all samples is the batch method.
 
+All of this is for a table of gradients at iterates, filled at x₀ (``table="x0"``). In a table of zeros the term of a
+sample that has not been seen is no surrogate of its loss. The argument holds from the step at which the last sample has
+been seen, with the state of that step as the start, S_0 the mean over its points; from the first step on it is open.
+
 References
 ----------
 Zhong, L. W. and Kwok, J. T. (2013). Fast stochastic alternating direction method of multipliers. Theorems 1 and 2,

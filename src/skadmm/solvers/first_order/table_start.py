@@ -6,8 +6,9 @@ samples, seen or not, so that the gradient grows to its size as samples are seen
 number of samples seen; here that would undo the short first steps for which a table of zeros is taken.) The points of
 SA-ADMM's table are x₀ in both.
 
-The theorems of the paper need every term of the table to be a gradient at an iterate, so that it bounds ℓᵢ from above
-and below; 0 is none. They cover "x0"; for "zero" a bound is an open question.
+The default is "x0": from x = 0 a table of zeros is often ahead in the first passes, but from a good starting point it
+is behind, often by orders of magnitude (``benchmarks/table_start.py``). The theorems of the paper are for "x0"; see
+``skadmm/paper/theory.py`` for what is left of them with "zero".
 
 References
 ----------
