@@ -133,7 +133,7 @@ def test_attributes_tell_how_it_was_made(problem):
     frame = compare(problem, METHODS, repeats=1, settings={"opg-admm": {"rho": 0.5}}, x0=np.zeros(6), **QUICK)
     settings = frame.attrs["settings"]
     assert settings["opg-admm"]["rho"] == 0.5
-    assert settings["sa-iu-admm"] == QUICK | {"batch_size": 1, "omega_mode": "none"}
+    assert settings["sa-iu-admm"] == QUICK | {"batch_size": 1, "omega_mode": "none", "table": "x0"}
     assert frame.attrs["problem"] == {"n_samples": 40, "n_features": 6, "loss": "logistic"}
     assert not frame.attrs["interrupted"]
 
