@@ -57,7 +57,7 @@ class Verdict:
     def text(self) -> str:
         """The verdict, with the share where it holds in part, and where it fails."""
         share = f" ({self.share:.0%})" if self.verdict == "holds in part" else ""
-        return f"{self.verdict}{share}" + (f"; {self.fails}" if self.fails and share else "")
+        return f"{self.verdict}{share}" + (f"; {self.fails}" if self.fails else "")
 
 
 class _Means:
