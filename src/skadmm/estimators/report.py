@@ -160,7 +160,7 @@ def _slider(model: Any, coefs: np.ndarray) -> str:
     shown = np.sort(np.argsort(-height, kind="stable")[:MOST_FEATURES])
     names = getattr(model, "feature_names_in_", None)
     chosen = int(np.argmin(np.abs(np.log(np.asarray(model.alphas_) / model.alpha_))))
-    content = {
+    content: dict[str, Any] = {
         "alphas": [float(f"{alpha:.{DIGITS}g}") for alpha in model.alphas_],
         "coefs": [[float(f"{value:.{DIGITS}g}") for value in row] for row in coefs[:, shown]],
         "features": [f"x{j}" if names is None else str(names[j]) for j in shown],

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from skadmm.io.atomic import write_atomically
 from skadmm.paper.claims import STATEMENTS, Verdict, leads
 from skadmm.paper.collect import KEYS, Collected
 from skadmm.paper.figures import FigureSpec, line_label, rank
 from skadmm.paper.runner import Failure
 from skadmm.paper.settings import BEYOND, PROTOCOLS, WITH_TABLE, Settings
-from skadmm.paper.store import write_atomically
 from skadmm.paper.tables import data_label, matrix_name, summary_rows
 from skadmm.plotting import style_of
 from skadmm.solvers import ALGORITHMS
