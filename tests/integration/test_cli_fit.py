@@ -225,3 +225,24 @@ def test_a_file_of_edges_may_have_a_header(csv, capsys):
     graph = skadmm.load("model.skadmm").graph_
     np.testing.assert_array_equal(graph.edges, [[0, 1], [1, 2]])
     np.testing.assert_array_equal(graph.weights, [2.0, 1.0])
+
+
+def test_a_folder_of_blocks_is_fitted_where_it_is(csv, table, capsys):
+    X, y = table
+    X.assign(label=np.where(y == "yes", 1.0, -1.0)).to_csv("numbers.csv", index=False)
+    assert run(["data", "convert", "numbers.csv", "blocks", "--ones", "--block-rows", "50", "-q"]) == 0
+    capsys.readouterr()
+    options = ["--alpha", "0.05", "--json"]
+    assert run(["fit", "blocks", "-o", "folder.skadmm", *options]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert run(["fit", "numbers.csv", "-o", "file.skadmm", *options]) == 0
+    expected = json.loads(capsys.readouterr().out)
+    assert told["training_accuracy"] == expected["training_accuracy"]
+    one, other = skadmm.load("folder.skadmm"), skadmm.load("file.skadmm")
+    np.testing.assert_allclose(one.coef_, other.coef_, atol=1e-6)
+    assert run(["predict", "folder.skadmm", "blocks", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["prediction"] == one.predict(X).tolist()
+    assert run(["fit", "blocks", "-o", "other.skadmm", "--target", "label"]) == 2
+    assert "a target of its own" in capsys.readouterr().err
+    Path("empty").mkdir()
+    assert run(["fit", "empty", "-o", "other.skadmm"]) == 1

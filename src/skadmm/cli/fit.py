@@ -31,7 +31,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def fit(
-    data: Path = typer.Argument(help="svmlight, CSV, TSV, Parquet or npz; text may be compressed."),  # noqa: B008
+    data: Path = typer.Argument(help="svmlight, CSV, TSV, Parquet, npz, or a folder of blocks."),  # noqa: B008
     out: Path = typer.Option(..., "--out", "-o", help="Where the model goes."),  # noqa: B008
     model: str = typer.Option("fused-classifier", help=f"One of {', '.join(MODELS)}."),
     target: str | None = typer.Option(None, help="The column (or npz array) of labels. [default: the last; npz: y]"),
@@ -69,6 +69,8 @@ def fit(
         if written is not None and not written.parent.is_dir():
             raise CommandError(f"{written.parent}: there is no such folder")
     table = numbers_only(read_table(data, target, labelled=True), data, [name for name in drop.split(",") if name])
+    if table.target is None:
+        raise CommandError(f"{data}: the folder has no target; convert the data with --target", 2)
     if model.endswith("classifier") and type_of_target(table.target).startswith("continuous"):
         raise CommandError(
             f"the target holds numbers that are no classes, and --model {model} takes two or more classes: "

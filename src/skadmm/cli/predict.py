@@ -22,7 +22,7 @@ def add_to(app: typer.Typer) -> None:
 
 def predict(
     model: Path = typer.Argument(help="A file that `skadmm fit` wrote."),  # noqa: B008
-    data: Path = typer.Argument(help="svmlight, CSV, TSV, Parquet or npz; text may be compressed."),  # noqa: B008
+    data: Path = typer.Argument(help="svmlight, CSV, TSV, Parquet, npz, or a folder of blocks."),  # noqa: B008
     out: Path | None = typer.Option(None, "--out", "-o", help="A CSV file. [default: standard output]"),  # noqa: B008
     target: str | None = typer.Option(None, help="The column (or npz array) of labels: gives a score."),
     identifier: str | None = typer.Option(None, "--id", help="A column of the data to copy beside each prediction."),

@@ -41,9 +41,12 @@ def kind_of(path: Path) -> str:
 def read_table(path: Path, target: str | None, *, labelled: bool, n_features: int | None = None) -> Table:
     """The table at `path`.
 
-    `target` names the column of labels (of a CSV or Parquet file the last one by default; of an npz file the array
-    "y"). With `labelled` false, labels are left out where they are, and need not be there.
+    A folder of blocks (``skadmm data convert``) stays on disk. `target` names the column of labels (of a CSV or Parquet
+    file the last one by default; of an npz file the array "y"). With `labelled` false, labels are left out where they
+    are, and need not be there.
     """
+    if path.is_dir():
+        return _from_folder(path, target)
     if not path.is_file():
         raise CommandError(f"{path}: there is no such file")
     kind = kind_of(path)
@@ -60,6 +63,16 @@ def read_table(path: Path, target: str | None, *, labelled: bool, n_features: in
         raise
     except (ValueError, OSError, EOFError, KeyError) as error:
         raise CommandError(f"{path}: cannot be read as {kind}: {error}") from error
+
+
+def _from_folder(path: Path, target: str | None) -> Table:
+    """A folder of blocks, which stays on disk; it has its own target."""
+    from skadmm.backends import FileBlocks
+
+    if target is not None:
+        raise CommandError(f"--target {target}: the folder {path} has a target of its own, if any", 2)
+    folder = FileBlocks(path)
+    return Table(folder, folder.target)
 
 
 def _frame(path: Path, kind: str) -> Any:
