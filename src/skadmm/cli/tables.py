@@ -67,11 +67,14 @@ def read_table(path: Path, target: str | None, *, labelled: bool, n_features: in
 
 def _from_folder(path: Path, target: str | None) -> Table:
     """A folder of blocks, which stays on disk; it has its own target."""
-    from skadmm.backends import FileBlocks
+    from skadmm.backends import BlocksError, FileBlocks
 
     if target is not None:
         raise CommandError(f"--target {target}: the folder {path} has a target of its own, if any", 2)
-    folder = FileBlocks(path)
+    try:
+        folder = FileBlocks(path)
+    except BlocksError as error:
+        raise CommandError(str(error)) from error
     return Table(folder, folder.target)
 
 
