@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from functools import singledispatch
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -59,8 +60,18 @@ class _Parts:
         """Of each row of A: its share of l1 and of ridge, and whether it takes the rest of the multiplier."""
         self.l1, self.ridge = np.zeros(d), np.zeros(d)
         self.lower, self.upper = np.full(d, -np.inf), np.full(d, np.inf)
-        self.groups: list[tuple[np.ndarray, int, float]] = []
-        """The features of each group, its norm and its strength."""
+        self.groups: list[Groups] = []
+        """Of each regulariser that has groups."""
+
+
+class Groups(NamedTuple):
+    """Groups of two features or more with one kind of norm."""
+
+    features: np.ndarray
+    """Group by group."""
+    sizes: np.ndarray
+    norm: int
+    strength: np.ndarray
 
 
 class Rows(NamedTuple):
@@ -147,17 +158,22 @@ def _(reg: GroupLInf, rows: Rows, parts: _Parts) -> None:
 
 def _collect_groups(reg: Any, rows: Rows, parts: _Parts, norm: int) -> None:
     members, starts = reg.groups
-    for g in range(starts.size - 1):
-        group = members[starts[g] : starts[g + 1]]
-        entries = np.abs(rows.entry[group])
-        strength = reg.strength * float(reg.weights[g]) * float(entries[0])
-        if group.size == 1:
-            _add_l1(Rows(*(array[group] for array in rows)), np.array([strength]), parts)
-            continue
-        if np.ptp(entries) > 1e-14 * entries[0]:
-            raise NotInBlocks("the rows of A of one group have entries of different sizes")
-        parts.groups.append((rows.feature[group], norm, strength))
-        parts.row_rest[rows.number[group]] = True
+    sizes = np.diff(starts)
+    kept = sizes > 0
+    members, weights, sizes = members[: starts[-1]], reg.weights[kept], sizes[kept]
+    if sizes.size == 0:
+        return
+    entries = np.abs(rows.entry[members])
+    first = entries[np.cumsum(sizes) - sizes]
+    strength = reg.strength * weights * first
+    if np.any(np.abs(entries - np.repeat(first, sizes)) > 1e-14 * np.repeat(first, sizes)):
+        raise NotInBlocks("the rows of A of one group have entries of different sizes")
+    in_group = np.repeat(sizes > 1, sizes)
+    alone, members = members[~in_group], members[in_group]
+    _add_l1(Rows(*(array[alone] for array in rows)), strength[sizes == 1], parts)
+    if members.size:
+        parts.groups.append(Groups(rows.feature[members], sizes[sizes > 1], norm, strength[sizes > 1]))
+        parts.row_rest[rows.number[members]] = True
 
 
 @_collect.register
@@ -196,8 +212,25 @@ class RowShares(NamedTuple):
         return part / self.entry
 
 
+_KNOWN: WeakKeyDictionary[Problem, tuple[BlockPenalty, RowShares] | NotInBlocks] = WeakKeyDictionary()
+"""The penalties of problems that are alive: several solvers ask for them before one runs."""
+
+
 def block_penalty(problem: Problem) -> tuple[BlockPenalty, RowShares]:
     """The penalty of a problem over blocks; NotInBlocks with the reason where it does not separate."""
+    known = _KNOWN.get(problem)
+    if known is None:
+        try:
+            known = _collected(problem)
+        except NotInBlocks as reason:
+            known = reason
+        _KNOWN[problem] = known
+    if isinstance(known, NotInBlocks):
+        raise NotInBlocks(*known.args)
+    return known
+
+
+def _collected(problem: Problem) -> tuple[BlockPenalty, RowShares]:
     d, rows = problem.n_features, rows_of(problem)
     m = rows.feature.size
     parts = _Parts(d, m + 1)  # the last one is for Ω's terms, which have no row
@@ -216,23 +249,24 @@ def block_penalty(problem: Problem) -> tuple[BlockPenalty, RowShares]:
 
 
 def _assembled(parts: _Parts, d: int) -> BlockPenalty:
+    groups = parts.groups
+    in_groups = np.concatenate([np.empty(0, np.int64), *(part.features for part in groups)]).astype(np.int64)
+    sizes = np.concatenate([np.empty(0, np.int64), *(part.sizes for part in groups)]).astype(np.int64)
     block = np.full(d, -1)
-    for b, (members, _, _) in enumerate(parts.groups):
-        if np.any(block[members] >= 0):
-            raise NotInBlocks("groups share features")
-        block[members] = b
+    block[in_groups] = np.repeat(np.arange(sizes.size), sizes)
     alone = np.flatnonzero(block < 0)
-    count = len(parts.groups)
-    block[alone] = count + np.arange(alone.size)
-    features = np.concatenate([*(members for members, _, _ in parts.groups), alone]).astype(np.int64)
-    sizes = np.array([members.size for members, _, _ in parts.groups] + [1] * alone.size, dtype=np.int64)
-    norm = np.array([norm for _, norm, _ in parts.groups] + [NO_NORM] * alone.size, dtype=np.int64)
-    group = np.array([strength for _, _, strength in parts.groups] + [0.0] * alone.size)
-    in_groups = np.concatenate([np.empty(0, np.int64), *(members for members, _, _ in parts.groups)])
+    if in_groups.size + alone.size > d:
+        raise NotInBlocks("groups share features")
     if np.isfinite(parts.lower[in_groups]).any() or np.isfinite(parts.upper[in_groups]).any():
         raise NotInBlocks("a feature of a group has a bound")
-    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    return BlockPenalty(features, starts, block, parts.l1, parts.ridge, parts.lower, parts.upper, norm, group)
+    block[alone] = sizes.size + np.arange(alone.size)
+    norm = [np.full(part.sizes.size, part.norm) for part in groups] + [np.full(alone.size, NO_NORM)]
+    group = [part.strength for part in groups] + [np.zeros(alone.size)]
+    starts = np.concatenate([[0], np.cumsum(np.concatenate([sizes, np.ones(alone.size, np.int64)]))])
+    return BlockPenalty(
+        np.concatenate([in_groups, alone]), starts.astype(np.int64), block, parts.l1, parts.ridge, parts.lower,
+        parts.upper, np.concatenate(norm), np.concatenate(group),
+    )  # fmt: skip
 
 
 def has_groups(problem: Problem) -> bool:
