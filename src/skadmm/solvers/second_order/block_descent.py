@@ -40,6 +40,7 @@ from skadmm.solvers.second_order.base import SecondOrderSolver, SolverState
 from skadmm.solvers.second_order.block_set import BlockSet
 from skadmm.solvers.second_order.block_sweeps import BlockModel, violations
 from skadmm.solvers.second_order.blocks import BlockPenalty, NotInBlocks, block_penalty
+from skadmm.solvers.second_order.free_features import FreeFeatures
 from skadmm.solvers.second_order.line_search import shorten
 
 
@@ -56,7 +57,17 @@ class BlockDescentConfig:
     max_refusals: int = 6
     """Steps in a row without a decrease after which the solver stops."""
     inner_tol: float = 1e-3
-    """Sweeps on a model end when no step changes more than this share of the largest violation."""
+    """Sweeps on a model end when no step changes more than this share of the largest violation …"""
+    exact_tol: float = 1e-6
+    """… or than this share where the loss is quadratic, so that the model is exact."""
+    max_models: int = 10
+    """Models of the loss on one working set, before all features are evaluated."""
+    model_share: float = 0.3
+    """They end when the violation on the set promises this share of the tolerance …"""
+    min_reduction: float = 1e-3
+    """… or has fallen to this share."""
+    cheap_gram: float = 4.0
+    """A Gram matrix with at most this many times d entries is formed anew for every model."""
     max_rounds: int = 30
     """Rounds of sweeps and a Newton step on the support, on one model."""
     sweeps: int = 3
@@ -64,7 +75,9 @@ class BlockDescentConfig:
     short_sweeps: int = 5
     """… and over the nonzero blocks after each of those."""
     damping: float = 1e-10
-    """The diagonal of the Gram matrix is increased by this share of its mean entry."""
+    """The diagonal of the Gram matrix is increased by this share."""
+    max_eliminated: int = 10
+    """Up to this many features without penalty or bound are eliminated from the models."""
     min_strong_share: float = 0.5
     """On a path, blocks join at once that would leave zero at 2λ − λ_before, if that is at least this share of λ."""
     relative_to_null: bool = False
@@ -121,12 +134,20 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         self.columns = matrix.tocsc() if problem.is_sparse else matrix
         self.transposed = self.columns.T
         self.quadratic = isinstance(problem.loss, Squared)
-        self.damping = (
-            self.config.damping * problem.loss.curvature_bound * problem.backend.mean_norm / problem.n_features
-        )
+        self.damping = self.config.damping
         self.fixed_weights = problem.sample_weight
-        free = (self.penalty.group == 0.0) & (np.bincount(self.penalty.block, self.penalty.l1) == 0.0)
-        self.unpenalised = np.flatnonzero(free & (self.penalty.norm == 0))
+        self.free = FreeFeatures(self.columns, self._free_features(), self.fixed_weights)
+        self.free_blocks = self.penalty.block[self.free.index]
+        alone = (self.penalty.norm == 0) & (np.bincount(self.penalty.block, self.penalty.l1) == 0.0)
+        alone[self.free_blocks] = False
+        self.unpenalised = np.flatnonzero(alone)
+
+    def _free_features(self) -> np.ndarray:
+        """Features without penalty or bound, where they are few enough to be eliminated."""
+        penalty = self.penalty
+        held = (penalty.l1 > 0.0) | (penalty.ridge > 0.0) | np.isfinite(penalty.lower) | np.isfinite(penalty.upper)
+        free = np.flatnonzero(~held & (penalty.norm[penalty.block] == 0))
+        return free if free.size <= self.config.max_eliminated else free[:0]
 
     @classmethod
     def applies(cls, problem: Problem) -> str | None:
@@ -164,9 +185,7 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
             self._judge(state)
             if state.finished:
                 return
-        working = self._choose(state)
-        moved = self._minimise(state, working)
-        self._move(state, working, moved)
+        self._descend(state, self._choose(state))
         self._judge(state)
 
     def reweighted(self, problem: Problem) -> Self:
@@ -225,12 +244,21 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         support = np.flatnonzero(x)
         state.margins = np.asarray(self.columns[:, support] @ x[support]) if support.size else np.zeros(self.every.size)
         state.margins = state.margins.astype(np.float64, copy=False)
-        total = expand(self.samples, self.every, state.margins, state.slopes, state.curvatures)
-        state.loss = float(total) / self.every.size
+        state.loss = self._expand(state)
         self._from_slopes(state)
 
+    def _expand(self, state: BlockDescentState) -> float:
+        """The mean loss, slopes and curvatures at the margins."""
+        return float(expand(self.samples, self.every, state.margins, state.slopes, state.curvatures)) / self.every.size
+
     def _from_slopes(self, state: BlockDescentState) -> None:
+        """The free coefficients at their optimum; gradient, objective and violations there."""
         n, x, penalty = self.every.size, state.point.x, self.penalty
+        if len(self.free):
+            change, state.loss = self.free.settle(
+                state.margins, state.slopes, state.curvatures, lambda: self._expand(state), state.loss
+            )
+            x[self.free.index] += change
         state.gradient = np.asarray(self.transposed @ (state.slopes / n), dtype=np.float64) + penalty.ridge * x
         state.point.clock[1] += n
         y = self.problem.y_of_x(x)
@@ -244,6 +272,7 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
             state.point.x, state.gradient, penalty.features, penalty.starts, penalty.l1, penalty.lower, penalty.upper,
             penalty.norm, penalty.group, state.violation,
         )  # fmt: skip
+        state.violation[self.free_blocks] = 0.0
 
     def _choose(self, state: BlockDescentState) -> BlockSet:
         """Blocks that are not zero, unpenalised ones, and those that violate optimality most."""
@@ -255,6 +284,7 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         wanted = np.zeros(penalty.n_blocks, bool)
         wanted[penalty.block[nonzero]] = True
         wanted[self.unpenalised] = True
+        wanted[self.free_blocks] = False
         room = max(config.first_set, int(config.growth * nonzero.size))
         candidates = np.flatnonzero((state.violation > 0.0) & ~inside & ~wanted)
         if candidates.size:
@@ -264,54 +294,108 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         if state.kept_by_strong_rule is not None:
             wanted |= state.kept_by_strong_rule
             state.kept_by_strong_rule = None
-        joining = np.flatnonzero(wanted & ~inside)
         if not self.quadratic:
-            largest = float(state.curvatures.max())
-            curvatures = np.maximum(state.curvatures, config.min_curvature * largest)
-            if float(np.abs(curvatures - working.weights).max()) > config.stale_curvature * largest:
-                working.reweigh(self, curvatures)
-        working.grow(self, joining)
+            self._renew(state, working)
+        working.grow(self, np.flatnonzero(wanted & ~inside))
         return working
 
-    def _minimise(self, state: BlockDescentState, working: BlockSet) -> np.ndarray:
-        """The change of x on the working set that minimises the model with the penalty."""
-        penalty, config, features = self.penalty, self.config, working.features
-        x = state.point.x[features].copy()
-        q = state.gradient[features].copy()
-        largest = float(np.abs(state.violation[working.blocks]).max(initial=0.0))
-        model = BlockModel(
-            working.G, working.bounds, working.starts, penalty.l1[features], penalty.lower[features],
-            penalty.upper[features], penalty.norm[working.blocks], penalty.group[working.blocks],
-        )  # fmt: skip
-        model.minimise(x, q, config.inner_tol * largest, config.max_rounds, config.sweeps, config.short_sweeps)
-        return x - state.point.x[features]
+    def _renew(self, state: BlockDescentState, working: BlockSet) -> None:
+        """The Gram matrix for the curvatures at x, where it is cheap to form or those of the last one are stale."""
+        config, largest = self.config, float(state.curvatures.max())
+        curvatures = np.maximum(state.curvatures, config.min_curvature * largest)
+        changed = float(np.abs(curvatures - working.weights).max())
+        cheap = working.size**2 <= config.cheap_gram * self.problem.n_features
+        if changed > (0.0 if cheap else config.stale_curvature * largest):
+            working.reweigh(self, curvatures)
 
-    def _move(self, state: BlockDescentState, working: BlockSet, change: np.ndarray) -> None:
-        """Along the change as far as the objective falls; evaluate there."""
-        n, x = self.every.size, state.point.x
-        moved = np.flatnonzero(change)
-        if moved.size == 0:
-            state.refusals += 1
-            return
+    def _descend(self, state: BlockDescentState, working: BlockSet) -> None:
+        """Steps on models over the working set until it is near optimal; then evaluate all features."""
+        n, features, free = self.every.size, working.features, state.gradient[self.free.index]
+        gradient = state.gradient[features] - free @ working.centre
+        violation = largest = float(np.abs(state.violation[working.blocks]).max(initial=0.0))
+        part, moved = self._on_set(working), False
+        for model in range(1 if self.quadratic else self.config.max_models):
+            if model:
+                self._renew(state, working)
+            change = self._minimise(state, working, part, gradient - free @ working.shift, violation)
+            if not self._move(state, working, change, free):
+                break
+            moved = True
+            if self.quadratic:
+                break
+            gradient = np.asarray(working.columns(self).T @ (state.slopes / n), dtype=np.float64)
+            gradient += self.penalty.ridge[features] * state.point.x[features]
+            state.point.clock[1] += round(2 * n * features.size / self.problem.n_features)
+            free = state.slopes @ self.free.columns / n
+            violation = self._violation_on_set(state.point.x[features], gradient - free @ working.shift, working, part)
+            if violation <= self._share_left(state) * largest:
+                break
+        state.refusals = 0 if moved else state.refusals + 1
+        if moved:
+            self._from_slopes(state)
+
+    def _share_left(self, state: BlockDescentState) -> float:
+        """How much of the violation on the working set may be left, by the gap that went with it."""
+        config, gap = self.config, self._last_gap(state)
+        if self.tol is None or not 0.0 < gap < np.inf:
+            return config.min_reduction
+        return min(max(config.model_share * self.tol / gap, config.min_reduction), 0.5)
+
+    def _last_gap(self, state: BlockDescentState) -> float:
+        return 0.0 if self.certifier.kind == "none" else self.optimality(state)[1]
+
+    def _on_set(self, working: BlockSet) -> BlockModel:
+        """The penalty on the working set; its Gram matrix changes in place."""
+        penalty, features, blocks = self.penalty, working.features, working.blocks
+        return BlockModel(
+            working.G, working.bounds, working.starts, penalty.l1[features], penalty.lower[features],
+            penalty.upper[features], penalty.norm[blocks], penalty.group[blocks],
+        )  # fmt: skip
+
+    def _violation_on_set(self, x: np.ndarray, gradient: np.ndarray, working: BlockSet, part: BlockModel) -> float:
+        """The largest violation among the blocks of the working set."""
+        out = np.empty(working.blocks.size)
+        violations(
+            x, gradient, np.arange(x.size), part.starts, part.l1, part.lower, part.upper, part.norm, part.group, out
+        )
+        return float(out.max(initial=0.0))
+
+    def _minimise(
+        self, state: BlockDescentState, working: BlockSet, part: BlockModel, gradient: np.ndarray, violation: float
+    ) -> np.ndarray:
+        """The change of x on the working set that minimises the model with the penalty."""
+        config, before = self.config, state.point.x[working.features]
+        x, goal = before.copy(), (config.exact_tol if self.quadratic else config.inner_tol) * violation
+        model = part._replace(bound=working.bounds)
+        model.minimise(x, gradient, goal, config.max_rounds, config.sweeps, config.short_sweeps)
+        return x - before
+
+    def _move(self, state: BlockDescentState, working: BlockSet, change: np.ndarray, free: np.ndarray) -> bool:
+        """Along the change as far as the objective falls; False where it does not."""
+        x = state.point.x
+        if not (change.any() or free.any()):
+            return False
         move = np.asarray(working.columns(self) @ change, dtype=np.float64)
         target = x.copy()
         target[working.features] += change
-        length = 1.0
-        if not self.quadratic:
-            length = self._length(state, x, target, move)
-        state.refusals = 0 if length > 0.0 else state.refusals + 1
+        if len(self.free):
+            follows = -self.free.inverse_curvature(working.weights) @ free - working.shift @ change
+            move += self.free.columns @ follows
+            target[self.free.index] += follows - working.centre @ change
+        length = 1.0 if self.quadratic else self._length(state, x, target, move)
         if length == 0.0:
-            return
+            return False
         x[:] = target if length == 1.0 else x + length * (target - x)
         state.margins += length * move
-        total = expand(self.samples, self.every, state.margins, state.slopes, state.curvatures)
-        state.loss = float(total) / n
-        self._from_slopes(state)
+        state.loss = self._expand(state)
+        if not self.quadratic:
+            state.objective = state.loss + self.problem.penalty(x)
+        return True
 
     def _length(self, state: BlockDescentState, x: np.ndarray, target: np.ndarray, move: np.ndarray) -> float:
         n, step = self.every.size, target - x
         here, there = state.objective - state.loss, self.problem.penalty(target)
-        expected = float(self.loss_gradient(state) @ step) + there - here
+        expected = float(state.slopes @ move) / n + there - here
 
         def merit(t: float) -> float:
             penalty = there if t == 1.0 else self.problem.penalty(x + t * step)
@@ -342,4 +426,10 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
     def _certify(self, state: BlockDescentState) -> None:
         state.multiplier = self.row_shares.of(-state.gradient, state.point.x, self.penalty.l1)
         state.point.dual[:] = state.multiplier / state.rho
-        self.raise_bound(state, state.slopes, state.margins, self.loss_gradient(state))
+        gradient = self.loss_gradient(state)
+        settled = len(self.free) and self.free.index.size == self.certifier.free.size
+        if self.certifier.kind == "none" or not settled or not self.free.orthogonal(state.slopes):
+            self.raise_bound(state, state.slopes, state.margins, gradient)
+            return
+        bounds = self.certifier.certify(state.objective, state.slopes, gradient, state.multiplier)
+        state.lower_bound = max(state.lower_bound, bounds.dual)

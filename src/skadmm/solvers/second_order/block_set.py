@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from skadmm.io.state import resizable, transient
 from skadmm.problem.problem import Problem
 from skadmm.solvers.second_order.blocks import BlockPenalty
+from skadmm.solvers.second_order.free_features import FreeFeatures
 
 
 class Columns(Protocol):
@@ -20,8 +21,12 @@ class Columns(Protocol):
     penalty: BlockPenalty
     columns: Any
     """X as a matrix whose columns can be selected fast."""
+    free: FreeFeatures
+    """Features that are never part of the set, but eliminated."""
+    quadratic: bool
+    """Are the weights of all models those of the samples, so that centred columns are orthogonal to the free ones?"""
     damping: float
-    """Added to the diagonal of the Gram matrix."""
+    """The diagonal of the Gram matrix is increased by this share."""
 
 
 @dataclass(kw_only=True)
@@ -40,11 +45,16 @@ class BlockSet:
     starts: np.ndarray = resizable(default_factory=lambda: np.zeros(1, np.int64))
     """Where each block begins among the features, and where the last one ends."""
     G: np.ndarray = resizable(default_factory=lambda: np.empty((0, 0)))
-    """XᵀDX/n on the features; its diagonal holds the squared terms of the penalty and a little damping too."""
+    """XᵀDX/n on the features, the free ones eliminated; the diagonal holds the squared terms of the penalty and a
+    little damping too."""
     bounds: np.ndarray = resizable(default_factory=lambda: np.empty(0))
     """The largest eigenvalue of G on each block."""
+    centre: np.ndarray = resizable(default_factory=lambda: np.empty((0, 0)))
+    """B of shape (f, size): its product with the free columns has been subtracted from the columns of the set."""
+    shift: np.ndarray = resizable(default_factory=lambda: np.empty((0, 0)))
+    """Sᵀ of shape (f, size): by how much the coefficients of the free columns fall when a feature rises by one."""
     X: Any = transient(default=None)
-    """The columns of the features; built anew where they are missing."""
+    """The columns of the features, centred; built anew where they are missing."""
 
     @property
     def size(self) -> int:
@@ -54,7 +64,7 @@ class BlockSet:
     def columns(self, source: Columns) -> Any:
         """The columns of X, one per feature."""
         if self.X is None:
-            self._add_columns(source, source.columns[:, self.features], 0)
+            self._add_columns(source, self.features, 0)
         return self.X[:, : self.size]
 
     def grow(self, source: Columns, blocks: np.ndarray) -> None:
@@ -69,7 +79,9 @@ class BlockSet:
         self.blocks = np.concatenate([self.blocks, blocks])
         self.features = np.concatenate([self.features, new])
         self.starts = np.concatenate([self.starts, self.starts[-1] + np.cumsum([part.size for part in lists])])
-        self._add_columns(source, source.columns[:, new], before)
+        centre = source.free.centre(source.columns[:, new]) if len(source.free) else np.zeros((0, new.size))
+        self.centre = np.concatenate([self.centre, centre], axis=1) if before else centre
+        self._add_columns(source, new, before)
         if self.G.shape[0] < self.size:
             grown = np.zeros((self._capacity, self._capacity))
             grown[:before, :before] = self.G[:before, :before]
@@ -80,10 +92,13 @@ class BlockSet:
     def _capacity(self) -> int:
         return max(64, 1 << (self.size - 1).bit_length())
 
-    def _add_columns(self, source: Columns, columns: Any, before: int) -> None:
+    def _add_columns(self, source: Columns, features: np.ndarray, before: int) -> None:
+        columns = source.columns[:, features]
         if source.problem.is_sparse:
             self.X = columns if self.X is None else sp.hstack([self.X, columns], format="csc")
             return
+        if len(source.free):
+            columns = columns - source.free.columns @ self.centre[:, before:]
         if self.X is None or self.X.shape[1] < self.size:
             grown = np.empty((columns.shape[0], self._capacity), columns.dtype, order="F")
             if self.X is not None:
@@ -93,11 +108,18 @@ class BlockSet:
 
     def _extend(self, source: Columns, before: int) -> None:
         """The Gram matrix with the columns that have just joined."""
-        size = self.size
-        cross = self._gram(self.columns(source), self.X[:, before:size], self.weights)
+        size, columns = self.size, self.columns(source)
+        new = self.X[:, before:size]
+        cross = _gram(columns, new, self.weights) if before else _square(new, self.weights)
+        if len(source.free) and not (source.quadratic and not source.problem.is_sparse):
+            added, curvature = self._shift_of(source, new)
+            self.shift = np.concatenate([self.shift, added], axis=1) if before else added
+            cross -= self.shift.T @ curvature @ added
+        else:
+            self.shift = np.zeros((len(source.free), size))
         self.G[:size, before:size] = cross
         self.G[before:size, :before] = cross[:before].T
-        self._shift(source, before)
+        self._damp(source, before)
         self.bounds = np.concatenate([self.bounds, self._curvature_bounds(self.bounds.size)])
 
     def reweigh(self, source: Columns, curvatures: np.ndarray) -> None:
@@ -106,22 +128,26 @@ class BlockSet:
         if self.size == 0:
             return
         columns = self.columns(source)
-        self.G[: self.size, : self.size] = self._gram(columns, columns, curvatures)
-        self._shift(source, 0)
+        square = _square(columns, curvatures)
+        if len(source.free):
+            self.shift, curvature = self._shift_of(source, columns)
+            square -= self.shift.T @ curvature @ self.shift
+        self.G[: self.size, : self.size] = square
+        self._damp(source, 0)
         self.bounds = self._curvature_bounds(0)
 
-    def _shift(self, source: Columns, before: int) -> None:
+    def _shift_of(self, source: Columns, columns: Any) -> tuple[np.ndarray, np.ndarray]:
+        """M⁻¹FᵀDZ/n for columns Z, and M."""
+        free, weights = source.free.columns, self.weights
+        scaled = weights[:, None] * free if weights.size else free
+        curvature = scaled.T @ free / free.shape[0]
+        product = np.asarray(columns.T @ scaled).T / free.shape[0]
+        return np.linalg.pinv(curvature, hermitian=True) @ product, curvature
+
+    def _damp(self, source: Columns, before: int) -> None:
         """Squared terms and damping, on the diagonal from feature number `before` on."""
         diagonal = np.einsum("ii->i", self.G)[before : self.size]
-        diagonal += source.penalty.ridge[self.features[before:]] + source.damping
-
-    def _gram(self, left: Any, right: Any, weights: np.ndarray) -> np.ndarray:
-        """leftᵀ diag(weights) right / n."""
-        n = left.shape[0]
-        if weights.size:
-            right = sp.diags_array(weights) @ right if sp.issparse(right) else weights[:, None] * right
-        product = left.T @ right
-        return np.asarray(product.toarray() if sp.issparse(product) else product, dtype=np.float64) / n
+        diagonal += source.penalty.ridge[self.features[before:]] + source.damping * np.abs(diagonal)
 
     def _curvature_bounds(self, first: int) -> np.ndarray:
         """The largest eigenvalue of each diagonal block, from block number `first` on."""
@@ -138,3 +164,18 @@ class BlockSet:
                 bounds[which] = np.linalg.eigvalsh(parts)[:, -1] if size <= 200 else np.trace(parts, axis1=1, axis2=2)
         bounds[bounds <= 0.0] = 1.0
         return bounds
+
+
+def _gram(left: Any, right: Any, weights: np.ndarray) -> np.ndarray:
+    """leftᵀ diag(weights) right / n."""
+    if weights.size:
+        right = sp.diags_array(weights) @ right if sp.issparse(right) else weights[:, None] * right
+    product = left.T @ right
+    return np.asarray(product.toarray() if sp.issparse(product) else product, dtype=np.float64) / left.shape[0]
+
+
+def _square(columns: Any, weights: np.ndarray) -> np.ndarray:
+    """columnsᵀ diag(weights) columns / n; BLAS forms half of a product of a matrix with its own transpose."""
+    if sp.issparse(columns) or not weights.size:
+        return _gram(columns, columns, weights)
+    return _gram(scaled := np.sqrt(weights)[:, None] * columns, scaled, np.empty(0))

@@ -1,0 +1,81 @@
+"""Features without any penalty or bound, such as an intercept: eliminated from the models of block descent.
+
+Let F be their columns. The other columns of a working set are replaced by Z = X − F B, orthogonal to F as far as the
+samples' own weights go, so an offset of the columns costs no accuracy and slows no sweep. What the curvatures D of a
+model add is a Schur complement, and the coefficients of F follow from those of the others:
+
+    G = ZᵀDZ/n − S M Sᵀ,    M = FᵀDF/n,    Sᵀ = M⁻¹FᵀDZ/n.
+
+After each step the coefficients of F are set to their optimum by Newton's method in the margins. The slopes are then
+orthogonal to F, which is what the duality gap needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+ORTHOGONAL = 1e-14
+"""Slopes are orthogonal to a column where their product is this share of the sum of its terms' sizes: rounding."""
+
+
+class FreeFeatures:
+    """The free features of a problem, and their columns F."""
+
+    def __init__(self, columns: Any, index: np.ndarray, weights: np.ndarray) -> None:
+        """`columns` is X, `weights` the samples' own; empty where all are one."""
+        self.index, self.n = index, columns.shape[0]
+        part = columns[:, index]
+        self.columns = np.asarray(part.toarray() if sp.issparse(part) else part, dtype=np.float64)
+        self.sizes = np.abs(self.columns)
+        self.weighted = weights[:, None] * self.columns if weights.size else self.columns
+        self.inverse = np.linalg.pinv(self.weighted.T @ self.columns / self.n, hermitian=True)
+
+    def __len__(self) -> int:
+        return self.index.size
+
+    def centre(self, columns: Any) -> np.ndarray:
+        """B of shape (f, k) for k columns; zero for sparse ones, which stay as they are."""
+        if sp.issparse(columns) or not len(self):
+            return np.zeros((len(self), columns.shape[1]))
+        return self.inverse @ (self.weighted.T @ columns / self.n)
+
+    def inverse_curvature(self, curvatures: np.ndarray) -> np.ndarray:
+        """M⁻¹."""
+        scaled = curvatures[:, None] * self.columns if curvatures.size else self.columns
+        return np.linalg.pinv(scaled.T @ self.columns / self.n, hermitian=True)
+
+    def orthogonal(self, slopes: np.ndarray) -> bool:
+        """Are slopes orthogonal to all columns, up to rounding?"""
+        return bool(np.all(np.abs(slopes @ self.columns) <= ORTHOGONAL * self._scale(slopes)))
+
+    def _scale(self, slopes: np.ndarray) -> np.ndarray:
+        return np.abs(slopes) @ self.sizes + np.finfo(float).tiny
+
+    def settle(
+        self, margins: np.ndarray, slopes: np.ndarray, curvatures: np.ndarray, expand: Callable[[], float], loss: float
+    ) -> tuple[np.ndarray, float]:
+        """The change of the free coefficients that makes slopes orthogonal to F, and the mean loss there.
+
+        `expand` evaluates the mean loss, slopes and curvatures at the margins, all of which are changed.
+        """
+        change = np.zeros(len(self))
+        before = np.inf
+        for _ in range(20):
+            off = slopes @ self.columns
+            size = float((np.abs(off) / self._scale(slopes)).max())
+            if size <= 0.1 * ORTHOGONAL or size >= 0.5 * before:
+                break
+            step = -self.inverse_curvature(curvatures) @ off / self.n
+            move = self.columns @ step
+            margins += move
+            there = expand()
+            if not there <= loss + 1e-14 * abs(loss):
+                margins -= move
+                loss = expand()
+                break
+            change, loss, before = change + step, there, size
+        return change, loss
