@@ -62,10 +62,12 @@ class BlockDescentConfig:
     """… or than this share where the loss is quadratic, so that the model is exact."""
     max_models: int = 10
     """Models of the loss on one working set, before all features are evaluated."""
-    model_share: float = 0.3
+    target_share: float = 1.0
     """They end when the violation on the set promises this share of the tolerance …"""
     min_reduction: float = 1e-3
     """… or has fallen to this share."""
+    max_reduction: float = 0.1
+    """In any case the violation must fall to this share."""
     cheap_gram: float = 4.0
     """A Gram matrix with at most this many times d entries is formed anew for every model."""
     max_rounds: int = 30
@@ -171,7 +173,8 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         )  # fmt: skip
 
     def _empty_set(self) -> BlockSet:
-        return BlockSet(weights=self.fixed_weights if self.quadratic else np.zeros(self.problem.n_samples))
+        weights = self.fixed_weights if self.quadratic else np.zeros(self.problem.n_samples)
+        return BlockSet(weights=weights, centre=np.zeros((len(self.free), 0)), shift=np.zeros((len(self.free), 0)))
 
     @property
     def squares_change(self) -> bool:
@@ -328,21 +331,21 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
             state.point.clock[1] += round(2 * n * features.size / self.problem.n_features)
             free = state.slopes @ self.free.columns / n
             violation = self._violation_on_set(state.point.x[features], gradient - free @ working.shift, working, part)
-            if violation <= self._share_left(state) * largest:
+            least = max(self._target(state, working), self.config.min_reduction * largest)
+            if violation <= min(least, self.config.max_reduction * largest):
                 break
         state.refusals = 0 if moved else state.refusals + 1
         if moved:
             self._from_slopes(state)
 
-    def _share_left(self, state: BlockDescentState) -> float:
-        """How much of the violation on the working set may be left, by the gap that went with it."""
-        config, gap = self.config, self._last_gap(state)
-        if self.tol is None or not 0.0 < gap < np.inf:
-            return config.min_reduction
-        return min(max(config.model_share * self.tol / gap, config.min_reduction), 0.5)
-
-    def _last_gap(self, state: BlockDescentState) -> float:
-        return 0.0 if self.certifier.kind == "none" else self.optimality(state)[1]
+    def _target(self, state: BlockDescentState, working: BlockSet) -> float:
+        """The violation that goes with a share of the tolerance: a violation of v, for which the dual point must shrink
+        too, costs a gap of about 2v‖x‖₁."""
+        size = 2.0 * float(np.abs(state.point.x[working.features]).sum())
+        if self.tol is None or size == 0.0:
+            return 0.0
+        scale = self.problem.loss_at_zero if self.config.relative_to_null else 0.0
+        return self.config.target_share * self.tol * max(abs(state.objective), scale) / size
 
     def _on_set(self, working: BlockSet) -> BlockModel:
         """The penalty on the working set; its Gram matrix changes in place."""
@@ -365,7 +368,8 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
     ) -> np.ndarray:
         """The change of x on the working set that minimises the model with the penalty."""
         config, before = self.config, state.point.x[working.features]
-        x, goal = before.copy(), (config.exact_tol if self.quadratic else config.inner_tol) * violation
+        x, share = before.copy(), config.exact_tol if self.quadratic else config.inner_tol
+        goal = min(max(share * violation, self._target(state, working)), config.max_reduction * violation)
         model = part._replace(bound=working.bounds)
         model.minimise(x, gradient, goal, config.max_rounds, config.sweeps, config.short_sweeps)
         return x - before

@@ -9,9 +9,27 @@ import numpy as np
 import scipy.sparse as sp
 
 from skadmm.io.state import resizable, transient
+from skadmm.kernels.compile import kernel
 from skadmm.problem.problem import Problem
 from skadmm.solvers.second_order.blocks import BlockPenalty
 from skadmm.solvers.second_order.free_features import FreeFeatures
+
+
+@kernel
+def add_cross_products(indptr, indices, data, weights, first, out):
+    """out[k − first, j] ← out[k − first, j] + Σ_i weights_i a_ij a_ik for columns k ≥ first and j ≤ k.
+
+    The rows a_i are those of a CSR matrix with sorted column numbers; weights are empty where all are one.
+    """
+    for i in range(indptr.size - 1):
+        weight = weights[i] if weights.size else 1.0
+        for p in range(indptr[i + 1] - 1, indptr[i] - 1, -1):
+            k = indices[p]
+            if k < first:
+                break
+            line, v = out[k - first], weight * data[p]
+            for q in range(indptr[i], p + 1):
+                line[indices[q]] += v * data[q]
 
 
 class Columns(Protocol):
@@ -55,6 +73,8 @@ class BlockSet:
     """Sᵀ of shape (f, size): by how much the coefficients of the free columns fall when a feature rises by one."""
     X: Any = transient(default=None)
     """The columns of the features, centred; built anew where they are missing."""
+    by_rows: Any = transient(default=None)
+    """The same by rows, where they are sparse."""
 
     @property
     def size(self) -> int:
@@ -96,6 +116,7 @@ class BlockSet:
         columns = source.columns[:, features]
         if source.problem.is_sparse:
             self.X = columns if self.X is None else sp.hstack([self.X, columns], format="csc")
+            self.by_rows = self.X.tocsr()  # with sorted columns
             return
         if len(source.free):
             columns = columns - source.free.columns @ self.centre[:, before:]
@@ -110,7 +131,7 @@ class BlockSet:
         """The Gram matrix with the columns that have just joined."""
         size, columns = self.size, self.columns(source)
         new = self.X[:, before:size]
-        cross = _gram(columns, new, self.weights) if before else _square(new, self.weights)
+        cross = self._cross(columns, before)
         if len(source.free) and not (source.quadratic and not source.problem.is_sparse):
             added, curvature = self._shift_of(source, new)
             self.shift = np.concatenate([self.shift, added], axis=1) if before else added
@@ -128,13 +149,28 @@ class BlockSet:
         if self.size == 0:
             return
         columns = self.columns(source)
-        square = _square(columns, curvatures)
+        square = self._cross(columns, 0)
         if len(source.free):
             self.shift, curvature = self._shift_of(source, columns)
             square -= self.shift.T @ curvature @ self.shift
         self.G[: self.size, : self.size] = square
         self._damp(source, 0)
         self.bounds = self._curvature_bounds(0)
+
+    def _cross(self, columns: Any, first: int) -> np.ndarray:
+        """Products of all columns with those from number `first` on, weighted by the curvatures of the samples."""
+        n, weights = columns.shape[0], self.weights
+        if self.by_rows is not None:
+            rows, out = self.by_rows, np.zeros((self.size - first, self.size))
+            add_cross_products(rows.indptr, rows.indices, rows.data, weights, first, out)
+            square = out[:, first:]
+            square += np.tril(square, -1).T
+            return out.T / n
+        if first == 0 and weights.size:  # BLAS forms half of a product of a matrix with its own transpose
+            columns = np.sqrt(weights)[:, None] * columns
+            return np.asarray(columns.T @ columns, dtype=np.float64) / n
+        new = columns[:, first:]
+        return np.asarray(columns.T @ (weights[:, None] * new if weights.size else new), dtype=np.float64) / n
 
     def _shift_of(self, source: Columns, columns: Any) -> tuple[np.ndarray, np.ndarray]:
         """M⁻¹FᵀDZ/n for columns Z, and M."""
@@ -164,18 +200,3 @@ class BlockSet:
                 bounds[which] = np.linalg.eigvalsh(parts)[:, -1] if size <= 200 else np.trace(parts, axis1=1, axis2=2)
         bounds[bounds <= 0.0] = 1.0
         return bounds
-
-
-def _gram(left: Any, right: Any, weights: np.ndarray) -> np.ndarray:
-    """leftᵀ diag(weights) right / n."""
-    if weights.size:
-        right = sp.diags_array(weights) @ right if sp.issparse(right) else weights[:, None] * right
-    product = left.T @ right
-    return np.asarray(product.toarray() if sp.issparse(product) else product, dtype=np.float64) / left.shape[0]
-
-
-def _square(columns: Any, weights: np.ndarray) -> np.ndarray:
-    """columnsᵀ diag(weights) columns / n; BLAS forms half of a product of a matrix with its own transpose."""
-    if sp.issparse(columns) or not weights.size:
-        return _gram(columns, columns, weights)
-    return _gram(scaled := np.sqrt(weights)[:, None] * columns, scaled, np.empty(0))

@@ -14,6 +14,9 @@ import scipy.linalg.lapack
 from skadmm.kernels.compile import kernel
 from skadmm.regularizers._norms import clip_linf
 
+ROUNDS_PER_STEP = 70
+"""With k of m features not zero, a Newton step takes about the time of k²/m divided by this many rounds of sweeps."""
+
 
 @kernel
 def block_prox(v, start, stop, step, l1, lower, upper, norm, group, out):
@@ -60,29 +63,31 @@ def _sweep(G, bound, blocks, starts, l1, lower, upper, norm, group, x, q, aim, n
 def sweeps(G, bound, starts, l1, lower, upper, norm, group, x, q, goal, limit, short):
     """Sweeps over all blocks and, between them, over those that are not zero, until none changes by more than `goal`.
 
-    Returns the number of sweeps, and whether they have arrived.
+    Returns the changes of the first and the last sweep over all blocks; the last is at most `goal` where they have
+    arrived.
     """
     n_blocks = starts.size - 1
     every = np.arange(n_blocks)
+    some = np.empty(n_blocks, np.int64)
     aim, new = np.empty(x.size), np.empty(x.size)
-    made = 0
-    while made < limit:
-        made += 1
-        if _sweep(G, bound, every, starts, l1, lower, upper, norm, group, x, q, aim, new) <= goal:
-            return made, True
+    first = last = np.inf
+    for made in range(limit):
+        last = _sweep(G, bound, every, starts, l1, lower, upper, norm, group, x, q, aim, new)
+        if made == 0:
+            first = last
+        if last <= goal:
+            break
         count = 0
-        some = np.empty(n_blocks, np.int64)
         for b in range(n_blocks):
             for j in range(starts[b], starts[b + 1]):
                 if x[j] != 0.0:
                     some[count] = b
                     count += 1
                     break
-        some = some[:count]
         for _ in range(short):
-            if _sweep(G, bound, some, starts, l1, lower, upper, norm, group, x, q, aim, new) <= 0.5 * goal:
+            if _sweep(G, bound, some[:count], starts, l1, lower, upper, norm, group, x, q, aim, new) <= 0.5 * goal:
                 break
-    return made, False
+    return first, last
 
 
 @kernel
@@ -138,13 +143,21 @@ class BlockModel(NamedTuple):
 
     def minimise(self, x: np.ndarray, q: np.ndarray, goal: float, rounds: int, limit: int, short: int) -> bool:
         """x ← the minimiser, q ← the gradient of the smooth part there: sweeps, and Newton steps on the support
-        between them where they are many. Returns whether no step changes more than `goal` any more."""
+        between them where more sweeps would cost more. Returns whether no step changes more than `goal` any more."""
         for _ in range(rounds):
-            _, arrived = sweeps(*self, x, q, goal, limit, short)
-            if arrived:
+            first, last = sweeps(*self, x, q, goal, limit, short)
+            if last <= goal:
                 return True
-            self._newton_step(x, q)
+            if not self._sweeps_are_cheaper(x, goal, first, last):
+                self._newton_step(x, q)
         return False
+
+    def _sweeps_are_cheaper(self, x: np.ndarray, goal: float, first: float, last: float) -> bool:
+        """Would another round of sweeps arrive, at their rate so far, before a Newton step is done?"""
+        if not 0.0 < last < first or goal <= 0.0:
+            return False
+        rounds_left = math.log(goal / last) / math.log(last / first)
+        return bool(rounds_left * ROUNDS_PER_STEP * x.size <= np.count_nonzero(x) ** 2)
 
     def _newton_step(self, x: np.ndarray, q: np.ndarray) -> None:
         """A step on the features that are not zero, where the penalty is smooth; what changes its sign becomes zero."""

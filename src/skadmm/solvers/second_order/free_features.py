@@ -32,7 +32,7 @@ class FreeFeatures:
         self.columns = np.asarray(part.toarray() if sp.issparse(part) else part, dtype=np.float64)
         self.sizes = np.abs(self.columns)
         self.weighted = weights[:, None] * self.columns if weights.size else self.columns
-        self.inverse = np.linalg.pinv(self.weighted.T @ self.columns / self.n, hermitian=True)
+        self.inverse = _inverse(self.weighted.T @ self.columns / self.n)
 
     def __len__(self) -> int:
         return self.index.size
@@ -44,9 +44,10 @@ class FreeFeatures:
         return self.inverse @ (self.weighted.T @ columns / self.n)
 
     def inverse_curvature(self, curvatures: np.ndarray) -> np.ndarray:
-        """M⁻¹."""
-        scaled = curvatures[:, None] * self.columns if curvatures.size else self.columns
-        return np.linalg.pinv(scaled.T @ self.columns / self.n, hermitian=True)
+        """M⁻¹ for the curvatures of the samples; empty where all are one."""
+        if not curvatures.size:
+            return self.inverse
+        return _inverse((curvatures[:, None] * self.columns).T @ self.columns / self.n)
 
     def orthogonal(self, slopes: np.ndarray) -> bool:
         """Are slopes orthogonal to all columns, up to rounding?"""
@@ -79,3 +80,10 @@ class FreeFeatures:
                 break
             change, loss, before = change + step, there, size
         return change, loss
+
+
+def _inverse(matrix: np.ndarray) -> np.ndarray:
+    """The pseudoinverse of a symmetric matrix, which is often a single number."""
+    if matrix.size == 1:
+        return np.divide(1.0, matrix, out=np.zeros((1, 1)), where=matrix > 0.0)
+    return np.linalg.pinv(matrix, hermitian=True)
