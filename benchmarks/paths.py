@@ -30,12 +30,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from _common import data_folder
-from _path_peers import Task, peers_for
 from sklearn.datasets import load_svmlight_file
 from sklearn.linear_model import LassoCV
 from sklearn.model_selection import GridSearchCV
 
+from _common import data_folder
+from _path_peers import Task, peers_for
 from skadmm import (
     FusedLassoClassifier,
     FusedLassoClassifierCV,
@@ -80,6 +80,12 @@ def planted(n: int, d: int, seed: int = 0, correlation: float = 0.0) -> tuple[np
     x = np.zeros(d)
     x[:20] = rng.standard_normal(20)
     return X, X @ x + rng.standard_normal(n)
+
+
+def two_classes(n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """The sign of the planted target."""
+    X, target = planted(n, d, seed)
+    return X, np.sign(target)
 
 
 def planted_sparse(n: int, d: int, seed: int) -> tuple[sp.csr_array, np.ndarray]:
@@ -219,8 +225,7 @@ def group(n: int, d: int, size: int, correlation: float, seed: int) -> Row:
 
 def logistic(n: int, d: int, size: int, seed: int) -> Row:
     """A logistic path."""
-    X, target = planted(n, d, seed)
-    return path_row(X, np.sign(target), "logistic", size, many())
+    return path_row(*two_classes(n, d, seed), "logistic", size, many())
 
 
 ROWS: dict[str, Callable[[int], Row]] = {
@@ -238,9 +243,7 @@ ROWS: dict[str, Callable[[int], Row]] = {
     "group path 3000 x 500": lambda seed: path_row(*planted(3000, 500, seed), "squared", 5, many()),
     "logistic group path 3000 x 500": lambda seed: logistic(3000, 500, 5, seed),
     "logistic path 5000 x 500": lambda seed: logistic(5000, 500, 1, seed),
-    "logistic CV 5000 x 500, 50 alphas": lambda seed: cv_row(
-        *(lambda X, target: (X, np.sign(target)))(*planted(5000, 500, seed)), "logistic", 50, 1e-2
-    ),
+    "logistic CV 5000 x 500, 50 alphas": lambda seed: cv_row(*two_classes(5000, 500, seed), "logistic", 50, 1e-2),
     "logistic path, text (20ng-ltc)": lambda seed: path_row(*text(seed), "logistic", 1, many(30, 3e-2)),
     "logistic CV, text (20ng-ltc), 30 alphas": lambda seed: cv_row(*text(seed), "logistic", 30, 3e-2),
     "sparse groups 1000 x 2000": lambda seed: sparse_groups(1000, 2000, seed),

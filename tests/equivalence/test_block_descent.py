@@ -13,7 +13,10 @@ from skadmm import FusedLassoRegressorCV, GroupLassoRegressor, Problem, Status, 
 from skadmm.operators import chain, overlapping_groups
 from skadmm.regularizers import L1, Box, ElasticNet, GroupL2, GroupLInf, NonNegative, SquaredL2, Stacked
 from skadmm.solvers.second_order.block_descent import BlockDescent
+from skadmm.solvers.second_order.block_set import BlockSet, add_cross_products
 from skadmm.solvers.second_order.block_sweeps import BlockModel, block_prox, sweeps
+from skadmm.solvers.second_order.blocks import block_penalty
+from skadmm.solvers.second_order.free_features import FreeFeatures
 
 N, D = 60, 12
 GROUPS = np.repeat(np.arange(4), 3)
@@ -108,6 +111,28 @@ def test_an_unpenalised_intercept(loss):
     assert result.objective == pytest.approx(other.objective, rel=1e-7)
 
 
+def with_intercept(X):
+    column = np.ones((X.shape[0], 1))
+    return sp.csr_array(sp.hstack([X, sp.csr_array(column)])) if sp.issparse(X) else np.hstack([X, column])
+
+
+@pytest.mark.parametrize("storage", ["dense", "sparse"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_an_offset_of_the_columns_changes_the_intercept_alone(loss, storage):
+    X, target = data(loss, sparse=storage == "sparse")
+    A = sp.csr_array(sp.hstack([sp.eye_array(D), sp.csr_array((D, 1))]))
+    moved = X + 1e4 if storage == "dense" else sp.csr_array(X.toarray() + 10.0)
+    results = [
+        solve(Problem(with_intercept(table), target, loss=loss, psi=GroupL2(0.1, GROUPS), A=A), tol=1e-7)
+        for table in (X, moved)
+    ]
+    assert [result.status for result in results] == [Status.SOLVED] * 2
+    assert results[1].solver == "block-descent"
+    assert results[1].passes <= 30
+    assert results[0].objective == pytest.approx(results[1].objective, rel=1e-6)
+    np.testing.assert_allclose(results[0].x[:D], results[1].x[:D], atol=1e-3)
+
+
 # -- twins -------------------------------------------------------------------------------------------------------
 
 
@@ -187,6 +212,74 @@ def test_a_newton_step_on_the_support_changes_nothing_but_the_speed(groups, seed
         slow_x, slow_q = slow_sweep(model, slow_x, slow_q)
     assert model.minimise(x, q, 1e-13, 100, 3, 5)
     np.testing.assert_allclose(x, slow_x, atol=1e-9)
+
+
+class Source:
+    """What a working set is drawn from, with free features."""
+
+    def __init__(self, seed, *, sparse, weights):
+        rng = np.random.default_rng(seed)
+        X, target = data("squared", seed, n=40, sparse=sparse)
+        self.problem = Problem(X, target, loss="squared", psi=GroupL2(0.1, GROUPS))
+        self.penalty, _ = block_penalty(self.problem)
+        self.columns = X.tocsc() if sparse else X + 5.0
+        F = np.column_stack([np.ones(40), rng.standard_normal(40)])
+        self.free = FreeFeatures(F, np.arange(2), np.empty(0))
+        self.quadratic, self.damping, self.weights = not weights, 0.0, rng.random(40) if weights else np.empty(0)
+
+    def slow_gram(self, features):
+        """ZᵀDZ/n less what the free columns explain of it, from the definition by least squares."""
+        root = np.sqrt(self.weights if self.weights.size else np.ones(40))[:, None]
+        table = self.columns.toarray() if sp.issparse(self.columns) else self.columns
+        Z, F = root * table[:, features], root * self.free.columns
+        rest = Z - F @ np.linalg.lstsq(F, Z, rcond=None)[0]
+        return rest.T @ rest / 40
+
+
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_gram_matrix_of_a_growing_set_is_that_of_least_squares(sparse, weights):
+    source = Source(1, sparse=sparse, weights=weights)
+    working = BlockSet(weights=source.weights, centre=np.zeros((2, 0)), shift=np.zeros((2, 0)))
+    for blocks in ([2], [0, 3], [1]):
+        working.grow(source, np.array(blocks))
+        expected = source.slow_gram(working.features)
+        np.testing.assert_allclose(working.G[: working.size, : working.size], expected, atol=1e-12)
+    source.weights = np.linspace(0.5, 1.5, 40) if weights else source.weights
+    working.reweigh(source, source.weights)
+    np.testing.assert_allclose(working.G[:D, :D], source.slow_gram(working.features), atol=1e-12)
+
+
+@pytest.mark.parametrize("first", [0, 3])
+def test_cross_products_of_sparse_columns(first):
+    rng = np.random.default_rng(2)
+    X, weights = sp.csr_array(rng.standard_normal((20, 7)) * (rng.random((20, 7)) < 0.5)), rng.random(20)
+    out = np.zeros((7 - first, 7))
+    add_cross_products(X.indptr, X.indices, X.data, weights, first, out)
+    slow = np.zeros((7, 7))
+    for i, row in enumerate(X.toarray()):
+        slow += weights[i] * np.outer(row, row)
+    np.testing.assert_allclose(out, np.tril(slow)[first:], atol=1e-13)
+
+
+def test_free_coefficients_are_settled_at_their_optimum():
+    X, target = data("logistic")
+    free = FreeFeatures(np.column_stack([np.ones(N), X[:, :2]]), np.arange(3), np.empty(0))
+    margins, slopes, curvatures = 0.3 * X[:, 3], np.empty(N), np.empty(N)
+    start = margins.copy()
+
+    def expand():
+        slopes[:] = -target / (1 + np.exp(target * margins))
+        curvatures[:] = slopes * (-target - slopes)
+        return float(np.log1p(np.exp(-target * margins)).mean())
+
+    change, loss = free.settle(margins, slopes, curvatures, expand, expand())
+    assert free.orthogonal(slopes)
+    np.testing.assert_allclose(margins, start + free.columns @ change)
+    w = cp.Variable(3)
+    best = cp.Problem(cp.Minimize(cp.sum(cp.logistic(-cp.multiply(target, start + free.columns @ w))) / N))
+    best.solve(solver="CLARABEL")
+    assert loss == pytest.approx(best.value, rel=1e-7)
 
 
 # -- what it takes -----------------------------------------------------------------------------------------------
