@@ -1,20 +1,20 @@
 """Newton systems of a signal: H x + Aᵀu = q and A x − E u = b, H and E diagonal.
 
-Eliminating x leaves AH⁻¹Aᵀ + E. For differences of order k+1 along a line of d points its condition number grows like
-d^(2k+2), beyond all digits from a few hundred points on. There, with A = Δ S_k Δ … S_1 Δ, the derivatives
-z_j = S_j Δ z_{j−1} (z_0 = x) and the sums m_j = Δᵀ S_{j+1} m_{j+1} (m_k = Δᵀu) are unknowns of their own, so that the
-factors are never multiplied out; sorted along the line, that system is banded.
+Eliminating x leaves AH⁻¹Aᵀ + E, a sparse positive definite matrix. For differences of order k+1 along a line of d
+points its condition number grows like d^(2k+2), beyond all digits from a few hundred points on. There the system is
+solved in the derivatives along the line, by orthogonal transformations (``line_smoother.py``).
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg
 
 from skadmm.operators.line import Line
+from skadmm.solvers.second_order.line_smoother import Smoother
 
 SHIFT = 1e-13
 """Relative, for rows of A that depend on each other."""
@@ -75,76 +75,43 @@ class LineSystem:
     """The system of differences along a line."""
 
     def __init__(self, line: Line, h: np.ndarray) -> None:
+        self.line, self.h = line, h
         d, k = line.t.size, line.order
-        self.d, self.k, self.m = d, k, d - k - 1
-        # Derivatives over the whole line, not over one spacing, have the size of x.
+        # Derivatives over the whole line, not over one spacing, have the size of x. A is then divided by `scale`, and u
+        # multiplied by it.
         length = float(line.t[-1] - line.t[0])
-        t = line.t / length
         self.scale = length**k
-        first = [sp.diags_array([-np.ones(d - j), np.ones(d - j)], offsets=[0, 1], shape=(d - j, d - j + 1))
-                 for j in range(1, k + 2)]  # fmt: skip
-        S = [sp.diags_array(j / (t[j:] - t[:-j])) for j in range(1, k + 1)]
-        self.last = sp.coo_array(first[k])
-        # The unknowns are z_0 … z_k, m_1 … m_k and u; block row j holds the equation of the unknown j.
-        blocks: list[list[Any]] = [[None] * (2 * k + 2) for _ in range(2 * k + 1)]
-        sums = [first[j].T @ S[j] for j in range(k)] + [first[k].T]
-        blocks[0][0], blocks[0][k + 1] = sp.diags_array(h), sums[0]
+        self.steps = np.zeros((k, d))
         for j in range(1, k + 1):
-            blocks[j][j - 1], blocks[j][j] = -(S[j - 1] @ first[j - 1]), sp.eye_array(d - j)
-            blocks[k + j][k + j], blocks[k + j][k + j + 1] = sp.eye_array(d - j), -sums[j]
-        self.upper = sp.coo_array(sp.block_array(blocks))
-        sizes = [d - j for j in range(k + 1)] + [d - j for j in range(1, k + 2)]
-        self.derivative = slice(sum(sizes[:k]), sum(sizes[: k + 1]))
-        self.size = sum(sizes)
-        self.order = np.argsort(np.concatenate([np.arange(size) + 0.5 * (d - size) for size in sizes]), kind="stable")
-        self.place = np.argsort(self.order)
-        self.base = self.size - self.m
-        self.indices, self.indptr, self.sources = self._pattern()
-
-    def _pattern(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Where the matrix of every factorisation has its entries, by columns, and which of them each one is."""
-        diagonal = self.base + np.arange(self.m)
-        rows = np.concatenate([self.upper.row, self.base + self.last.row, diagonal])
-        columns = np.concatenate([self.upper.col, self.derivative.start + self.last.col, diagonal])
-        number = np.arange(float(rows.size))
-        matrix = sp.csc_array((number, (self.place[rows], self.place[columns])), shape=(self.size, self.size))
-        return matrix.indices, matrix.indptr, matrix.data.astype(np.int64)
+            self.steps[j - 1, : d - j] = (line.t[j:] - line.t[:-j]) / (j * length)
 
     def factor(self, e: np.ndarray) -> _LineFactor:
         """The factors for one E."""
-        return _LineFactor(self, np.ones(self.m), e)
+        return _LineFactor(self, Smoother(self.steps, self.h, e * self.scale**2))
 
     def with_zeros(self, q: np.ndarray, zero: np.ndarray, u: np.ndarray) -> SignalPoint | None:
         """The minimiser with A x = 0 on the rows in `zero`, and the multipliers `u` on the others."""
-        try:
-            answer = _LineFactor(self, zero.astype(float), (~zero).astype(float)).solve(q, np.where(zero, 0.0, -u))
-        except RuntimeError:
+        smoother, given = Smoother(self.steps, self.h, np.zeros(zero.size), ~zero), u / self.scale
+        nothing = np.zeros(zero.size)
+        x, v, _ = smoother.solve(q, nothing, given)
+        change, turn, _ = smoother.solve(q - self.h * x, nothing, given)
+        x, v = x + change, (v + turn) / self.scale
+        if not (np.all(np.isfinite(x)) and np.all(np.isfinite(v))):
             return None
-        if not np.all(np.isfinite(answer.u)):
-            return None
-        return answer._replace(v=np.where(zero, 0.0, answer.v), u=np.where(zero, answer.u, u))
+        found = self.line.multiplier(q - self.h * x) * self.line.scale
+        return SignalPoint(x, np.where(zero, 0.0, v), np.where(zero, found, u))
 
 
 class _LineFactor:
-    """`on` · A x − e u = b in the last rows."""
-
-    def __init__(self, system: LineSystem, on: np.ndarray, e: np.ndarray) -> None:
-        self.system, last = system, system.last
-        # A is divided by `scale` and u multiplied by it, against the derivatives over the whole line.
-        entries = np.concatenate([system.upper.data, on[last.row] * last.data, -e * system.scale**2])
-        shape = (system.size, system.size)
-        self.matrix = sp.csc_array((entries[system.sources], system.indices, system.indptr), shape=shape)
-        self.lu = scipy.sparse.linalg.splu(self.matrix, permc_spec="NATURAL")
+    def __init__(self, system: LineSystem, smoother: Smoother) -> None:
+        self.system, self.smoother = system, smoother
 
     def solve(self, q: np.ndarray | float, b: np.ndarray) -> SignalPoint:
         system = self.system
-        right = np.zeros(system.size)
-        right[: system.d], right[system.base :] = q, b * system.scale
-        right = right[system.order]
-        answer = self.lu.solve(right)
-        answer = (answer + self.lu.solve(right - self.matrix @ answer))[system.place]
-        v = np.diff(answer[system.derivative]) / system.scale
-        return SignalPoint(answer[: system.d], v, answer[system.base :] * system.scale)
+        right, drive = np.broadcast_to(q, system.h.shape).astype(np.float64), b * system.scale
+        x, v, _ = self.smoother.solve(right, drive)
+        change, turn, u = self.smoother.solve(right - system.h * x, drive - v)
+        return SignalPoint(x + change, (v + turn) / system.scale, u * system.scale)
 
 
 def _solved(matrix: sp.csc_array, right: np.ndarray) -> np.ndarray | None:
