@@ -123,14 +123,17 @@ class Certifier:
         order = np.argsort(np.abs(entries))
         row[features[order]] = single[order]
         entry[features[order]] = entries[order]
-        missing = np.flatnonzero((row < 0) & self.unheld)
-        return None if np.setdiff1d(missing, self.free).size else (row, entry)
+        missing = (row < 0) & self.unheld
+        missing[self.free] = False
+        return None if missing.any() else (row, entry)
 
     @cached_property
     def _normal_solve(self) -> Any:
         """v ↦ (AᵀA)⁻¹v on the reached features; None where A has not full column rank."""
         A = self.problem.constraint.A
-        held = np.setdiff1d(np.arange(A.shape[1]), self.free)
+        is_held = np.ones(A.shape[1], bool)
+        is_held[self.free] = False
+        held = np.flatnonzero(is_held)
         if A.shape[0] < held.size or held.size == 0:
             return None
         narrow = int(np.diff(A.indptr).max()) <= 2

@@ -43,8 +43,10 @@ def fused(A: sp.csr_array, x: np.ndarray, tied: np.ndarray | None = None) -> np.
     if A.shape[0] == 0:
         return np.arange(A.shape[1])
     labels, _ = clusters(A, ties(A, x) if tied is None else tied)
-    order: dict[int, int] = {}
-    return np.array([-1 if label < 0 else order.setdefault(int(label), len(order)) for label in labels])
+    nonzero = labels >= 0
+    _, first, inverse = np.unique(labels[nonzero], return_index=True, return_inverse=True)
+    labels[nonzero] = np.argsort(np.argsort(first))[inverse]
+    return labels
 
 
 def degrees_of_freedom(A: sp.csr_array, x: np.ndarray, psi: Any = None, y: np.ndarray | None = None) -> int:

@@ -21,23 +21,23 @@ from skadmm.solvers.second_order import l1_rows
 
 
 @kernel
-def denoise(v, weight, out):
-    """out ← argmin over x of ½‖x − v‖² + Σ weight_i |x_{i+1} − x_i|; a weight of zero ends a chain."""
-    n = v.size
+def denoise(h, q, weight, out):
+    """out ← argmin over x of Σ ½h_i x_i² − q_i x_i + weight_i |x_{i+1} − x_i|, h > 0; a weight of zero ends a chain."""
+    n = q.size
     # The derivative is first[0]·x + first[1] left of all knots; at a knot its line changes by (slope, height).
     knot, slope, height = np.empty(2 * n), np.empty(2 * n), np.empty(2 * n)
     low, high = np.empty(n), np.empty(n)
     left, right = n, n - 1
-    first, last = -v[0], -v[0]
+    first, last = -q[0], -q[0]
     for i in range(n - 1):
         w = weight[i]
-        a, b = 1.0, first
+        a, b = h[i], first
         while left <= right and a * knot[left] + b <= -w:
             a += slope[left]
             b += height[left]
             left += 1
         low[i] = (-w - b) / a
-        c, d = 1.0, last
+        c, d = h[i], last
         while right >= left and c * knot[right] + d >= w:
             c -= slope[right]
             d -= height[right]
@@ -47,8 +47,8 @@ def denoise(v, weight, out):
         knot[left], slope[left], height[left] = low[i], a, b + w
         right += 1
         knot[right], slope[right], height[right] = high[i], -c, w - d
-        first, last = -w - v[i + 1], w - v[i + 1]
-    a, b = 1.0, first
+        first, last = -w - q[i + 1], w - q[i + 1]
+    a, b = h[n - 1], first
     while left <= right and a * knot[left] + b <= 0.0:
         a += slope[left]
         b += height[left]
@@ -131,7 +131,7 @@ class ChainPenalty(NamedTuple):
         tied = np.flatnonzero(self.row >= 0)
         if tied.size:
             along, out = v[self.order], np.empty_like(v)
-            denoise(along, t * self.weight, out)
+            denoise(np.ones(v.size), along, t * self.weight, out)
             total = np.cumsum((along - out) / t)
             multiplier[self.row[tied]] = total[tied] / self.entry[tied]
             smooth = np.empty_like(v)

@@ -5,9 +5,8 @@
 A signal has as many coefficients as it has places of observation, and its penalty matrix is banded or that of a graph.
 So the Newton systems are sparse (``signal_systems.py``), and a few dozen of them give an exact solution, where a
 first-order method needs very many steps along a line. The samples are summed up once, in H and q. Three cases need no
-iteration or end it: polynomials along a line are known to be the solution from a strength on; a chain whose
-coefficients have equal weights is solved by dynamic programming; and once the zeros of D x are known the minimiser
-solves one linear system (``exact_pattern.py``).
+iteration or end it: polynomials along a line are known to be the solution from a strength on; a chain is solved by
+dynamic programming; and once the zeros of D x are known the minimiser solves one linear system (``exact_pattern.py``).
 
 References
 ----------
@@ -169,7 +168,7 @@ class InteriorPoint(SecondOrderSolver[InteriorPointState]):
         """Judge the iterate, and move it where it is not good enough."""
         _cancel.check_cancelled()
         state.point.clock[1] += self.problem.n_samples
-        if self._is_plain_chain():
+        if self._is_chain():
             self._place(state, self._denoised())
             state.finished = True
             return
@@ -186,7 +185,7 @@ class InteriorPoint(SecondOrderSolver[InteriorPointState]):
 
     def finish(self, state: InteriorPointState) -> None:
         """The minimiser on the pattern of the best point, with fused coefficients equal to the last bit."""
-        if self._is_plain_chain() or self.objective.polynomial() is not None:
+        if self._is_chain() or self.objective.polynomial() is not None:
             return
         self._keep_best(state)
         bound = self.objective.bound
@@ -265,16 +264,16 @@ class InteriorPoint(SecondOrderSolver[InteriorPointState]):
             self._place(state, SignalPoint(state.x, state.v, u), gap)
         return gap / max(self.objective.value(state.x, state.v), np.finfo(float).tiny)
 
-    def _is_plain_chain(self) -> bool:
-        """Is it a chain whose coefficients have equal weights?"""
-        line, h = self.quadratic.line, self.quadratic.h
-        return line is not None and line.order == 0 and bool(np.all(h == h[0]))
+    def _is_chain(self) -> bool:
+        """Is the penalty on first differences along a line?"""
+        line = self.quadratic.line
+        return line is not None and line.order == 0
 
     def _denoised(self) -> SignalPoint:
-        """The solution along a plain chain, by dynamic programming."""
+        """The solution along a chain, by dynamic programming."""
         quadratic, bound = self.quadratic, self.objective.bound
         x = np.empty_like(quadratic.q)
-        denoise(quadratic.q / quadratic.h, bound / quadratic.h[0], x)
+        denoise(quadratic.h, quadratic.q, bound, x)
         return SignalPoint(x, np.diff(x), np.clip(quadratic.multiplier(x), -bound, bound))
 
     # -- a step ------------------------------------------------------------------------------------------------
