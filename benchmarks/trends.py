@@ -22,15 +22,14 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
-from _common import table
+import scipy.sparse as sp
 
-from skadmm import Problem, Status, TrendFilter, alpha_max, solve
+from _common import table
+from skadmm import Problem, Status, alpha_max, solve
 from skadmm.operators import trend
 from skadmm.operators.line import line_at
 from skadmm.problem.constraint import Constraint
 from skadmm.regularizers import L1
-
-import scipy.sparse as sp
 
 STRENGTHS = 2.0 * np.geomspace(5e-7, 1.0, 12)
 """In units of alpha_max."""
@@ -138,7 +137,9 @@ def _cell(order: int, kind: str, n: int, compared: bool) -> list[Any]:
         spent.append(time.process_time() - began)
         solved += result.status is Status.SOLVED and result.gap <= tol
         gaps.append(result.gap)
-        bounds.append(1.0 - exact_bound(t, b, order, share * top, result.settings["rho"] * result.dual) / result.objective)
+        bounds.append(
+            1.0 - exact_bound(t, b, order, share * top, result.settings["rho"] * result.dual) / result.objective
+        )
         if compared:
             value = reference(t, b, order, share * top)
             excess += [result.objective / value - 1.0] if np.isfinite(value) else []

@@ -13,10 +13,11 @@ import scipy.sparse as sp
 from scipy.stats import norm, poisson
 
 from skadmm import FusedLassoRegressorCV, Problem, TrendFilter, TrendFilterCV, alpha_max, losses, path, solve
-from skadmm.estimators._trends import GraphTrend, _interpolation, graph_trend
+from skadmm.estimators._trends import GraphTrend, graph_trend
 from skadmm.kernels.compile import facts
 from skadmm.losses import Huber
 from skadmm.operators import chain, grid, incidence, overlapping_groups, stack, trend
+from skadmm.operators.discrete_spline import interpolation
 from skadmm.operators.line import as_line, line_at
 from skadmm.operators.trend import spaced_trend
 from skadmm.problem import existence
@@ -543,24 +544,23 @@ def test_the_folds_of_a_signal_take_no_square_of_its_length():
     assert peak_of(lambda: model.fit(t, steps)) < 8 * n * n / 4
 
 
-@pytest.mark.parametrize("step", [True, False])
-def test_the_matrix_between_knots(step):
+@pytest.mark.parametrize("order", [0, 1, 2, 3])
+def test_the_matrix_between_positions(order):
     rng = np.random.default_rng(0)
-    knots = np.sort(rng.uniform(0, 1, 12))
+    t = np.sort(rng.uniform(0, 1, 12))
     values = rng.standard_normal(12)
-    positions = np.concatenate([rng.uniform(-0.2, 1.2, 30), knots])
-    matrix = _interpolation(knots, positions, step=step)
-    assert np.diff(matrix.indptr).max() <= 2
-    inside = (positions >= knots[0]) & (positions <= knots[-1])
-    if step:
-        expected = values[np.clip(np.searchsorted(knots, positions, side="right") - 1, 0, 11)]
+    at = np.concatenate([rng.uniform(-0.2, 1.2, 30), t])
+    matrix = interpolation(t, at, order)
+    assert np.diff(matrix.indptr).max() == order + 1
+    np.testing.assert_array_equal((matrix @ values)[30:], values)
+    polynomial = np.polynomial.Polynomial(rng.standard_normal(order + 1))
+    np.testing.assert_allclose(matrix @ polynomial(t), polynomial(at), atol=1e-10)
+    if order == 0:
+        expected = values[np.clip(np.searchsorted(t, at, side="right") - 1, 0, 11)]
         np.testing.assert_array_equal(matrix @ values, expected)
-    else:
-        np.testing.assert_allclose((matrix @ values)[inside], np.interp(positions, knots, values)[inside], atol=1e-12)
-        np.testing.assert_array_equal((matrix @ values)[30:], values)
-        slope = (values[-1] - values[-2]) / (knots[-1] - knots[-2])
-        beyond = positions > knots[-1]
-        np.testing.assert_allclose((matrix @ values)[beyond], values[-1] + slope * (positions[beyond] - knots[-1]))
+    if order == 1:
+        inside = (at >= t[0]) & (at <= t[-1])
+        np.testing.assert_allclose((matrix @ values)[inside], np.interp(at, t, values)[inside], atol=1e-12)
 
 
 # -- information criteria, and losses of one's own -----------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Differences of any order along uneven positions or over a graph, and signals read off between their knots."""
+"""Differences of any order along uneven positions or over a graph, and signals read off between their positions."""
 
 from __future__ import annotations
 
@@ -17,11 +17,16 @@ from skadmm.estimators._graphs import feature_graph, unframed
 from skadmm.estimators._penalty import Penalty, checked_ratio, with_l1
 from skadmm.operators import trend
 from skadmm.operators.canonical import canonical
+from skadmm.operators.discrete_spline import interpolation
 from skadmm.operators.line import GraphTrend, line_at
-from skadmm.operators.trend import spaced_trend
+from skadmm.operators.trend import mean_spacing, spaced_trend
 from skadmm.problem.structure import ties
 from skadmm.run.follow import Solution
+from skadmm.run.path import alpha_grid
 from skadmm.run.result import Result
+
+SMALLEST_SHARE, SHARE_PER_ORDER = 1e-3, 1e-2
+"""The smallest alpha of the default grid in units of alpha_max, for order 0, and the factor of each further order."""
 
 
 def graph_trend(G: sp.csr_array, order: int) -> sp.csr_array:
@@ -45,7 +50,9 @@ class TrendModel(StructuredModel):
     design: Any
     l1_ratio: Any
     cv: Any
+    positions_: Any
     knots_: Any
+    changepoints_: Any
     graph_: Any
 
     def _check_parameters(self) -> None:
@@ -58,19 +65,25 @@ class TrendModel(StructuredModel):
         X, y, sample_weight = super()._read(X, y, sample_weight, **checks)
         self._signal = self.design == "positions" or (self.design == "auto" and X.shape[1] == 1)
         if not self._signal:
-            self.knots_ = None
+            self.positions_ = None
             return X, y, sample_weight
         if X.shape[1] != 1:
             raise ValueError(f"design='positions' takes X with one column, got {X.shape[1]}")
         positions = self._positions = _column(X)
         if self.graph is None:
-            self.knots_ = np.unique(positions)
+            self.positions_ = positions if np.all(np.diff(positions) > 0) else np.unique(positions)
+            self._check_order(self.positions_.size - 2, f"{self.positions_.size} distinct positions")
         else:
-            self.knots_ = np.arange(float(self._n_nodes(positions)))
-        index = np.searchsorted(self.knots_, positions)
+            self.positions_ = np.arange(float(self._n_nodes(positions)))
+        index = np.searchsorted(self.positions_, positions)
         n = positions.size
-        table = sp.csr_array((np.ones(n), index, np.arange(n + 1)), shape=(n, self.knots_.size))
+        table = sp.csr_array((np.ones(n), index, np.arange(n + 1)), shape=(n, self.positions_.size))
         return table, y, sample_weight
+
+    def _check_order(self, largest: int, have: str) -> None:
+        """Raise where there are too few points for differences of this order."""
+        if self.order > max(largest, 0):
+            raise ValueError(f"order={self.order}: {have} allow at most {max(largest, 0)}")
 
     def _n_nodes(self, positions: np.ndarray) -> int:
         """How many nodes the graph of a signal has; the positions must be among them."""
@@ -100,11 +113,9 @@ class TrendModel(StructuredModel):
             known = GraphTrend(G, order) if ratio == 0.0 and not signed else None
             return Penalty(with_l1(graph_trend(G, order), ratio), trend=known, graph=graph)
         if self._signal:
-            return _along(self.knots_, order, ratio)
-        d = X.shape[1]
-        if order > d - 1:
-            raise ValueError(f"order={order}: it takes at most n_features − 1 = {d - 1}")
-        return Penalty(with_l1(trend(d, order), ratio))
+            return _along(self.positions_, order, ratio)
+        self._check_order(X.shape[1] - 2, f"{X.shape[1]} columns")
+        return Penalty(with_l1(trend(X.shape[1], order), ratio))
 
     def _intercept_and_scaling(self) -> tuple[bool, bool]:
         # A signal has no intercept of its own (constants are not penalised), and its columns are indicators.
@@ -121,10 +132,33 @@ class TrendModel(StructuredModel):
         trend = prepared.penalty.trend
         return trend._replace(G=prepared.design.widened(trend.G)) if isinstance(trend, GraphTrend) else trend
 
+    def _grid(self, prepared: Any, targets: list[np.ndarray]) -> np.ndarray:
+        """From alpha_max down to a share of it that falls with the order: a bend of width w costs alpha · w^−(order+1),
+        so that the same range of widths takes more decades."""
+        counted = isinstance(self.alphas, (int, np.integer)) and not isinstance(self.alphas, bool)
+        if self.eps is not None or not counted or prepared.penalty.A.shape[0] == 0:
+            return super()._grid(prepared, targets)
+        order = int(self.order) if self._signal and self.graph is None else 0
+        top = max(self._alpha_max(prepared, target) for target in targets)
+        return alpha_grid(top, _checks.count(self.alphas, "alphas"), SMALLEST_SHARE * SHARE_PER_ORDER**order)
+
     def _structure(self, prepared: Any, labels: list[np.ndarray], results: list[Result]) -> None:
         super()._structure(prepared, labels, results)
+        self._locate_knots(prepared, results[0])
         if isinstance(prepared.penalty.trend, GraphTrend) and prepared.penalty.trend.order > 0:
             self.dof_ = _dof(prepared.penalty, results[0])
+
+    def _locate_knots(self, prepared: Any, result: Result) -> None:
+        """Where pieces of a signal along a line meet."""
+        self.changepoints_ = self.knots_ = None
+        if not self._signal or self.graph is not None:
+            return
+        m = self.positions_.size - 1 - int(self.order)
+        # Where alpha is zero there is no y.
+        A = spaced_trend(self.positions_, int(self.order))
+        y = result.y[:m] if prepared.penalty.A.shape[0] and result.y.size else A @ result.x
+        self.changepoints_ = 1 + np.flatnonzero(y)
+        self.knots_ = self.positions_[self.changepoints_]
 
     def _path(
         self, prepared: Any, target: np.ndarray, alphas: np.ndarray, callback: Any, *, certify: bool = True
@@ -143,24 +177,26 @@ class TrendModel(StructuredModel):
         return replace(found, dof=np.array(dof))
 
     def _fold(self, prepared: Any, part: Any, test: Any, weight: Any) -> Any:
-        """In a fold only the knots it observes are there; between them the signal is read off as in predict."""
+        """In a fold only the positions it observes are there; between them the signal is read off as in predict."""
         if not self._signal or self.graph is not None:
             return super()._fold(prepared, part, test, weight)
         kept = np.unique(part.indices)
-        knots = self.knots_[kept]
+        positions = self.positions_[kept]
+        # With derivatives in the same unit as for all the data, an alpha means the same bends.
+        unit = mean_spacing(self.positions_)
         fold = prepared._replace(
             design=prepared.design._replace(X=sp.csr_array(part[:, kept]), scale=np.ones(kept.size)),
-            penalty=_along(knots, int(self.order), checked_ratio(self.l1_ratio)),
+            penalty=_along(positions, int(self.order), checked_ratio(self.l1_ratio), unit),
             sample_weight=weight,
         )
-        held = self.knots_[test.indices]
-        step = self.order == 0
-        return fold, _interpolation(knots, held, step=step)
+        return fold, interpolation(positions, self.positions_[test.indices], int(self.order))
 
     def predict(self, X: Any) -> np.ndarray:
         """The signal at the positions in `X`, or the predicted targets of a table.
 
-        Between knots the signal is a step function for order 0 and linear above; beyond the last it goes on so.
+        Between the positions of the fit the signal is the piecewise polynomial itself: on [t_i, t_{i+1}) the one
+        through the fitted values at t_i, …, t_{i+order}. Beyond the first and the last position their pieces go on,
+        which for orders from two on leads far away quickly.
 
         Parameters
         ----------
@@ -171,10 +207,13 @@ class TrendModel(StructuredModel):
         ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        if self.knots_ is None:
+        # Model files of version 0.1 have the positions in knots_.
+        positions = self.positions_ if hasattr(self, "positions_") else self.knots_
+        if positions is None:
             return self._scores(X)
         X = validate_data(self, for_sklearn(X), accept_sparse="csr", dtype=np.float64, reset=False)
-        return self.intercept_ + _between(self.knots_, self.coef_, _column(X), step=self.order == 0)
+        order = int(self.order) if self.graph is None else 0
+        return self.intercept_ + interpolation(positions, _column(X), order) @ self.coef_
 
     def smooth(self, signal: Any) -> np.ndarray:
         """Fit a signal at positions 0, 1, 2, … (or over the graph's nodes), and return the fitted values."""
@@ -188,10 +227,10 @@ def _column(X: Any) -> np.ndarray:
     return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)[:, 0]
 
 
-def _along(knots: np.ndarray, order: int, l1_ratio: float) -> Penalty:
-    """The penalty of a signal at `knots`."""
-    D = spaced_trend(knots, order)
-    line = line_at(knots, order) if l1_ratio == 0.0 and D.shape[0] else None
+def _along(positions: np.ndarray, order: int, l1_ratio: float, unit: float | None = None) -> Penalty:
+    """The penalty of a signal at `positions`."""
+    D = spaced_trend(positions, order, unit)
+    line = line_at(positions, order, unit) if l1_ratio == 0.0 and D.shape[0] else None
     return Penalty(with_l1(D, l1_ratio), trend=line)
 
 
@@ -200,21 +239,3 @@ def _dof(penalty: Penalty, solution: Result | Solution) -> int:
     # The interior point method leaves rounding in y where it finds no exact pattern.
     y = penalty.A @ solution.x if solution.y is None else solution.y
     return penalty.trend.dof(np.where(ties(penalty.A, solution.x), 0.0, y))
-
-
-def _between(knots: np.ndarray, values: np.ndarray, positions: np.ndarray, *, step: bool) -> np.ndarray:
-    return np.asarray(_interpolation(knots, positions, step=step) @ values)
-
-
-def _interpolation(knots: np.ndarray, positions: np.ndarray, *, step: bool) -> sp.csr_array:
-    """The matrix from values at `knots` to values at `positions`: a step function or linear, two entries per row."""
-    n, d = positions.size, knots.size
-    right = np.searchsorted(knots, positions, side="right") - 1
-    nearest = np.clip(right, 0, d - 1)
-    if step or d == 1:
-        return sp.csr_array((np.ones(n), nearest, np.arange(n + 1)), shape=(n, d))
-    left = np.clip(right, 0, d - 2)
-    share = (positions - knots[left]) / (knots[left + 1] - knots[left])
-    share = np.where(knots[nearest] == positions, (nearest - left).astype(float), share)
-    entries = np.column_stack([1.0 - share, share]).ravel()
-    return sp.csr_array((entries, np.column_stack([left, left + 1]).ravel(), 2 * np.arange(n + 1)), shape=(n, d))

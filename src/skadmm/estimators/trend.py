@@ -20,7 +20,8 @@ class TrendFilter(TrendModel, Regression):
     alpha : float ≥ 0
         Strength of the penalty.
     order : int ≥ 0
-        The degree of the pieces: 0 constant, 1 linear, 2 quadratic.
+        The degree of the pieces: 0 constant, 1 linear, 2 quadratic, 3 cubic; at most two less than there are distinct
+        positions, or columns of a table.
     graph : None or a graph, as for the fused lasso
         Trends over a graph in place of a line; in a signal the nodes are the numbers in `X`. Weights and signs that the
         graph carries are used.
@@ -50,7 +51,9 @@ class TrendFilter(TrendModel, Regression):
     Attributes
     ----------
     coef_, intercept_ : the coefficients, and the intercept
-    knots_ : the positions at which ``coef_`` is the value of the signal; None for a table
+    positions_ : the distinct positions of a signal, at which ``coef_`` is its value; None for a table
+    knots_, changepoints_ : where pieces of a signal along a line meet, as positions and as indices into ``positions_``:
+        a piece ends before, and the next one begins at, each of them. None for tables and graphs
     clusters_, n_clusters_ : for order 0, the pieces, as in the fused lasso
     dof_ : degrees of freedom, without the intercept
     result_ : Result, or a list of them for more than two classes: status, gap, trace
@@ -104,7 +107,8 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
     ----------
     alphas : int or array
         The number of alphas between alpha_max and eps · alpha_max, or the alphas themselves.
-    eps : float in (0, 1)
+    eps : float in (0, 1) or None
+        None: 1e-3, and for a signal along a line a hundred times less for each order.
     cv : int, splitter or None
         As in scikit-learn.
     selection : "min", "1se", "aic" or "bic"
@@ -113,7 +117,8 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
     n_jobs : int or None
         Folds at a time.
     order : int ≥ 0
-        The degree of the pieces: 0 constant, 1 linear, 2 quadratic.
+        The degree of the pieces: 0 constant, 1 linear, 2 quadratic, 3 cubic; at most two less than there are distinct
+        positions, or columns of a table.
     graph : None or a graph, as for the fused lasso
         Trends over a graph in place of a line; in a signal the nodes are the numbers in `X`. Weights and signs that the
         graph carries are used.
@@ -141,7 +146,9 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
     Attributes
     ----------
     coef_, intercept_ : the coefficients, and the intercept
-    knots_ : the positions at which ``coef_`` is the value of the signal; None for a table
+    positions_ : the distinct positions of a signal, at which ``coef_`` is its value; None for a table
+    knots_, changepoints_ : where pieces of a signal along a line meet, as positions and as indices into ``positions_``:
+        a piece ends before, and the next one begins at, each of them. None for tables and graphs
     clusters_, n_clusters_ : for order 0, the pieces, as in the fused lasso
     dof_ : degrees of freedom, without the intercept
     result_ : Result, or a list of them for more than two classes: status, gap, trace
@@ -155,7 +162,7 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
         self,
         *,
         alphas: Any = 50,
-        eps: float = 1e-3,
+        eps: float | None = None,
         cv: Any = None,
         selection: str = "min",
         n_jobs: Any = None,

@@ -13,6 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from skadmm.operators.trend import mean_spacing
+
 PROJECTIONS = 2
 """One leaves the rounding of a projection, the second only that of what the first left."""
 ROUNDING = 64 * float(np.finfo(float).eps)
@@ -70,11 +72,10 @@ class GraphTrend(NamedTuple):
         return int(tied.size) - int(np.count_nonzero(tied)) + int(np.count_nonzero(whole))
 
 
-def line_at(positions: np.ndarray, order: int) -> Line:
-    """The differences that :func:`skadmm.operators.trend.spaced_trend` takes, in units of the mean spacing."""
-    d = positions.size
-    unit = (positions[-1] - positions[0]) / max(d - 1, 1)
-    return Line(positions / unit, order, np.ones(d - 1 - order))
+def line_at(positions: np.ndarray, order: int, unit: float | None = None) -> Line:
+    """The differences that :func:`skadmm.operators.trend.spaced_trend` takes with the same arguments."""
+    unit = mean_spacing(positions) if unit is None else unit
+    return Line(positions / unit, order, np.ones(positions.size - 1 - order))
 
 
 def as_line(A: sp.csr_array) -> Line | None:

@@ -48,20 +48,24 @@ def trend(d: int, order: int, positions: Any = None) -> sp.csr_array:
     return canonical(sp.csr_array((np.tile(coefficients, rows), indices, indptr), shape=(rows, d)))
 
 
-def spaced_trend(positions: np.ndarray, order: int) -> sp.csr_array:
-    """Divided differences of order k+1 on increasing positions, in units of their mean spacing; none where there are
-    too few positions. Evenly spaced, it is ``trend(positions.size, order)``.
+def spaced_trend(positions: np.ndarray, order: int, unit: float | None = None) -> sp.csr_array:
+    """Divided differences of order k+1 on increasing positions, in units of their mean spacing unless `unit` is given;
+    none where there are too few positions. Evenly spaced, it is ``trend(positions.size, order)``.
     """
     d = positions.size
     if d - 1 - order <= 0:
         return sp.csr_array((0, d))
-    unit = (positions[-1] - positions[0]) / (d - 1)
-    t = positions / unit
+    t = positions / (mean_spacing(positions) if unit is None else unit)
     D = trend(d, 0)
     for k in range(1, order + 1):
         shrink = sp.diags_array(k / (t[k:] - t[:-k]))
         D = sp.csr_array(trend(d - k, 0) @ shrink @ D)
     return canonical(D)
+
+
+def mean_spacing(positions: np.ndarray) -> float:
+    """The mean distance of neighbours; 1 for a single position."""
+    return float(positions[-1] - positions[0]) / (positions.size - 1) if positions.size > 1 else 1.0
 
 
 def _checked_positions(positions: Any, d: int) -> np.ndarray:

@@ -172,35 +172,23 @@ def trend_fit(model: Any, X: Any = None, y: Any = None, *, ax: Any = None) -> An
     -------
     Axes
     """
-    knots = getattr(model, "knots_", None)
-    if knots is None:
+    at = getattr(model, "positions_", None)
+    if at is None:
         raise ValueError(f"model={type(model).__name__}: trend_fit takes a TrendFilter fitted on positions")
     ax = new_axes(ax)
     if y is not None:
-        positions = knots if X is None else np.asarray(X, dtype=float).reshape(len(np.asarray(y)), -1)[:, 0]
+        positions = at if X is None else np.asarray(X, dtype=float).reshape(len(np.asarray(y)), -1)[:, 0]
         ax.scatter(positions, np.asarray(y), s=9, color="#999999", alpha=0.7, linewidths=0, label="observed")
     value = model.coef_ + model.intercept_
     step = {"drawstyle": "steps-post"} if model.order == 0 else {}
-    ax.plot(knots, value, color=BLUE, linewidth=2.0, label="fitted", **step)
-    bends = _bends(model)
+    ax.plot(at, value, color=BLUE, linewidth=2.0, label="fitted", **step)
+    bends = np.empty(0, dtype=int) if model.changepoints_ is None else model.changepoints_
     if 0 < bends.size <= 60:
-        ax.plot(knots[bends], value[bends], linestyle="", marker="o", markersize=5, markerfacecolor="white",
+        ax.plot(at[bends], value[bends], linestyle="", marker="o", markersize=5, markerfacecolor="white",
                 markeredgecolor=ACCENT, label="changes" if model.order == 0 else "knots")  # fmt: skip
     ax.set_xlabel("position")
     ax.legend(frameon=False, fontsize="small")
     return _tidy(ax)
-
-
-def _bends(model: Any) -> np.ndarray:
-    """The knots at which a new piece begins."""
-    if getattr(model, "graph", None) is not None:
-        return np.empty(0, dtype=int)
-    change = np.abs(model.result_.y[: model.knots_.size - 1 - model.order])
-    return (
-        np.flatnonzero(change > 1e-6 * max(float(np.ptp(model.coef_)), 1e-300))
-        + (1 + model.order) // 2
-        + int(model.order == 0)
-    )
 
 
 def new_axes(ax: Any, size: tuple[float, float] = (6.4, 4.2)) -> Any:

@@ -95,24 +95,20 @@ def factorise(step, h, root, free, observed, driven, column, weight, row, R):
 
 
 @kernel
-def substitute(step, h, q, b, u, rotations, x, v):
-    """Solve with the rotations: x and v, and in `u` the multipliers (v − b)/e. Those of free rows are given in `u`."""
-    d, m = h.size, v.size
-    R = rotations.last
-    K = R.shape[0]
-    r, linear, s = np.zeros(K), np.zeros(K), np.zeros(K)
-    rho = np.empty(m)
-    for i in range(d):
+def _forward(step, h, q, b, u, rotations, r, linear, rho):
+    """What the right side leaves at the last position, ½‖R s − r‖² + linear·s, and of the row of each v in `rho`."""
+    m, K = rho.size, r.size
+    for i in range(h.size):
         if h[i] > 0.0:
             new = q[i] / math.sqrt(h[i])
             for j in range(K):
-                cosine, sine = rotations.observed[i, j, 0], rotations.observed[i, j, 1]
+                c, s = rotations.observed[i, j, 0], rotations.observed[i, j, 1]
                 kept = r[j]
-                r[j] = cosine * kept + sine * new
-                new = cosine * new - sine * kept
+                r[j] = c * kept + s * new
+                new = c * new - s * kept
         else:
             linear[0] -= q[i]
-        if i == d - 1:
+        if i == h.size - 1:
             break
         for p in range(1, K):
             linear[p] -= step[p - 1, i] * linear[p - 1]
@@ -120,10 +116,10 @@ def substitute(step, h, q, b, u, rotations, x, v):
             continue
         new = 0.0
         for j in range(K - 1, -1, -1):
-            cosine, sine = rotations.driven[i, j, 0], rotations.driven[i, j, 1]
+            c, s = rotations.driven[i, j, 0], rotations.driven[i, j, 1]
             kept = r[j] + rotations.column[i, j] * b[i]
-            r[j] = cosine * kept - sine * new
-            new = cosine * new + sine * kept
+            r[j] = c * kept - s * new
+            new = c * new + s * kept
         push = rotations.root[i] * linear[K - 1]
         if rotations.free[i]:
             push -= u[i]
@@ -131,7 +127,12 @@ def substitute(step, h, q, b, u, rotations, x, v):
         for p in range(K):
             linear[p] += push * rotations.row[i, p]
         rho[i] = new + push
-    # RᵀR s = Rᵀr − linear
+
+
+@kernel
+def _solve_last(R, r, linear, s):
+    """s with RᵀR s = Rᵀr − linear; `linear` is overwritten."""
+    K = r.size
     for j in range(K):
         total = linear[j]
         for p in range(j):
@@ -142,6 +143,16 @@ def substitute(step, h, q, b, u, rotations, x, v):
         for p in range(j + 1, K):
             total -= R[j, p] * s[p]
         s[j] = total / R[j, j]
+
+
+@kernel
+def substitute(step, h, q, b, u, rotations, x, v):
+    """Solve with the rotations: x and v, and in `u` the multipliers (v − b)/e. Those of free rows are given in `u`."""
+    d, m, K = h.size, v.size, rotations.last.shape[0]
+    r, linear, s = np.zeros(K), np.zeros(K), np.zeros(K)
+    rho = np.empty(m)
+    _forward(step, h, q, b, u, rotations, r, linear, rho)
+    _solve_last(rotations.last, r, linear, s)
     x[d - 1] = s[0]
     for i in range(d - 2, -1, -1):
         if i < m:
