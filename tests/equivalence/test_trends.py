@@ -1,5 +1,6 @@
 """Trends along a line: every order, spacing and strength, against dense algebra, rational numbers and CVXPY."""
 
+import itertools
 import warnings
 from fractions import Fraction
 
@@ -176,7 +177,7 @@ def test_between_positions_the_curve_has_pieces_of_its_order(order):
     t = positions_of("uniform", 120)
     model = TrendFilter(alpha=0.05, order=order).fit(t[:, None], noisy_at(t))
     ends = np.concatenate([[t[0] - 0.2], model.knots_, [t[-1] + 0.2]])
-    for left, right in zip(ends[:-1], ends[1:], strict=True):
+    for left, right in itertools.pairwise(ends):
         at = np.linspace(left, right, 12)[:-1]
         values = model.predict(at[:, None])
         fit = np.polynomial.Polynomial.fit(at, values, order)(at)
@@ -187,8 +188,8 @@ def test_between_positions_the_curve_has_pieces_of_its_order(order):
 def test_orders_without_sense_are_refused(order, n, largest):
     with pytest.raises(ValueError, match=f"order={order}: {n} distinct positions allow at most {largest}"):
         TrendFilter(order=order).fit(np.arange(float(n))[:, None], np.arange(float(n)))
-    with pytest.raises(ValueError, match="order=3: 4 columns allow at most 2"):
-        TrendFilter(order=3).fit(np.random.default_rng(0).standard_normal((9, 4)), np.arange(9.0))
+    with pytest.raises(ValueError, match="order=4: 4 columns allow at most 3"):
+        TrendFilter(order=4).fit(np.random.default_rng(0).standard_normal((9, 4)), np.arange(9.0))
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -211,7 +212,7 @@ def test_cross_validation_beats_a_smoothing_spline_on_a_curve_of_changing_smooth
 def test_a_fold_measures_derivatives_in_the_unit_of_all_the_data():
     t = np.arange(100.0)
     model = TrendFilterCV(order=2, alphas=3, cv=2)
-    X, y, weight = model._read(t[:, None], np.sin(t), None)
+    X, _, weight = model._read(t[:, None], np.sin(t), None)
     fold, held = model._fold(model._prepare(X, weight), X[::2], X[1::2], None)
     np.testing.assert_allclose(fold.penalty.A.toarray(), trend(50, 2).toarray() / 4)
     np.testing.assert_allclose(held @ t[::2] ** 2, t[1::2] ** 2)

@@ -225,7 +225,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         what = f" in {len(short)} of {len(results)} problems" if len(results) > 1 else ""
         warnings.warn(
             f"{type(self).__name__} did not reach tol={self.tol:g}{what}: {worst.status} after {worst.cost} "
-            f"with a relative {measure} of {reached(worst):.1e}. {_advice(worst.status)}",
+            f"with a relative {measure} of {reached(worst):.1e}. {_advice(worst)}",
             ConvergenceWarning,
             stacklevel=stacklevel,
         )
@@ -301,9 +301,18 @@ def _fits(earlier: Any, problem: Problem) -> bool:
     )
 
 
-def _advice(status: Status) -> str:
+def _advice(result: Result) -> str:
+    """What to do about a result that is short of the tolerance, and works when done."""
+    status = result.status
     if status in (Status.PASS_LIMIT, Status.TIME_LIMIT):
         return "Raise max_passes or tol, scale the columns of X (standardize=True), or raise alpha."
     if status is Status.STALLED:
-        return "Rounding allows no more: raise tol, or scale the columns of X (standardize=True)."
+        within = f"tol={_rounded_up(reached(result)):g} accepts this fit" if reached(result) < 1.0 else "raise alpha"
+        return f"Rounding allows no more: {within}; columns of one scale (standardize=True) may allow more."
     return "The problem may have no minimiser: raise alpha, l1_ratio or ridge."
+
+
+def _rounded_up(value: float) -> float:
+    """The next number with one digit."""
+    unit = 10.0 ** np.floor(np.log10(value)) if value > 0.0 else 1.0
+    return float(np.ceil(value / unit * (1 + 1e-9)) * unit)

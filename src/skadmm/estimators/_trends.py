@@ -114,7 +114,7 @@ class TrendModel(StructuredModel):
             return Penalty(with_l1(graph_trend(G, order), ratio), trend=known, graph=graph)
         if self._signal:
             return _along(self.positions_, order, ratio)
-        self._check_order(X.shape[1] - 2, f"{X.shape[1]} columns")
+        self._check_order(X.shape[1] - 1, f"{X.shape[1]} columns")
         return Penalty(with_l1(trend(X.shape[1], order), ratio))
 
     def _intercept_and_scaling(self) -> tuple[bool, bool]:
@@ -207,13 +207,11 @@ class TrendModel(StructuredModel):
         ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        # Model files of version 0.1 have the positions in knots_.
-        positions = self.positions_ if hasattr(self, "positions_") else self.knots_
-        if positions is None:
+        if self.positions_ is None:
             return self._scores(X)
         X = validate_data(self, for_sklearn(X), accept_sparse="csr", dtype=np.float64, reset=False)
         order = int(self.order) if self.graph is None else 0
-        return self.intercept_ + interpolation(positions, _column(X), order) @ self.coef_
+        return self.intercept_ + interpolation(self.positions_, _column(X), order) @ self.coef_
 
     def smooth(self, signal: Any) -> np.ndarray:
         """Fit a signal at positions 0, 1, 2, … (or over the graph's nodes), and return the fitted values."""

@@ -30,6 +30,8 @@ def load(path: str | os.PathLike[str]) -> Any:
         if manifest["class"].startswith("GeneralizedLasso"):
             parameters = {"penalty": "l1"} | parameters  # files written before there was a choice
         state = {key: reader.decode(value) for key, value in manifest["state"].items()}
+        if manifest["class"].startswith("TrendFilter") and "positions_" not in state:
+            state["positions_"] = state.pop("knots_", None)  # their name in version 0.1
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
         raise ModelFileError(f"{path}: not a sound skadmm model: {error}") from error
     known = set(cls().get_params(deep=False))
@@ -48,8 +50,8 @@ def load(path: str | os.PathLike[str]) -> Any:
 def _check_shapes(path: Path, model: Any) -> None:
     width = getattr(model, "n_features_in_", None)
     coef = getattr(model, "coef_", None)
-    knots = getattr(model, "knots_", None)
-    wanted = width if knots is None else np.size(knots)
+    positions = getattr(model, "positions_", None)
+    wanted = width if positions is None else np.size(positions)
     if not isinstance(coef, np.ndarray) or coef.dtype.kind != "f" or not isinstance(width, int):
         raise ModelFileError(f"{path}: the model has no coefficients")
     if coef.ndim not in (1, 2) or coef.shape[-1] != wanted or not np.all(np.isfinite(coef)):

@@ -21,7 +21,7 @@ class TrendFilter(TrendModel, Regression):
         Strength of the penalty.
     order : int ≥ 0
         The degree of the pieces: 0 constant, 1 linear, 2 quadratic, 3 cubic; at most two less than there are distinct
-        positions, or columns of a table.
+        positions, or one less than there are columns of a table.
     graph : None or a graph, as for the fused lasso
         Trends over a graph in place of a line; in a signal the nodes are the numbers in `X`. Weights and signs that the
         graph carries are used.
@@ -118,7 +118,7 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
         Folds at a time.
     order : int ≥ 0
         The degree of the pieces: 0 constant, 1 linear, 2 quadratic, 3 cubic; at most two less than there are distinct
-        positions, or columns of a table.
+        positions, or one less than there are columns of a table.
     graph : None or a graph, as for the fused lasso
         Trends over a graph in place of a line; in a signal the nodes are the numbers in `X`. Weights and signs that the
         graph carries are used.
