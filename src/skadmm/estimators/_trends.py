@@ -42,6 +42,10 @@ def graph_trend(G: sp.csr_array, order: int) -> sp.csr_array:
     return canonical(D)
 
 
+LEFT_OUT_WEIGHT = 0.01
+"""The weight of a node that a fold leaves out, relative to the others."""
+
+
 class TrendModel(StructuredModel):
     """A signal over positions, or a table whose coefficients follow a trend."""
 
@@ -167,6 +171,8 @@ class TrendModel(StructuredModel):
         over_graph = self._signal and isinstance(prepared.penalty.trend, GraphTrend)
         if not over_graph or prepared.penalty.A.shape[0] == 0:
             return super()._path(prepared, target, alphas, callback, certify=certify)
+        if not certify:  # a fold, in which degrees of freedom do not count
+            return super()._path(*_with_all_nodes(prepared, target), alphas, callback, certify=certify)
         dof = []
 
         def count(k: int, solution: Solution) -> None:
@@ -230,6 +236,28 @@ def _along(positions: np.ndarray, order: int, l1_ratio: float, unit: float | Non
     D = spaced_trend(positions, order, unit)
     line = line_at(positions, order, unit) if l1_ratio == 0.0 and D.shape[0] else None
     return Penalty(with_l1(D, l1_ratio), trend=line)
+
+
+def _with_all_nodes(prepared: Any, target: np.ndarray) -> tuple[Any, np.ndarray]:
+    """A fold over a graph in which the nodes left out are observed too, with little weight, as the means of their
+    neighbours: between values that the penalty holds equal in cost it decides for the middle, and the Hessian stays
+    positive, as fast solvers need it."""
+    X, G = prepared.design.X, prepared.penalty.trend.G
+    n, d = X.shape
+    count = np.bincount(X.indices, minlength=d)
+    missing = np.flatnonzero(count == 0)
+    if missing.size == 0:
+        return prepared, target
+    value = np.bincount(X.indices, weights=target, minlength=d) / np.maximum(count, 1)
+    near = sp.csr_array(abs(G).T @ abs(G))[missing] @ np.column_stack([value, count > 0])
+    middle = np.where(near[:, 1] > 0, near[:, 0] / np.maximum(near[:, 1], 1e-300), target.mean())
+    weight = np.ones(n) if prepared.sample_weight is None else prepared.sample_weight
+    rows = sp.csr_array((np.ones(missing.size), missing, np.arange(missing.size + 1)), shape=(missing.size, d))
+    filled = prepared._replace(
+        design=prepared.design._replace(X=sp.csr_array(sp.vstack([X, rows]))),
+        sample_weight=np.concatenate([weight, np.full(missing.size, LEFT_OUT_WEIGHT * weight.mean())]),
+    )
+    return filled, np.concatenate([target, middle])
 
 
 def _dof(penalty: Penalty, solution: Result | Solution) -> int:

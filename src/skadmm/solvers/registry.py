@@ -12,6 +12,7 @@ from skadmm.solvers.base import Engine, Setup
 from skadmm.solvers.dual_update import Point
 from skadmm.solvers.second_order.base import SecondOrderSolver, config_from
 from skadmm.solvers.second_order.block_descent import BlockDescent
+from skadmm.solvers.second_order.chain_descent import ChainDescent
 from skadmm.solvers.second_order.coordinate_descent import CoordinateDescent
 from skadmm.solvers.second_order.interior_point import InteriorPoint
 from skadmm.solvers.second_order.multipliers import Multipliers
@@ -31,6 +32,7 @@ def register_solver(solver: T) -> T:
 
 
 register_solver(InteriorPoint)
+register_solver(ChainDescent)
 register_solver(NewtonADMM)
 register_solver(ReducedNewton)
 register_solver(BlockDescent)

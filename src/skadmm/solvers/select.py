@@ -23,6 +23,7 @@ from skadmm.solvers.second_order import chains, l1_rows
 from skadmm.solvers.second_order.base import Entry, SecondOrderSolver, SolverEngine
 from skadmm.solvers.second_order.block_descent import BlockDescent
 from skadmm.solvers.second_order.blocks import has_groups
+from skadmm.solvers.second_order.chain_descent import ChainDescent
 from skadmm.solvers.second_order.coordinate_descent import CoordinateDescent, violations
 from skadmm.solvers.second_order.diagonal_quadratic import DiagonalQuadratic
 from skadmm.solvers.second_order.interior_point import InteriorPoint
@@ -56,6 +57,8 @@ class SelectionConfig:
     """Few features will leave zero where at most this share of them violates optimality at the start."""
     last_resort: int = 2000
     """Up to this many features the method of multipliers takes over from a solver that has stalled."""
+    small_graph: int = 20_000
+    """Up to this many nodes of a graph, interior point steps may take over on a signal."""
     max_factor_work: float = 1e10
     """Multiplications of one factorisation of an interior point step on a graph, by a bound of its fill."""
 
@@ -75,6 +78,16 @@ class Situation:
     def is_signal(self) -> bool:
         """A diagonal quadratic that no other solver takes more cheaply."""
         return prefers_interior_point(self.problem)
+
+    @cached_property
+    def is_graph_signal(self) -> bool:
+        """A signal over a graph that splits into few layers of chains."""
+        return prefers_chain_descent(self.problem)
+
+    @property
+    def small_graph_signal(self) -> bool:
+        """The same where an interior point step is affordable too."""
+        return self.is_graph_signal and self.problem.n_features <= self.config.small_graph and self.is_signal
 
     @property
     def only_multipliers(self) -> bool:
@@ -153,6 +166,8 @@ class Row(NamedTuple):
 
 
 TABLE = (
+    Row(lambda s: s.small_graph_signal, (ChainDescent, InteriorPoint), "it is a signal over a graph"),
+    Row(lambda s: s.is_graph_signal, (ChainDescent,), "it is a signal over a graph"),
     Row(lambda s: s.is_signal, (InteriorPoint,), "the Hessian is diagonal"),
     Row(lambda s: s.only_multipliers, (Multipliers,), "B has no inverse, or psi is a constraint"),
     Row(lambda s: s.general_split, (Multipliers, NewtonADMM), "B is not −I"),
@@ -167,7 +182,7 @@ TABLE = (
 )
 
 
-FOR_ALL_STRENGTHS = (BlockDescent, InteriorPoint)
+FOR_ALL_STRENGTHS = (BlockDescent, ChainDescent, InteriorPoint)
 """Solvers whose choice does not depend on the strength of the penalty, but on its structure alone."""
 
 
@@ -225,7 +240,7 @@ def refusal(problem: Problem) -> str | None:
     """Why second-order steps cannot take a problem; None when they can."""
     if not (problem.backend.local_rows or problem.backend.block_memory):
         return f"the {problem.backend.name} backend keeps rows elsewhere, and nothing with them between two steps"
-    if prefers_interior_point(problem):
+    if prefers_chain_descent(problem) or prefers_interior_point(problem):
         return None
     d = problem.n_features
     if d > MAX_FEATURES:
@@ -243,6 +258,19 @@ def refusal(problem: Problem) -> str | None:
     return NewtonADMM.applies(problem) and Multipliers.applies(problem)
 
 
+def prefers_chain_descent(problem: Problem) -> bool:
+    """Is it a signal over a graph that splits into few layers of chains? One layer is left to a proximal step."""
+    if problem.constraint.line is not None or ChainDescent.applies(problem) is not None:
+        return False
+    return not _single_proximal_step(problem)
+
+
+def _single_proximal_step(problem: Problem) -> bool:
+    """Does one proximal step solve it: a penalty along chains, with a Hessian that is a multiple of the identity?"""
+    h = DiagonalQuadratic.of(problem).h
+    return bool(np.all(h == h[0])) and chains.reason_against(problem) is None
+
+
 def prefers_interior_point(problem: Problem) -> bool:
     """Is it a signal that no other solver takes more cheaply?
 
@@ -253,10 +281,8 @@ def prefers_interior_point(problem: Problem) -> bool:
         return False
     if problem.constraint.line is not None or not l1_rows.has_short_rows(problem):
         return True
-    quadratic = DiagonalQuadratic.of(problem)
-    if bool(np.all(quadratic.h == quadratic.h[0])) and chains.reason_against(problem) is None:
-        return False
-    return factor_work(abs(quadratic.A) @ abs(quadratic.A).T) <= CONFIG.max_factor_work
+    A = abs(problem.constraint.A)
+    return not _single_proximal_step(problem) and factor_work(A @ A.T) <= CONFIG.max_factor_work
 
 
 def few_at_once(problem: Problem, rho_given: bool = False) -> bool:

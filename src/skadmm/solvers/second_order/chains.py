@@ -160,7 +160,7 @@ def penalty_along_chains(problem: Problem) -> ChainPenalty | None:
     if double.size:
         at = A.indptr[double]
         one, two = A.indices[at].astype(np.int64), A.indices[at + 1].astype(np.int64)
-        if not np.array_equal(A.data[at], -A.data[at + 1]) or not _lie_along_chains(one, two, double, order, row):
+        if not np.array_equal(A.data[at], -A.data[at + 1]) or not lie_along_chains(one, two, double, order, row):
             return None
         tied = np.flatnonzero(row >= 0)
         if not np.array_equal(threshold[order[tied]], threshold[order[tied + 1]]):
@@ -175,7 +175,7 @@ def penalty_along_chains(problem: Problem) -> ChainPenalty | None:
     return ChainPenalty(order, row, entry, weight, threshold, single, feature, entries, bound, A.shape[0])
 
 
-def _lie_along_chains(one: np.ndarray, two: np.ndarray, rows: np.ndarray, order: np.ndarray, row: np.ndarray) -> bool:
+def lie_along_chains(one: np.ndarray, two: np.ndarray, rows: np.ndarray, order: np.ndarray, row: np.ndarray) -> bool:
     """Fill in features and rows along the chains; False where the pairs make no chains."""
     ends, others = np.concatenate([one, two]), np.concatenate([two, one])
     links = np.concatenate([rows, rows])
