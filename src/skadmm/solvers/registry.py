@@ -19,6 +19,7 @@ from skadmm.solvers.second_order.multipliers import Multipliers
 from skadmm.solvers.second_order.newton_admm import NewtonADMM
 from skadmm.solvers.second_order.prox_gradient import ProxGradient
 from skadmm.solvers.second_order.reduced_newton import ReducedNewton
+from skadmm.solvers.second_order.signal_newton import SignalNewton
 from skadmm.solvers.second_order.working_set import WorkingSet
 
 SOLVERS: Registry[type[SecondOrderSolver[Any]]] = Registry("method")
@@ -33,6 +34,7 @@ def register_solver(solver: T) -> T:
 
 register_solver(InteriorPoint)
 register_solver(ChainDescent)
+register_solver(SignalNewton)
 register_solver(NewtonADMM)
 register_solver(ReducedNewton)
 register_solver(BlockDescent)

@@ -23,7 +23,8 @@ from skadmm.solvers.second_order import chains, l1_rows
 from skadmm.solvers.second_order.base import Entry, SecondOrderSolver, SolverEngine
 from skadmm.solvers.second_order.block_descent import BlockDescent
 from skadmm.solvers.second_order.blocks import has_groups
-from skadmm.solvers.second_order.chain_descent import ChainDescent
+from skadmm.solvers.second_order.chain_descent import MAX_LAYERS, ChainDescent
+from skadmm.solvers.second_order.chain_layers import layers_of, rows_of_two
 from skadmm.solvers.second_order.coordinate_descent import CoordinateDescent, violations
 from skadmm.solvers.second_order.diagonal_quadratic import DiagonalQuadratic
 from skadmm.solvers.second_order.interior_point import InteriorPoint
@@ -31,6 +32,7 @@ from skadmm.solvers.second_order.multipliers import Multipliers
 from skadmm.solvers.second_order.newton_admm import MAX_FEATURES, NewtonADMM
 from skadmm.solvers.second_order.prox_gradient import ProxGradient
 from skadmm.solvers.second_order.reduced_newton import ReducedNewton
+from skadmm.solvers.second_order.signal_newton import SignalNewton
 from skadmm.solvers.second_order.working_set import WorkingSet
 
 Solvers = tuple[type[SecondOrderSolver[Any]], ...]
@@ -88,6 +90,11 @@ class Situation:
     def small_graph_signal(self) -> bool:
         """The same where an interior point step is affordable too."""
         return self.is_graph_signal and self.problem.n_features <= self.config.small_graph and self.is_signal
+
+    @cached_property
+    def is_curved_signal(self) -> bool:
+        """A signal under another loss than the squared one."""
+        return prefers_signal_newton(self.problem)
 
     @property
     def only_multipliers(self) -> bool:
@@ -169,6 +176,7 @@ TABLE = (
     Row(lambda s: s.small_graph_signal, (ChainDescent, InteriorPoint), "it is a signal over a graph"),
     Row(lambda s: s.is_graph_signal, (ChainDescent,), "it is a signal over a graph"),
     Row(lambda s: s.is_signal, (InteriorPoint,), "the Hessian is diagonal"),
+    Row(lambda s: s.is_curved_signal, (SignalNewton,), "every sample sees one coefficient"),
     Row(lambda s: s.only_multipliers, (Multipliers,), "B has no inverse, or psi is a constraint"),
     Row(lambda s: s.general_split, (Multipliers, NewtonADMM), "B is not −I"),
     Row(lambda s: s.following and s.separates, (BlockDescent,), "the penalty separates over blocks of features"),
@@ -182,7 +190,7 @@ TABLE = (
 )
 
 
-FOR_ALL_STRENGTHS = (BlockDescent, ChainDescent, InteriorPoint)
+FOR_ALL_STRENGTHS = (BlockDescent, ChainDescent, InteriorPoint, SignalNewton)
 """Solvers whose choice does not depend on the strength of the penalty, but on its structure alone."""
 
 
@@ -240,7 +248,7 @@ def refusal(problem: Problem) -> str | None:
     """Why second-order steps cannot take a problem; None when they can."""
     if not (problem.backend.local_rows or problem.backend.block_memory):
         return f"the {problem.backend.name} backend keeps rows elsewhere, and nothing with them between two steps"
-    if prefers_chain_descent(problem) or prefers_interior_point(problem):
+    if prefers_chain_descent(problem) or prefers_interior_point(problem) or prefers_signal_newton(problem):
         return None
     d = problem.n_features
     if d > MAX_FEATURES:
@@ -263,6 +271,14 @@ def prefers_chain_descent(problem: Problem) -> bool:
     if problem.constraint.line is not None or ChainDescent.applies(problem) is not None:
         return False
     return not _single_proximal_step(problem)
+
+
+def prefers_signal_newton(problem: Problem) -> bool:
+    """Is it a signal under another loss than the squared one, along a line or over a graph of few layers of chains?"""
+    if problem.loss.name == "squared" or SignalNewton.applies(problem) is not None:
+        return False
+    A = problem.constraint.A
+    return problem.constraint.line is not None or (rows_of_two(A) is None and layers_of(A, MAX_LAYERS) is not None)
 
 
 def _single_proximal_step(problem: Problem) -> bool:

@@ -100,7 +100,7 @@ class ChainDescent(SecondOrderSolver[ChainDescentState]):
         self, setup: Setup, config: ChainDescentConfig | None = None, structure: Structure | None = None
     ) -> None:
         super().__init__(setup, config)
-        self.structure = _structure(setup.problem) if structure is None else structure
+        self.structure = structure_of(setup.problem) if structure is None else structure
         strengths = row_strengths(setup.problem.psi, setup.problem.n_split)
         assert strengths is not None, "see applies()"
         self.objective = SignalObjective(self.structure.quadratic, strengths, self.config.objective_floor)
@@ -265,12 +265,13 @@ class ChainDescent(SecondOrderSolver[ChainDescentState]):
         return x
 
 
-def _structure(problem: Problem) -> Structure:
+def structure_of(problem: Problem, quadratic: DiagonalQuadratic | None = None) -> Structure:
+    """The layers of a problem, with the sums over its samples unless they are given."""
     A = problem.constraint.A
     layers = layers_of(A, MAX_LAYERS)
     assert layers is not None, "see applies()"
     single = np.flatnonzero(np.diff(A.indptr) == 1)
     at = A.indptr[single]
     # The line of a chain has scaled rows; here the rows are those of A.
-    quadratic = replace(DiagonalQuadratic.of(problem), line=None)
+    quadratic = replace(DiagonalQuadratic.of(problem) if quadratic is None else quadratic, line=None)
     return Structure(quadratic, layers, single, A.indices[at].astype(np.int64), A.data[at])

@@ -49,7 +49,7 @@ class DiagonalQuadratic:
     @classmethod
     def of(cls, problem: Problem) -> DiagonalQuadratic:
         """The samples of `problem` summed up; :func:`reason_against` says whether they can be."""
-        entries = _single_entries(problem)
+        entries = single_entries(problem)
         assert not isinstance(entries, str), "see reason_against()"
         n, d = problem.n_samples, problem.n_features
         sample, feature, value = entries
@@ -162,7 +162,7 @@ class SignalObjective:
 
 def reason_against(problem: Problem) -> str | None:
     """Why the Hessian of a problem's loss and Ω is not a positive diagonal; None when it is."""
-    entries = _single_entries(problem)
+    entries = single_entries(problem)
     if isinstance(entries, str):
         return entries
     sample, feature, value = entries
@@ -174,7 +174,7 @@ def reason_against(problem: Problem) -> str | None:
     return None
 
 
-def _single_entries(problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray] | str:
+def single_entries(problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray] | str:
     """The sample, the feature and the value of each nonzero entry of X; a reason where a row has more than one."""
     rows, n = problem.rows, problem.n_samples
     for stop in (min(FIRST_ROWS[0], n), min(FIRST_ROWS[1], n), n):

@@ -110,6 +110,25 @@ class Iterate(NamedTuple):
         return first + float((self.down + t * change.down) @ (self.below + t * change.below))
 
 
+def no_signal(problem: Problem) -> str | None:
+    """Why a problem is none over a signal, whatever its loss: every sample sees one coefficient, ψ is an ℓ1 norm with
+    positive weights, B = −I and c = 0; None when it is."""
+    if not problem.backend.local_rows:
+        return f"it {problem.lacks_local_rows()}"
+    if not isinstance(problem.psi, L1):
+        return f"psi must be an ℓ1 norm, not {type(problem.psi).__name__}"
+    if problem.constraint.B is not None or problem.constraint.c.any():
+        return "it takes problems with B = −I and c = 0"
+    if problem.n_constraints == 0:
+        return "A has no rows"
+    strengths = row_strengths(problem.psi, problem.n_split)
+    if strengths is None or not strengths.min() > 0:
+        return "the strength of psi, and each of its weights, must be positive"
+    if not isinstance(problem.omega, (Zero, SquaredL2)):
+        return f"omega must be a squared ℓ2 norm or nothing, not {type(problem.omega).__name__}"
+    return reason_against(problem)
+
+
 class InteriorPoint(SecondOrderSolver[InteriorPointState]):
     """Mehrotra's predictor and corrector on the multiplier u = up − down, with Hx + Dᵀu = q and v = D x throughout.
 
@@ -135,22 +154,9 @@ class InteriorPoint(SecondOrderSolver[InteriorPointState]):
     @classmethod
     def applies(cls, problem: Problem) -> str | None:
         """Squared loss, a diagonal XᵀX, ψ an ℓ1 norm with positive weights, B = −I and c = 0."""
-        if not problem.backend.local_rows:
-            return f"it {problem.lacks_local_rows()}"
-        if problem.loss.name != "squared":
+        if problem.backend.local_rows and problem.loss.name != "squared":
             return f"the loss must be squared, not {problem.loss.name}"
-        if not isinstance(problem.psi, L1):
-            return f"psi must be an ℓ1 norm, not {type(problem.psi).__name__}"
-        if problem.constraint.B is not None or problem.constraint.c.any():
-            return "it takes problems with B = −I and c = 0"
-        if problem.n_constraints == 0:
-            return "A has no rows"
-        strengths = row_strengths(problem.psi, problem.n_split)
-        if strengths is None or not strengths.min() > 0:
-            return "the strength of psi, and each of its weights, must be positive"
-        if not isinstance(problem.omega, (Zero, SquaredL2)):
-            return f"omega must be a squared ℓ2 norm or nothing, not {type(problem.omega).__name__}"
-        return reason_against(problem)
+        return no_signal(problem)
 
     def init(self, point: Point, rho: float) -> InteriorPointState:
         """The centre of the multipliers' bounds. A polynomial that is known to be the solution is put in place."""
