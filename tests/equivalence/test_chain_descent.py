@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from skadmm import Problem, Status, TrendFilter, TrendFilterCV, path, solve
 from skadmm.operators import grid, incidence, stack, trend
 from skadmm.regularizers import L1, SquaredL2
-from skadmm.solvers.second_order import chain_descent
+from skadmm.solvers.second_order import chain_layers
 from skadmm.solvers.second_order.chain_descent import ChainDescent
 from skadmm.solvers.second_order.chain_layers import layers_of
 
@@ -74,16 +74,16 @@ def test_ties_are_exact(case):
 
 def test_each_edge_is_in_one_layer_of_paths():
     A = CASES["graph with signs"]["A"]
-    layers = layers_of(A, 24)
+    layers = layers_of(A)
     assert np.array_equal(np.sort(np.concatenate([layer.row for layer in layers])), np.arange(A.shape[0]))
     x = RNG.standard_normal(N)
     for layer in layers:
         assert np.unique(layer.order).size == layer.order.size
         along = layer.sign * x[layer.order]
         np.testing.assert_allclose(layer.entry * (along[layer.inner] - along[layer.inner + 1]), (A @ x)[layer.row])
-    assert len(layers_of(grid((20, 30)), 24)) <= 3
+    assert len(layers_of(grid((20, 30)))) <= 3
     star = incidence([(0, j) for j in range(1, N)], n_features=N)
-    assert layers_of(star, 24) is None
+    assert layers_of(star) is None
 
 
 def test_refusals_say_why(monkeypatch):
@@ -93,8 +93,8 @@ def test_refusals_say_why(monkeypatch):
     assert "loss must be squared" in ChainDescent.applies(
         Problem(IDENTITY, NOISY, "huber", psi=L1(0.1), A=grid((6, 10)))
     )
-    monkeypatch.setattr(chain_descent, "MAX_LAYERS", 2)
-    assert "more than 2 layers" in ChainDescent.applies(build("graph"))
+    monkeypatch.setattr(chain_layers, "MAX_LAYERS", 2)
+    assert "layers of chains" in ChainDescent.applies(build("graph"))
 
 
 def test_graphs_get_it_by_default_and_paths_follow_it():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from skadmm import SOLVERS, FusedLassoRegressor, Problem, Status, compare, solve
-from skadmm.operators import chain, stack, trend
+from skadmm.operators import chain, grid, stack, trend
 from skadmm.regularizers import L1, GroupL2, NonNegative, SquaredL2
 
 N, D = 200, 40
@@ -24,6 +24,7 @@ PROBLEMS = {
     "trend": Problem(X, Y, "squared", psi=L1(0.1), A=trend(D, 1)),
     "groups": Problem(X, Y, "squared", psi=GroupL2(0.1, np.arange(D) // 4)),
     "signal": Problem(np.eye(D), Y[:D], "squared", psi=L1(0.1), A=trend(D, 1)),
+    "image": Problem(np.eye(D), Y[:D], "squared", psi=L1(0.02), A=grid((5, 8))),
     "constrained": Problem(X, Y, "squared", psi=L1(0.1), A=chain(D), omega=NonNegative()),
     "smooth": Problem(X, Y > 0, "logistic", omega=SquaredL2(0.1)),
 }

@@ -23,7 +23,7 @@ from skadmm.solvers.second_order import chains, l1_rows
 from skadmm.solvers.second_order.base import Entry, SecondOrderSolver, SolverEngine
 from skadmm.solvers.second_order.block_descent import BlockDescent
 from skadmm.solvers.second_order.blocks import has_groups
-from skadmm.solvers.second_order.chain_descent import MAX_LAYERS, ChainDescent
+from skadmm.solvers.second_order.chain_descent import ChainDescent
 from skadmm.solvers.second_order.chain_layers import layers_of, rows_of_two
 from skadmm.solvers.second_order.coordinate_descent import CoordinateDescent, violations
 from skadmm.solvers.second_order.diagonal_quadratic import DiagonalQuadratic
@@ -278,7 +278,7 @@ def prefers_signal_newton(problem: Problem) -> bool:
     if problem.loss.name == "squared" or SignalNewton.applies(problem) is not None:
         return False
     A = problem.constraint.A
-    return problem.constraint.line is not None or (rows_of_two(A) is None and layers_of(A, MAX_LAYERS) is not None)
+    return problem.constraint.line is not None or (rows_of_two(A) is None and layers_of(A) is not None)
 
 
 def _single_proximal_step(problem: Problem) -> bool:

@@ -18,7 +18,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from skadmm.kernels.compile import kernel
-from skadmm.solvers.second_order.chains import denoise, lie_along_chains
+from skadmm.solvers.second_order import chains
+
+MAX_LAYERS = 24
+"""On graphs that take more layers, sweeps would be long and many."""
 
 
 @kernel
@@ -72,7 +75,7 @@ class Layer(NamedTuple):
         weight[self.inner] *= bound[self.row]
         own, along = h[self.order], self.sign * p[self.order]
         z = np.empty_like(along)
-        denoise(own, along, weight, z)
+        chains.denoise(own, along, weight, z)
         return self.sign * z, self.sign * (along - own * z)
 
     def multipliers(self, s: np.ndarray) -> np.ndarray:
@@ -91,14 +94,14 @@ def rows_of_two(A: sp.csr_array) -> str | None:
     return None
 
 
-def layers_of(A: sp.csr_array, largest: int) -> list[Layer] | None:
-    """The rows of A with two entries as layers; None where that takes more than `largest`."""
+def layers_of(A: sp.csr_array) -> list[Layer] | None:
+    """The rows of A with two entries as layers; None where that takes more than MAX_LAYERS."""
     double = np.flatnonzero(np.diff(A.indptr) == 2)
     at = A.indptr[double]
     one, two = A.indices[at].astype(np.int64), A.indices[at + 1].astype(np.int64)
     taken = np.full(double.size, -1)
     number = 0
-    while double.size and number < largest and _take_paths(one, two, taken, A.shape[1], number):
+    while double.size and number < MAX_LAYERS and _take_paths(one, two, taken, A.shape[1], number):
         number += 1
     if np.any(taken < 0):
         return None
@@ -111,7 +114,7 @@ def _layer(A: sp.csr_array, rows: np.ndarray, one: np.ndarray, two: np.ndarray) 
     """The layer of these rows, which join the features `one` and `two`."""
     d = A.shape[1]
     order, row = np.arange(d), np.full(d, -1)
-    lie_along_chains(one, two, rows, order, row)
+    chains.lie_along_chains(one, two, rows, order, row)
     joined = row >= 0
     joined[1:] |= row[:-1] >= 0
     order, row = order[joined], row[joined]
