@@ -1,4 +1,7 @@
-"""minimise (1/n) Σ ℓ(aᵢ·x, bᵢ) + λ‖Ax‖₁: the generalized lasso, with the logistic or the squared loss."""
+"""minimise (1/n) Σ ℓ(aᵢ·x, bᵢ) + λ‖Ax‖₁: the generalized lasso, with the logistic or the squared loss.
+
+Where A is ``Groups``, the penalty is λ Σ_g ‖x_g‖₂.
+"""
 
 import numpy as np
 from benchmark_utils.problem import gradient_seconds, objective

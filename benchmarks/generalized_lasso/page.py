@@ -28,7 +28,7 @@ LEVELS = (1e-3, 1e-6)
 FLOOR = 1e-9
 GROUPS = {
     "graph": ["a9a", "qm9mu", "covtype", "hiv-path4932", "20ng-ltc"],
-    "special": ["chain", "lasso", "a9a[penalty=l1]", "20ng-ltc[penalty=l1]"],
+    "special": ["chain", "lasso", "groups", "a9a[penalty=l1]", "20ng-ltc[penalty=l1]"],
 }
 GROWTH = {
     "n": "simulated[n=[1000,4000,16000],d=50]",
@@ -36,7 +36,7 @@ GROWTH = {
 }
 GROWING = ("skadmm-auto", "condat-vu[balance=1.0]", "lbfgs-smoothed[width=1e-05]")
 PACKAGES = ("skadmm", "benchopt", "numpy", "scipy", "numba", "scikit-learn", "cvxpy", "clarabel", "scs", "ecos", "copt",
-            "regreg", "pyproximal", "skglm", "celer", "cyanure", "spams-bin", "sklearn-contrib-lightning",
+            "regreg", "pyproximal", "skglm", "celer", "adelie", "cyanure", "spams-bin", "sklearn-contrib-lightning",
             "prox_tv")  # fmt: skip
 PINNED = "special-pinned"
 PINNED_SOLVERS = ("lightning-saga", "lightning-cd", "lightning-fista", "prox-tv-fista")

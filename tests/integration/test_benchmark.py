@@ -14,7 +14,7 @@ from skadmm import ALGORITHMS
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "generalized_lasso"
 SOLVERS, DATASETS = sorted((FOLDER / "solvers").glob("*.py")), sorted((FOLDER / "datasets").glob("*.py"))
-STRUCTURES = ("graph", "chain", "identity")
+STRUCTURES = ("graph", "chain", "identity", "groups")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -44,7 +44,7 @@ def test_the_objective_is_that_of_the_problem(loss, structure):
     assert structure_of(data["A"]) == {"graph": "general"}.get(structure, structure)
 
 
-@pytest.mark.parametrize("structure", ["graph", "identity"])
+@pytest.mark.parametrize("structure", ["graph", "identity", "groups"])
 def test_the_optimum_comes_with_a_bound_close_below(structure):
     from benchmark_utils.problem import objective
     from benchmark_utils.reference import optimum

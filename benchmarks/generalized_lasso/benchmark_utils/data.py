@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from benchmark_utils.problem import Groups
 from skadmm.operators import chain, incidence, precision_graph, stack
 
 PENALTIES = ("graph", "l1")
@@ -50,9 +51,9 @@ def real(name: str, *, standardise: bool, strength: float, penalty: str) -> dict
 
 @functools.cache
 def simulated(n: int, d: int, *, loss: str, structure: str, seed: int = 0, share: float = 0.05) -> dict[str, Any]:
-    """Gaussian rows and a piecewise constant (chain), clustered (graph) or sparse (identity) truth.
+    """Gaussian rows and a piecewise constant (chain), clustered (graph) or sparse (identity, groups of four) truth.
 
-    `share` sets the strength: a share of the largest entry of |∇f(0)|.
+    `share` sets the strength: a share of the largest entry of |∇f(0)|, or of the largest norm of a group there.
     """
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, d))
@@ -64,8 +65,11 @@ def simulated(n: int, d: int, *, loss: str, structure: str, seed: int = 0, share
     A = {
         "chain": lambda: chain(d),
         "graph": lambda: stack(incidence([(j, j + 1) for j in range(d - 1)] + [(0, d - 1)], n_features=d), "identity"),
-        "identity": lambda: sp.eye_array(d, format="csr"),
+        "identity": lambda: sp.csr_array(sp.eye_array(d, format="csr")),
+        "groups": lambda: Groups.of(d, 4),
     }[structure]()
     slope = (0.5 if loss == "logistic" else 1.0) * target
-    strength = share * float(np.abs(X.T @ slope).max()) / n
-    return {"X": X, "target": target, "loss": loss, "A": sp.csr_array(A), "strength": strength}
+    parts = (X.T @ slope / n).reshape(-1, 4 if structure == "groups" else 1)
+    strength = share * float(np.linalg.norm(parts, axis=1).max())
+    A = A if structure == "groups" else sp.csr_array(A)
+    return {"X": X, "target": target, "loss": loss, "A": A, "strength": strength}

@@ -26,6 +26,8 @@ class Estimator:
     """An estimator in scikit-learn's manner where A = I, fitted to tighter and tighter tolerances."""
 
     sampling_strategy = "tolerance"
+    structures = ("identity",)
+    """What A may be."""
     unit = 1.0
     """What the estimator's tolerance is measured in."""
     model: Any
@@ -33,7 +35,7 @@ class Estimator:
     target: np.ndarray
 
     def skip(self, X: Any, target: Any, loss: str, A: Any, strength: float) -> tuple[bool, str | None]:
-        return (True, "A is not the identity") if structure_of(A) != "identity" else (False, None)
+        return (False, None) if structure_of(A) in self.structures else (True, f"A is not {self.structures[0]}")
 
     def warm_up(self) -> None:
         self.run(1e-6)  # tight: some packages compile their inner solvers only when they are reached

@@ -2,8 +2,11 @@
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from benchmark_utils.problem import structure_of
 from skadmm import Problem, solve
-from skadmm.regularizers import L1
+from skadmm.regularizers import L1, GroupL2
 
 TOLERANCE = 1e-10
 
@@ -20,6 +23,8 @@ _known: dict[tuple[Any, ...], Optimum] = {}
 
 def as_problem(X: Any, target: Any, loss: str, A: Any, strength: float) -> Problem:
     """The benchmark's problem as skadmm's."""
+    if structure_of(A) == "groups":
+        return Problem(X, target, loss, psi=GroupL2(strength, np.arange(A.shape[1]) // A.group_size))
     return Problem(X, target, loss, psi=L1(strength), A=A)
 
 

@@ -1,4 +1,5 @@
 from benchmark_utils.baselines import CondatVu
+from benchmark_utils.problem import NO_GROUPS, structure_of
 from benchopt import BaseSolver
 
 
@@ -10,6 +11,9 @@ class Solver(BaseSolver):
     sampling_strategy = "callback"
     parameters = {"balance": [0.01, 1.0]}
     references = ["Condat (2013). A primal-dual splitting method. JOTA.", "Pock and Chambolle (2011). ICCV."]
+
+    def skip(self, X, target, loss, A, strength):
+        return NO_GROUPS if structure_of(A) == "groups" else (False, None)
 
     def set_objective(self, X, target, loss, A, strength):
         self.data = {"X": X, "target": target, "loss": loss, "A": A, "strength": strength}

@@ -1,7 +1,7 @@
 import copt
 import numpy as np
 from benchmark_utils.peers import soft
-from benchmark_utils.problem import loss_and_slopes
+from benchmark_utils.problem import NO_GROUPS, loss_and_slopes, structure_of
 from benchopt import BaseSolver
 
 
@@ -12,6 +12,9 @@ class Solver(BaseSolver):
     requirements = ["pip::copt"]
     sampling_strategy = "callback"
     references = ["Malitsky and Pock (2018). A first-order primal-dual algorithm with linesearch. SIAM J. Optim."]
+
+    def skip(self, X, target, loss, A, strength):
+        return NO_GROUPS if structure_of(A) == "groups" else (False, None)
 
     def set_objective(self, X, target, loss, A, strength):
         self.A, self.strength, self.x = A, strength, np.zeros(X.shape[1])

@@ -14,7 +14,7 @@ class Solver(BaseSolver):
     sampling_strategy = "callback"
 
     def skip(self, X, target, loss, A, strength):
-        if structure_of(A) == "general":
+        if structure_of(A) not in ("chain", "identity"):
             return True, "it needs the proximal step of ‖Ax‖₁, known for a chain and the identity only"
         return False, None
 

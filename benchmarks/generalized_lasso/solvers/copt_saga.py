@@ -19,7 +19,7 @@ class Solver(BaseSolver):
     references = ["Pedregosa, Fatras and Casotto (2019). Proximal splitting meets variance reduction. AISTATS."]
 
     def skip(self, X, target, loss, A, strength):
-        if structure_of(A) == "general":
+        if structure_of(A) not in ("chain", "identity"):
             return True, "it needs proximal steps of blocks of A, given for a chain and the identity only"
         return False, None
 

@@ -1,5 +1,6 @@
 import cvxpy as cp
 import numpy as np
+from benchmark_utils.problem import NO_GROUPS, structure_of
 from benchopt import BaseSolver
 
 LIMIT = {"logistic": 600_000, "squared": 3_000_000}
@@ -16,6 +17,8 @@ class Solver(BaseSolver):
     parameters = {"solver": ["CLARABEL", "SCS", "ECOS"]}
 
     def skip(self, X, target, loss, A, strength):
+        if structure_of(A) == "groups":
+            return NO_GROUPS
         entries = X.nnz if hasattr(X, "nnz") else X.size
         if entries > min(LIMIT[loss], ECOS_LIMIT if self.solver == "ECOS" else LIMIT[loss]):
             return True, f"{entries:,} entries of X: the cone program would not end within any limit here"

@@ -1,5 +1,6 @@
 import numpy as np
 from benchmark_utils.baselines import SmoothedFista
+from benchmark_utils.problem import NO_GROUPS, structure_of
 from benchopt import BaseSolver
 
 
@@ -11,6 +12,9 @@ class Solver(BaseSolver):
     sampling_strategy = "callback"
     parameters = {"width": [1e-2, 1e-4]}
     references = ["Nesterov (2005). Smooth minimization of non-smooth functions. Math. Programming."]
+
+    def skip(self, X, target, loss, A, strength):
+        return NO_GROUPS if structure_of(A) == "groups" else (False, None)
 
     def set_objective(self, X, target, loss, A, strength):
         self.method = SmoothedFista(X, target, loss, A, strength, self.width)

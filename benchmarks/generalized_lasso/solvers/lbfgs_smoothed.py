@@ -2,6 +2,7 @@ import numpy as np
 import scipy.optimize
 from benchmark_utils.baselines import smoothed_objective
 from benchmark_utils.peers import EnoughError
+from benchmark_utils.problem import NO_GROUPS, structure_of
 from benchopt import BaseSolver
 
 
@@ -12,6 +13,9 @@ class Solver(BaseSolver):
     requirements = ["pip::scipy"]
     sampling_strategy = "callback"
     parameters = {"width": [1e-3, 1e-5]}
+
+    def skip(self, X, target, loss, A, strength):
+        return NO_GROUPS if structure_of(A) == "groups" else (False, None)
 
     def set_objective(self, X, target, loss, A, strength):
         self.arguments = (X, target, loss, A, strength, self.width)

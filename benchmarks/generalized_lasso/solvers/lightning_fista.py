@@ -16,7 +16,7 @@ class Solver(BaseSolver):
     sampling_strategy = "callback"
 
     def skip(self, X, target, loss, A, strength):
-        if structure_of(A) == "general":
+        if structure_of(A) not in ("chain", "identity"):
             return True, "it needs the proximal step of ‖Ax‖₁, known for a chain and the identity only"
         if loss != "squared":
             return True, "the logistic loss of its FISTA is the multinomial one only"

@@ -3,7 +3,7 @@ import pylops
 import pyproximal
 import scipy.sparse as sp
 from benchmark_utils.peers import EnoughError
-from benchmark_utils.problem import largest_eigenvalue, smoothness
+from benchmark_utils.problem import NO_GROUPS, largest_eigenvalue, smoothness, structure_of
 from benchopt import BaseSolver
 
 
@@ -16,6 +16,8 @@ class Solver(BaseSolver):
     parameters = {"method": ["primal-dual", "linearised-admm"]}
 
     def skip(self, X, target, loss, A, strength):
+        if structure_of(A) == "groups":
+            return NO_GROUPS
         if loss != "squared":
             return True, "it needs the proximal step of the loss, which it has for the squared loss only"
         if sp.issparse(X):

@@ -1,6 +1,7 @@
 import numpy as np
 import regreg.api as rr
 import scipy.sparse as sp
+from benchmark_utils.problem import NO_GROUPS, structure_of
 from benchopt import BaseSolver
 
 
@@ -10,6 +11,9 @@ class Solver(BaseSolver):
     name = "regreg"
     requirements = ["pip::regreg"]
     sampling_strategy = "iteration"
+
+    def skip(self, X, target, loss, A, strength):
+        return NO_GROUPS if structure_of(A) == "groups" else (False, None)
 
     def set_objective(self, X, target, loss, A, strength):
         n, d = X.shape

@@ -14,7 +14,7 @@ class Solver(BaseSolver):
     sampling_strategy = "iteration"
 
     def skip(self, X, target, loss, A, strength):
-        if structure_of(A) == "general":
+        if structure_of(A) not in ("chain", "identity"):
             return True, "it needs the proximal step of ‖Ax‖₁, known for a chain and the identity only"
         if not isinstance(X, np.ndarray):
             return True, "X is sparse"
