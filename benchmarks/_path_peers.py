@@ -41,8 +41,9 @@ def celer(task: Task) -> Solve:
     """``celer_path``: plain ℓ1."""
     from celer import celer_path
 
-    columns, kind = task.columns, "lasso" if task.loss == "squared" else "logreg"
-    return lambda tol: celer_path(columns, task.target, kind, alphas=task.strengths, tol=tol)[1].T
+    columns, target = task.columns, task.target
+    kind = "lasso" if task.loss == "squared" else "logreg"
+    return lambda tol: celer_path(columns, target, kind, alphas=task.strengths, tol=tol)[1].T
 
 
 def skglm(task: Task) -> Solve:
