@@ -14,7 +14,7 @@ from skadmm.operators import chain, overlapping_groups
 from skadmm.regularizers import L1, Box, ElasticNet, GroupL2, GroupLInf, NonNegative, SquaredL2, Stacked
 from skadmm.solvers.second_order.block_descent import BlockDescent
 from skadmm.solvers.second_order.block_set import BlockSet, add_cross_products
-from skadmm.solvers.second_order.block_sweeps import BlockModel, block_prox, sweeps
+from skadmm.solvers.second_order.block_sweeps import BlockModel, add_rows_of, block_prox, support_system, sweeps
 from skadmm.solvers.second_order.blocks import block_penalty
 from skadmm.solvers.second_order.free_features import FreeFeatures
 
@@ -201,6 +201,30 @@ def test_sweeps_are_those_of_the_slow_twin(groups, seed):
             slow_x, slow_q = slow_sweep(model, slow_x, slow_q)
         np.testing.assert_allclose(fast_x, slow_x, atol=1e-12)
         np.testing.assert_allclose(fast_q, slow_q, atol=1e-12)
+
+
+@pytest.mark.parametrize("groups", [False, True])
+def test_the_system_on_a_support_has_the_derivatives_of_the_model(groups):
+    model, x, q = random_model(4, groups=groups)
+    support = np.array([0, 2, 3, 4, 5, 8])
+    block = np.searchsorted(model.starts, support, side="right") - 1
+    here = x[support]
+    norms = np.sqrt(np.bincount(block, here**2, minlength=model.group.size))
+    hessian, gradient = np.zeros((6, 6), order="F"), np.empty(6)
+    support_system(model.G, support, block, here, q, model.l1, model.group, norms, hessian, gradient)
+
+    def slope(values):
+        norms = np.sqrt(np.bincount(block, values**2, minlength=model.group.size))
+        smooth = q[support] + model.G[np.ix_(support, support)] @ (values - here)
+        return smooth + model.l1[support] * np.sign(values) + model.group[block] * values / norms[block]
+
+    np.testing.assert_allclose(gradient, slope(here), atol=1e-13)
+    shifts = 1e-6 * np.eye(6)
+    numeric = np.array([(slope(here + h) - slope(here - h)) / 2e-6 for h in shifts])
+    np.testing.assert_allclose(np.tril(hessian), np.tril(numeric), atol=1e-8)
+    out = np.ones(7)
+    add_rows_of(model.G, support, here, out)
+    np.testing.assert_allclose(out, 1.0 + here @ model.G[support, :7], atol=1e-13)
 
 
 @pytest.mark.parametrize("groups", [False, True])

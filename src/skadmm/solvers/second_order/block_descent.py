@@ -291,9 +291,9 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         room = max(config.first_set, int(config.growth * nonzero.size))
         candidates = np.flatnonzero((state.violation > 0.0) & ~inside & ~wanted)
         if candidates.size:
-            sizes = np.diff(penalty.starts)[candidates]
             order = candidates[np.argsort(-state.violation[candidates])]
-            wanted[order[np.cumsum(sizes[np.argsort(-state.violation[candidates])]) <= max(room, sizes.max())]] = True
+            sizes = penalty.starts[order + 1] - penalty.starts[order]
+            wanted[order[np.cumsum(sizes) <= max(room, sizes.max())]] = True
         if state.kept_by_strong_rule is not None:
             wanted |= state.kept_by_strong_rule
             state.kept_by_strong_rule = None

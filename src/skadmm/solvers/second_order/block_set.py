@@ -92,13 +92,14 @@ class BlockSet:
         if blocks.size == 0:
             return
         penalty, before = source.penalty, self.size
-        lists = [penalty.features[penalty.starts[b] : penalty.starts[b + 1]] for b in blocks]
-        new = np.concatenate(lists)
+        sizes = penalty.starts[blocks + 1] - penalty.starts[blocks]
+        ends = np.cumsum(sizes)
+        new = penalty.features[np.repeat(penalty.starts[blocks] - ends + sizes, sizes) + np.arange(ends[-1])]
         if before:
             self.columns(source)
         self.blocks = np.concatenate([self.blocks, blocks])
         self.features = np.concatenate([self.features, new])
-        self.starts = np.concatenate([self.starts, self.starts[-1] + np.cumsum([part.size for part in lists])])
+        self.starts = np.concatenate([self.starts, self.starts[-1] + ends])
         centre = source.free.centre(source.columns[:, new]) if len(source.free) else np.zeros((0, new.size))
         self.centre = np.concatenate([self.centre, centre], axis=1) if before else centre
         self._add_columns(source, new, before)
@@ -187,16 +188,13 @@ class BlockSet:
 
     def _curvature_bounds(self, first: int) -> np.ndarray:
         """The largest eigenvalue of each diagonal block, from block number `first` on."""
-        bounds = np.empty(self.blocks.size - first)
-        sizes = np.diff(self.starts)[first:]
         starts = self.starts[first:-1]
-        for size in np.unique(sizes):
+        sizes = self.starts[first + 1 :] - starts
+        bounds = np.einsum("ii->i", self.G)[starts]
+        for size in np.unique(sizes[sizes > 1]):
             which = np.flatnonzero(sizes == size)
             index = starts[which][:, None] + np.arange(size)
-            if size == 1:
-                bounds[which] = self.G[index[:, 0], index[:, 0]]
-            else:
-                parts = self.G[index[:, :, None], index[:, None, :]]
-                bounds[which] = np.linalg.eigvalsh(parts)[:, -1] if size <= 200 else np.trace(parts, axis1=1, axis2=2)
+            parts = self.G[index[:, :, None], index[:, None, :]]
+            bounds[which] = np.linalg.eigvalsh(parts)[:, -1] if size <= 200 else np.trace(parts, axis1=1, axis2=2)
         bounds[bounds <= 0.0] = 1.0
         return bounds

@@ -127,6 +127,33 @@ def violations(x, gradient, features, starts, l1, lower, upper, norm, group, out
             out[b] = math.sqrt(total)
 
 
+@kernel
+def support_system(G, support, block, x, q, l1, group, norms, hessian, gradient):
+    """The lower triangle of the Hessian and the gradient on a support, where the penalty is smooth; x is there."""
+    for c in range(support.size):
+        row, b = G[support[c]], block[c]
+        for r in range(c, support.size):
+            hessian[r, c] = row[support[r]]
+        gradient[c] = q[support[c]] + (l1[support[c]] if x[c] > 0.0 else -l1[support[c]])
+        if group[b] > 0.0:
+            weight, unit = group[b] / norms[b], x[c] / norms[b]
+            gradient[c] += group[b] * unit
+            hessian[c, c] += weight
+            for r in range(c, support.size):
+                if block[r] != b:
+                    break
+                hessian[r, c] -= weight * unit * x[r] / norms[b]
+
+
+@kernel
+def add_rows_of(G, rows, scale, out):
+    """out ← out + Σ_k scale_k G[rows_k], as far as `out` goes."""
+    for k in range(rows.size):
+        row, factor = G[rows[k]], scale[k]
+        for j in range(out.size):
+            out[j] += factor * row[j]
+
+
 class BlockModel(NamedTuple):
     """A quadratic model with a penalty over blocks, on the features of a working set."""
 
@@ -164,9 +191,10 @@ class BlockModel(NamedTuple):
         support = np.flatnonzero((x != 0.0) & (x > self.lower) & (x < self.upper))
         if support.size == 0 or np.any(self.norm[self._block_of(support)] == 2):
             return
-        here = x[support]
-        hessian, gradient = self.G[np.ix_(support, support)], q[support] + self.l1[support] * np.sign(here)
-        self._add_norms(support, here, hessian, gradient)
+        here, size = x[support], support.size
+        block, norms = self._norms(support, here)
+        hessian, gradient = np.empty((size, size), order="F"), np.empty(size)
+        support_system(self.G, support, block, here, q, self.l1, self.group, norms, hessian, gradient)
         _, step, failed = scipy.linalg.lapack.dposv(hessian, -gradient, lower=1, overwrite_a=1)
         if failed:
             return
@@ -175,7 +203,8 @@ class BlockModel(NamedTuple):
             there[(np.sign(there) != np.sign(here)) & (self.l1[support] > 0.0)] = 0.0
             there = np.clip(there, self.lower[support], self.upper[support])
             change = there - here
-            slope = change @ self.G[support, : q.size]
+            slope = np.zeros(q.size)
+            add_rows_of(self.G, support, change, slope)
             rise = float(q[support] @ change) + 0.5 * float(change @ slope[support])
             if rise + self._penalty(support, there) < self._penalty(support, here):
                 x[support] = there
@@ -193,15 +222,3 @@ class BlockModel(NamedTuple):
     def _penalty(self, support: np.ndarray, values: np.ndarray) -> float:
         _, norms = self._norms(support, values)
         return float(self.l1[support] @ np.abs(values)) + float(self.group @ norms)
-
-    def _add_norms(self, support: np.ndarray, here: np.ndarray, hessian: np.ndarray, gradient: np.ndarray) -> None:
-        """The derivatives of the blocks' norms."""
-        block, norms = self._norms(support, here)
-        if not self.group[block].any():
-            return
-        unit, weight = here / norms[block], self.group[block] / norms[block]
-        gradient += self.group[block] * unit
-        np.einsum("ii->i", hessian)[:] += weight
-        for b in np.unique(block[self.group[block] > 0.0]):
-            of = np.flatnonzero(block == b)
-            hessian[np.ix_(of, of)] -= weight[of[0]] * np.outer(unit[of], unit[of])
