@@ -245,7 +245,8 @@ class Certifier:
         dual_points = [self._feasible(gradient, multiplier)]
         if slack is not None and slack.any() and self.problem.constraint.B is None:
             residual = gradient + self.problem.constraint.At(multiplier)
-            dual_points.append(self._feasible(gradient, self.settled(multiplier, residual, slack)))
+            if np.abs(residual).max(initial=0.0) > ORTHOGONAL * np.abs(gradient).max(initial=0.0):
+                dual_points.append(self._feasible(gradient, self.settled(multiplier, residual, slack)))
         # The dual objective grows with the scale, so one evaluation of the samples is enough.
         return max(dual_points, key=lambda dual_point: dual_point[0])
 

@@ -108,6 +108,8 @@ class Evaluator:
     def average_objective(self, x: np.ndarray, y: np.ndarray) -> float:
         """The objective at the averages, which the end of a run does not change."""
         point = np.concatenate([x, y])
+        if self._last_evaluated is not None and np.array_equal(point, self._last_evaluated[0][: point.size]):
+            return self._last_evaluated[1].objective  # after one step the average is the point itself
         if self._last_average is None or not np.array_equal(point, self._last_average[0]):
             y_of_x = self.problem.y_of_x(x)
             self._last_average = point, self.problem.objective(x, y if y_of_x is None else y_of_x)
