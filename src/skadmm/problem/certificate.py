@@ -34,6 +34,8 @@ from skadmm.regularizers._base import conjugate, dual_scale
 
 ORTHOGONAL = 1e-14
 """Slopes are orthogonal to a column where their product is this share of the sum of its terms' sizes: rounding."""
+TINY = float(np.finfo(float).tiny)
+"""The smallest normal number."""
 
 
 class Certificate(NamedTuple):
@@ -53,7 +55,7 @@ class Certificate(NamedTuple):
     @property
     def relative(self) -> float:
         """The gap relative to the objective."""
-        return self.gap / max(abs(self.primal), self.scale, np.finfo(float).tiny)
+        return self.gap / max(abs(self.primal), self.scale, TINY)
 
 
 class Assessment(NamedTuple):
@@ -269,21 +271,21 @@ class Certifier:
         Newton's method on the free coefficients alone, in the margins: the loss is smooth in them, and at their
         optimum θ is orthogonal.
         """
-        scale = columns.begin(self.free) + np.finfo(float).tiny
+        scale = columns.begin(self.free) + TINY
         found = False
         for _ in range(20):
             off, hessian = columns.sums()
             found = bool(np.all(np.abs(off) <= ORTHOGONAL * scale))
             if found:
                 break
-            step = np.linalg.lstsq(hessian, off, rcond=1e-12)[0]
+            step = _least_squares(hessian, off)
             largest = float(columns.reach(step))
             columns.move(step * min(1.0, 4.0 / largest) if largest > 0 else step)
         if not found:
             off, hessian = columns.sums()
         for _ in range(0 if found else 3):
             # Slopes that are small differences of large margins carry the margins' rounding.
-            off = columns.correct(np.linalg.lstsq(hessian, off, rcond=1e-12)[0])
+            off = columns.correct(_least_squares(hessian, off))
             found = bool(np.all(np.abs(off) <= ORTHOGONAL * scale))
             if found:
                 break
@@ -300,3 +302,10 @@ class Certifier:
         columns.place(margins, slopes)
         gradient = self.orthogonal(columns)
         return None if gradient is None else (columns.slopes, gradient / n, 2 * n)
+
+
+def _least_squares(hessian: np.ndarray, off: np.ndarray) -> np.ndarray:
+    """The step of minimum norm; for one column, which is the rule (an intercept), without the overhead of LAPACK."""
+    if off.size == 1:
+        return off / hessian[0] if hessian[0, 0] > 0.0 else np.zeros(1)
+    return np.linalg.lstsq(hessian, off, rcond=1e-12)[0]

@@ -19,12 +19,17 @@ from skadmm.run.result import Result, Status
 from skadmm.run.solve import solve
 from skadmm.solvers import ALGORITHMS, SOLVERS, dual_update, select
 from skadmm.solvers.base import Setup
-from skadmm.solvers.second_order.block_descent import BlockDescent, BlockDescentConfig
 from skadmm.solvers.second_order.newton_admm import NewtonADMM, NewtonADMMConfig
+from skadmm.solvers.second_order.reduced_newton import ReducedNewton, ReducedNewtonConfig
 
 FIRST_RHO = 0.01
 MAX_EVALUATIONS = 20
 """Passes at one strength without a certificate."""
+ROUGH = 100.0
+"""Without a certificate a strength is done at a gap of this many times tol, relative to the objective …"""
+LAST_IMPROVEMENT = 300.0
+"""… or, for Newton steps on clusters, which converge superlinearly, after a step that improves the objective by less
+than this many times tol. The suboptimality then is a small part of that."""
 ONE_STEP = np.zeros(1, np.int64)
 
 
@@ -49,12 +54,22 @@ class Goal:
     tol: float
     passes: float
     certify: bool = True
-    """False: a strength is done when the predicted decrease is below tol, without a proof by the duality gap."""
+    """False: a strength is solved roughly, see :meth:`at`."""
 
     @property
     def limit(self) -> float:
         """Passes at one strength."""
         return self.passes if self.certify else min(self.passes, MAX_EVALUATIONS)
+
+    def at(self, null: float, objective: float) -> float:
+        """The relative gap to reach at a strength with this objective, `null` the loss at x = 0.
+
+        Without a certificate the gap may be ``ROUGH`` · tol of the objective, or tol of `null` where that is larger:
+        enough for held-out losses, whose standard errors are many times this.
+        """
+        if self.certify:
+            return self.tol
+        return self.tol * max(ROUGH, null / objective if objective > 0.0 else ROUGH)
 
 
 def can_follow(problem: Problem, method: str) -> bool:
@@ -74,15 +89,17 @@ class Following:
         self.engine: select.Running | None = None
         self.solvers: select.Solvers = ()
         newton = NewtonADMMConfig(polish_answer=False, stop_on_model=not goal.certify)
-        self.configs = {
-            NewtonADMM.name: newton,
-            BlockDescent.name: BlockDescentConfig(relative_to_null=not goal.certify),
-        }
+        self.configs: dict[str, Any] = {NewtonADMM.name: newton}
+        if not goal.certify:
+            last = LAST_IMPROVEMENT * goal.tol
+            self.configs[ReducedNewton.name] = ReducedNewtonConfig(last_improvement=last, settled_improvement=last)
+        self.tol = goal.at(1.0, 1.0)
+        """What the next strength is solved to."""
         memory.check(self._setup(problem), ALGORITHMS["san-admm"], None)
 
     def _setup(self, problem: Problem) -> Setup:
         mode = "system" if isinstance(problem.omega, SquaredL2) else "none"
-        return Setup(problem, FIRST_RHO, 1.0, 1, mode, rho_given=False, tol=self.goal.tol)
+        return Setup(problem, FIRST_RHO, 1.0, 1, mode, rho_given=False, tol=self.tol)
 
     def _at(self, problem: Problem) -> select.Running:
         """The engine at the start of `problem`: the running one, or another where the table says so."""
@@ -95,7 +112,7 @@ class Following:
         else:
             solvers, _ = select.solvers_for(setup, point, following=True)
         if engine is not None and solvers == self.solvers:
-            engine.follow(problem)
+            engine.follow(problem, self.tol)
             return engine
         if engine is not None:
             engine.close()
@@ -114,12 +131,15 @@ class Following:
         engine.finish()
         reached = float(engine.optimality()[1])
         status = Status.PASS_LIMIT
-        if reached <= self.goal.tol:
+        if reached <= self.tol:
             status = Status.SOLVED
         elif engine.finished:
             status = Status.STALLED
+        loss = engine.last_loss()
+        if not self.goal.certify:  # the objective at the next strength is no larger than here
+            self.tol = self.goal.at(problem.loss_at_zero, loss + problem.penalty(engine.point.x))
         passes = (int(engine.point.clock[1]) - touched) / problem.n_samples
-        return Solution(engine.point.x.copy(), engine.last_loss(), reached, status, engine.point.y.copy(), passes)
+        return Solution(engine.point.x.copy(), loss, reached, status, engine.point.y.copy(), passes)
 
 
 class Separately:

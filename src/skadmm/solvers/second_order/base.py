@@ -144,6 +144,10 @@ class SecondOrderSolver(ABC, Generic[S]):
         """The same solver for the same problem with another strength of ψ."""
         return type(self)(replace(self.setup, problem=problem), self.config)
 
+    def aim_at(self, tol: float) -> None:
+        """Stop at another tolerance."""
+        self.setup, self.tol = replace(self.setup, tol=tol), tol
+
     def follow(self, state: S, problem: Problem) -> S:
         """This solver's state at the start of `problem`, which differs from the last one in the strength of ψ alone:
         from the last solution, with the multiplier scaled into its new bounds.
@@ -321,11 +325,14 @@ class SolverEngine(Generic[S]):
         self.solver.warm_start(self.current)
         self._stand(self.current)
 
-    def follow(self, problem: Problem) -> None:
-        """Go on with `problem`, which differs in the strength of ψ alone: with the first solver again."""
-        self.setup = replace(self.setup, problem=problem)
+    def follow(self, problem: Problem, tol: float | None = None) -> None:
+        """Go on with `problem`, which differs in the strength of ψ alone, to another tolerance where one is given: with
+        the first solver again."""
+        self.setup = replace(self.setup, problem=problem, tol=self.setup.tol if tol is None else tol)
         if self.number == 0:
             self.solver, before = self.solver.reweighted(problem), self.solver.problem
+            if tol is not None:
+                self.solver.aim_at(tol)
             self._stand(self.solver.follow(self.current, before))
         else:
             self.close()

@@ -82,9 +82,6 @@ class BlockDescentConfig:
     """Up to this many features without penalty or bound are eliminated from the models."""
     min_strong_share: float = 0.5
     """On a path, blocks join at once that would leave zero at 2λ − λ_before, if that is at least this share of λ."""
-    relative_to_null: bool = False
-    """Measure the gap against the objective at x = 0, where that is larger, as scikit-learn does: enough for
-    cross-validation."""
     max_steps: int = 100
     """After so many steps another solver may take over."""
     stale_curvature: float = 0.1
@@ -406,13 +403,6 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
             return float(loss_along(self.samples, self.every, state.margins, move, t)) / n + penalty
 
         return shorten(merit, state.objective, expected)
-
-    def optimality(self, state: BlockDescentState) -> tuple[str, float]:
-        """The relative gap; against the objective at zero where the settings say so."""
-        measure, reached = super().optimality(state)
-        if self.config.relative_to_null and measure == "gap":
-            reached *= min(1.0, abs(state.objective) / max(self.problem.loss_at_zero, np.finfo(float).tiny))
-        return measure, reached
 
     def slow(self, state: BlockDescentState) -> bool:
         """Can it do no more, or has the working set grown too large?"""

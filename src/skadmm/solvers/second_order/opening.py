@@ -41,9 +41,10 @@ class Clusters(NamedTuple):
 
     def basis(self) -> scipy.sparse.csr_array:
         """P."""
-        free = np.flatnonzero(self.labels >= 0)
+        free = self.labels >= 0
+        starts = np.concatenate([[0], np.cumsum(free)])
         return scipy.sparse.csr_array(
-            (self.factors[free], (free, self.labels[free])), shape=(self.labels.size, self.size)
+            (self.factors[free], self.labels[free], starts), shape=(self.labels.size, self.size)
         )
 
     def coordinates(self, x: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@ work, only the rows of new clusters are computed, and the terms of the samples w
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import scipy.sparse
@@ -46,7 +47,13 @@ class HessianState:
 
 def cluster_keys(basis: scipy.sparse.csr_array) -> np.ndarray:
     """A number for each cluster that depends on its features and their factors alone."""
-    return basis.T @ np.random.default_rng(0).standard_normal(basis.shape[0])
+    return basis.T @ _marks(basis.shape[0])
+
+
+@lru_cache(maxsize=4)
+def _marks(d: int) -> np.ndarray:
+    """A number for each feature; no two sets of features have the same sum."""
+    return np.random.default_rng(0).standard_normal(d)
 
 
 def update_hessian(

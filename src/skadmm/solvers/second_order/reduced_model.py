@@ -88,7 +88,7 @@ class ReducedModel:
         self.by_cluster = scipy.sparse.csc_array(pairs)
         self.magnitude = abs(pairs)
         self.max_kinks = int(np.diff(self.by_cluster.indptr).max(initial=0)) + 1
-        self.rows = scipy.sparse.csr_array(scipy.sparse.vstack([pairs, scipy.sparse.eye_array(start.size)]))
+        self.rows = _on_identity(pairs)
         self.u = start.copy()
 
     def minimise(self, rounds: int, sweeps: int) -> np.ndarray:
@@ -188,3 +188,15 @@ class ReducedModel:
             first[labels[free[::-1]]] = free[::-1]
             exact[free] = factors[free] * (self.u[first] / factors[first])[labels[free]]
         return exact
+
+
+def _on_identity(pairs: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
+    """The rows of `pairs` stacked on those of the identity."""
+    m, size = pairs.shape
+    each = np.arange(size, dtype=pairs.indices.dtype)
+    parts = (
+        np.concatenate([pairs.data, np.ones(size)]),
+        np.concatenate([pairs.indices, each]),
+        np.concatenate([pairs.indptr, pairs.indptr[-1] + 1 + each]),
+    )
+    return scipy.sparse.csr_array(parts, shape=(m + size, size))
