@@ -63,6 +63,10 @@ class Classification(ClassifierMixin, StructuredModel):
     def _assign(self, coefs: np.ndarray, intercepts: np.ndarray) -> None:
         self.coef_, self.intercept_ = coefs, intercepts
 
+    def _as_scores(self, margins: np.ndarray) -> np.ndarray:
+        """Margins of shape (models, rows, problems) as ``_scores`` returns them."""
+        return margins
+
     def decision_function(self, X: Any) -> np.ndarray:
         """The margins: positive means the second class, or, one column each, the class rather than the rest.
 

@@ -1,11 +1,14 @@
-"""Choosing alpha: a warm-started path in every fold, or an information criterion on one path."""
+"""Choosing alpha and l1_ratio: a warm-started path in every fold, or an information criterion on one path."""
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+import warnings
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import is_classifier
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -15,15 +18,49 @@ from skadmm.estimators import _splitters  # noqa: F401  registers how they are s
 from skadmm.estimators._base import Prepared, StructuredModel
 from skadmm.estimators._callbacks import Tasks, with_callbacks
 from skadmm.estimators._design import assembled, spread
-from skadmm.estimators._large import refuse_large
+from skadmm.estimators._large import LargeTable, large_scores
 from skadmm.estimators._progress import Counter
+from skadmm.estimators._search import (
+    Judge,
+    Split,
+    at_ratio,
+    check_search,
+    masked,
+    ratios_of,
+    routed,
+    routing,
+    splits,
+)
+from skadmm.kernels.rows import multiply
 from skadmm.losses import deviance
 from skadmm.problem.problem import on_samples
 from skadmm.run.follow import reached
 from skadmm.run.path import Path, alpha_grid, alpha_max, checked_alphas, path
 from skadmm.solvers import SOLVERS
 
-SELECTIONS = ("min", "1se", "aic", "bic")
+OF_A_SEARCH = (
+    "criterion_", "cv_losses_", "cv_scores_", "cv_mean_", "cv_se_", "l1_ratio_", "path_", "coefs_path_", "coef_",
+    "intercept_", "result_", "n_iter_", "dof_", "clusters_", "n_clusters_", "active_groups_",
+)  # fmt: skip
+"""Fitted attributes that a fit with other parameters may not set again."""
+
+
+class Candidate(NamedTuple):
+    """The model with one `l1_ratio`, and its grid."""
+
+    model: Any
+    prepared: Prepared
+    alphas: np.ndarray
+
+
+class Table(NamedTuple):
+    """The samples of a search."""
+
+    X: Any
+    y: np.ndarray
+    """As given, in this process."""
+    targets: list[Any]
+    sample_weight: np.ndarray | None
 
 
 class CrossValidated(StructuredModel):
@@ -33,103 +70,217 @@ class CrossValidated(StructuredModel):
     eps: Any
     cv: Any
     selection: Any
+    scoring: Any
+    refit: Any
     n_jobs: Any
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Choose alpha, and fit the model with it.
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Any:
+        """Choose alpha (and l1_ratio, where it is a list), and fit the model with it.
 
         Parameters
         ----------
-        X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
+        X : array, sparse matrix or DataFrame of shape (n_samples, n_features), a folder of blocks, or a Dask collection
         y : array of shape (n_samples,)
+            A folder of blocks has its own, where none is given.
         sample_weight : array of shape (n_samples,), optional
             A weight k means the same as k copies of the row, in the fit and in the held-out loss.
+        **params : groups, or other metadata
+            ``groups`` goes to the splitter `cv`, such as GroupKFold. With
+            ``sklearn.set_config(enable_metadata_routing=True)`` metadata go where they were requested.
 
         Returns
         -------
         self
         """
         self._check_parameters()
-        if self.selection not in SELECTIONS:
-            raise ValueError(f"selection={self.selection!r}: it takes one of {', '.join(map(repr, SELECTIONS))}")
-        refuse_large(X, "cross-validation")
+        check_search(self)
+        metadata, judge = routed(self, sample_weight, params)
         X, y, sample_weight = self._read(X, y, sample_weight)
-        for name in ("criterion_", "cv_losses_", "cv_mean_", "cv_se_"):  # of an earlier fit with another selection
+        for name in OF_A_SEARCH:
             self.__dict__.pop(name, None)
-        prepared = self._prepare(X, sample_weight)
         targets = self._targets(y, sample_weight)
-        self.alphas_ = self._grid(prepared, targets)
+        table = Table(X, np.asarray(y), targets, sample_weight)
+        candidates = self._candidates(table)
+        several = ratios_of(self)[1]
         if self.selection in ("aic", "bic"):
-            chosen = self._by_criterion(prepared, targets, X, y)
+            scores, paths = self._by_criterion(candidates, table)
+            best = chosen = int(scores.argmin())
+            self.criterion_ = scores if several else scores[0]
         else:
-            chosen = self._by_folds(prepared, targets, X, y, sample_weight)
-        results = [self._solve(prepared, target, float(self.alphas_[chosen]), None) for target in targets]
-        self.alpha_ = float(self.alphas_[chosen])
-        self._take(prepared, results)
-        self._warn_if_short(results)
+            best, chosen = self._by_folds(candidates, table, metadata, judge)
+            paths = [[] for _ in candidates]
+        row, column = divmod(chosen, candidates[0].alphas.size)
+        grids = np.array([candidate.alphas for candidate in candidates])
+        self.alphas_, self.alpha_ = grids if several else grids[0], float(grids[row, column])
+        if several:
+            self.l1_ratio_ = float(candidates[row].model.l1_ratio)
+        self._warn_at_end(candidates[row], best % grids.shape[1], table)
+        if self.refit:
+            self._refit(candidates[row], column, table, paths[row])
         return self
 
-    def _grid(self, prepared: Prepared, targets: list[np.ndarray]) -> np.ndarray:
+    # -- the search --------------------------------------------------------------------------------------------
+
+    def _candidates(self, table: Table) -> list[Candidate]:
+        """The model at each `l1_ratio`, with its penalty and its grid."""
+        candidates: list[Candidate] = []
+        for ratio in ratios_of(self)[0]:
+            model = at_ratio(self, ratio)
+            if not candidates:
+                prepared = model._prepare(table.X, table.sample_weight)
+            else:
+                names = getattr(self, "feature_names_in_", None)
+                prepared = candidates[0].prepared._replace(penalty=model._penalty(table.X, names))
+            candidates.append(Candidate(model, prepared, self._grid(prepared, table.targets)))
+        for name in ("graph_", "groups_"):
+            if hasattr(candidates[0].model, name):
+                setattr(self, name, getattr(candidates[0].model, name))
+        return candidates
+
+    def _grid(self, prepared: Prepared, targets: list[Any]) -> np.ndarray:
         if not isinstance(self.alphas, (int, np.integer)) or isinstance(self.alphas, bool):
             return checked_alphas(self.alphas)
         count = _checks.count(self.alphas, "alphas")
         if prepared.penalty.A.shape[0] == 0:
-            return np.ones(1)
+            return np.ones(1 if not ratios_of(self)[1] else count)
         top = max(self._alpha_max(prepared, target) for target in targets)
         return alpha_grid(top, count, self.eps)
 
-    def _by_criterion(self, prepared: Prepared, targets: list[np.ndarray], X: Any, y: Any) -> int:
-        tasks = Tasks(self, len(targets), X, y)
-        self.criterion_ = np.zeros(self.alphas_.size)
-        with Counter("path", len(targets) * self.alphas_.size, self.verbose) as counter:
-            for target in targets:
-                with tasks.task("path"):
-                    answer = self._path(prepared, target, self.alphas_, lambda *_: counter.step())
-                self.criterion_ += getattr(answer, self.selection)
+    def _by_criterion(self, candidates: list[Candidate], table: Table) -> tuple[np.ndarray, list[list[Path]]]:
+        """AIC or BIC by l1_ratio and alpha, and the paths."""
+        count = sum(candidate.alphas.size for candidate in candidates) * len(table.targets)
+        tasks = Tasks(self, len(candidates) * len(table.targets), table.X, table.y)
+        scores: list[Any] = []
+        paths: list[list[Path]] = []
+        with Counter("l1_ratios × alphas", count, self.verbose) as counter:
+            for candidate in candidates:
+                paths.append([])
+                for target in table.targets:
+                    with tasks.task("path"):
+                        paths[-1].append(_path_of(candidate, target, counter, certify=True))
+                scores.append(sum(getattr(one, self.selection) for one in paths[-1]))
         tasks.close()
-        return int(np.argmin(self.criterion_))
+        return np.array(scores), paths
 
     def _by_folds(
-        self, prepared: Prepared, targets: list[np.ndarray], X: Any, y: Any, sample_weight: np.ndarray | None
-    ) -> int:
-        # Threads must not draw from one generator: the order of their draws would change from fit to fit.
-        folds = [(train, test, _own(prepared.random_state)) for train, test in self._splitter(y).split(X, y)]
-        tasks = Tasks(self, len(folds), X, y)
-
-        def one(train: np.ndarray, test: np.ndarray, state: Any, counter: Counter) -> np.ndarray:
-            weight = None if sample_weight is None else sample_weight[train]
-            held_weight = None if sample_weight is None else sample_weight[test]
-            fold, held_out = self._fold(prepared._replace(random_state=state), X[train], X[test], weight)
-            rows, _ = as_rows(held_out)
-            total = np.zeros(self.alphas_.size)
-            for target in targets:
-                answer = self._path(fold, target[train], self.alphas_, lambda *_: counter.step(), certify=False)
-                held = on_samples(fold.problem(target[train], 1.0), rows, target[test], held_weight)
-                total += [held.loss_value(x) for x in answer.x]
-            return total
-
-        with Counter("folds × alphas", len(folds) * len(targets) * self.alphas_.size, self.verbose) as counter:
+        self, candidates: list[Candidate], table: Table, metadata: dict[str, Any], judge: Judge
+    ) -> tuple[int, int]:
+        """The best place in the grid, l1_ratio by l1_ratio, and the chosen one."""
+        several = len(candidates) > 1 or ratios_of(self)[1]
+        folds = list(splits(self._splitter(table.y), table.X, table.y, metadata, candidates[0].prepared.random_state))
+        jobs = [(candidate, split) for candidate in candidates for split in folds]
+        tasks = Tasks(self, len(jobs), table.X, table.y)
+        steps = len(jobs) * len(table.targets) * candidates[0].alphas.size
+        with Counter("folds × l1_ratios × alphas", steps, self.verbose) as counter:
             if self.n_jobs in (None, 1):
-                losses = []
-                for fold in folds:
+                found = []
+                for job in jobs:
                     with tasks.task("fold"):
-                        losses.append(one(*fold, counter))
+                        found.append(_held_out(*job, table, judge, counter))
             else:
-                # Threads: the compiled work lets go of the interpreter's lock, and the data need no copies.
-                losses = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(one)(*fold, counter) for fold in folds)
+                # Threads: the compiled work lets go of the interpreter's lock, and the data are shared.
+                found = Parallel(n_jobs=self.n_jobs, prefer="threads", max_nbytes="1M")(
+                    delayed(_held_out)(*job, table, judge, counter) for job in jobs
+                )
         tasks.close()
-        self.cv_losses_ = np.array(losses).T
-        self.cv_mean_ = self.cv_losses_.mean(axis=1)
-        self.cv_se_ = self.cv_losses_.std(axis=1, ddof=1) / np.sqrt(len(folds)) if len(folds) > 1 else 0 * self.cv_mean_
-        best = int(np.argmin(self.cv_mean_))
+        scores = np.array(found).reshape(len(candidates), len(folds), -1).transpose(0, 2, 1)
+        mean = scores.mean(axis=2)
+        error = scores.std(axis=2, ddof=1) / np.sqrt(len(folds)) if len(folds) > 1 else 0 * mean
+        part: Any = slice(None) if several else 0
+        setattr(self, "cv_losses_" if judge.scorer is None else "cv_scores_", scores[part])
+        self.cv_mean_, self.cv_se_ = mean[part], error[part]
+        worse = judge.sign * mean
+        if not np.isfinite(worse).any():
+            raise ValueError(f"scoring={self.scoring!r} is not finite at any alpha")
+        best = int(np.nanargmin(worse))
         if self.selection == "min":
-            return best
-        # The strongest penalty whose loss is within one standard error of the smallest.
-        return int(np.flatnonzero(self.cv_mean_ <= self.cv_mean_[best] + self.cv_se_[best])[0])
+            return best, best
+        # The strongest penalty, for the same l1_ratio, whose score is within one standard error of the best.
+        row, column = divmod(best, worse.shape[1])
+        within = np.flatnonzero(worse[row] <= worse[row, column] + error[row, column])
+        return best, row * worse.shape[1] + int(within[0])
 
     def _splitter(self, y: Any) -> Any:
         return check_cv(self.cv, y, classifier=is_classifier(self))
+
+    def get_metadata_routing(self) -> Any:
+        """Where the metadata of :meth:`fit` go; see scikit-learn's guide on metadata routing.
+
+        Returns
+        -------
+        MetadataRouter
+        """
+        return routing(self)
+
+    def _warn_at_end(self, candidate: Candidate, best: int, table: Table) -> None:
+        """Warn where the best alpha is at an end of the grid, unless a larger one would change nothing."""
+        alphas = candidate.alphas
+        if alphas.size == 1 or 0 < best < alphas.size - 1:
+            return
+        given = not isinstance(self.alphas, (int, np.integer))
+        if best == 0:
+            if not given:  # alpha_max: all larger ones give the same model
+                return
+            try:
+                top = max(self._alpha_max(candidate.prepared, target) for target in table.targets)
+            except (ValueError, TypeError):
+                top = np.inf
+            if alphas[0] >= top:
+                return
+        end = "largest" if best == 0 else "smallest"
+        advice = f"give {'larger' if best == 0 else 'smaller'} alphas" if given else f"lower eps={self.eps:g}"
+        warnings.warn(
+            f"{type(self).__name__}: the best alpha, {alphas[best]:.3g}, is the {end} of the grid, so a better one may "
+            f"lie beyond it: {advice}",
+            UserWarning,
+            stacklevel=4,
+        )
+
+    # -- the model that is chosen --------------------------------------------------------------------------------
+
+    def _refit(self, candidate: Candidate, chosen: int, table: Table, paths: list[Path]) -> None:
+        """The path over all the data, and the certified model at the chosen alpha."""
+        model, prepared = candidate.model, candidate.prepared
+        if not paths:
+            steps = len(table.targets) * candidate.alphas.size
+            with Counter("path", steps, self.verbose) as counter:
+                paths = [_path_of(candidate, target, counter, certify=False) for target in table.targets]
+        self.path_ = paths[0] if len(paths) == 1 else paths
+        coefs = np.array([[prepared.design.original(x)[0] for x in one.x] for one in paths])
+        self.coefs_path_ = coefs[0] if len(paths) == 1 else coefs.transpose(1, 0, 2)
+        results = []
+        for target, one in zip(table.targets, paths, strict=True):
+            start = {"x0": one.x[chosen]} if self.method in ("auto", "san-admm", *SOLVERS) else {}
+            results.append(model._solve(prepared, target, float(candidate.alphas[chosen]), None, **start))
+        self._take(prepared, results)
+        self._warn_if_short(results, stacklevel=5)
+
+    def with_margins(self, margins: np.ndarray) -> Any:
+        """This model as it would be with these margins of the rows held out; for scorers, which ask for predictions."""
+        other = copy.copy(self)
+        other._margins = margins
+        if getattr(other, "knots_", None) is not None:
+            other.knots_ = None  # the margins are those of the signal already
+        return other
+
+    def _scores(self, X: Any) -> np.ndarray:
+        known = self.__dict__.get("_margins")
+        if known is not None:
+            return known
+        if hasattr(self, "alphas_") and not hasattr(self, "coef_"):
+            raise NotFittedError(
+                f"this {type(self).__name__} was fitted with refit=False: it has scores and the best parameters, but "
+                "no coefficients"
+            )
+        return super()._scores(X)
+
+    def _check_storable(self) -> None:
+        super()._check_storable()
+        if hasattr(self, "alphas_") and not hasattr(self, "coef_"):
+            raise ValueError("refit=False: the model has no coefficients to store")
+
+    # -- paths ---------------------------------------------------------------------------------------------------
 
     def _trend(self, prepared: Prepared) -> Any:
         """What the penalty matrix, with its columns for the intercept, is known to be."""
@@ -148,9 +299,10 @@ class CrossValidated(StructuredModel):
             if prepared.ridge > 0:
                 part = result.x[: prepared.design.scale.size]
                 loss -= 0.5 * prepared.ridge * float(part @ part)
+            n = prepared.design.X.shape[0]
             return Path(
                 alphas, np.outer(same, result.x), loss * same, (dof * same).astype(int), reached(result) * same,
-                [str(result.status)] * alphas.size, target.size, deviance(prepared.loss, loss, target.size) * same,
+                [str(result.status)] * alphas.size, n, deviance(prepared.loss, loss, n) * same,
             )  # fmt: skip
         stochastic = self.method not in ("auto", "san-admm", *SOLVERS)
         options = {"random_state": prepared.random_state} if stochastic else {}
@@ -170,10 +322,65 @@ class CrossValidated(StructuredModel):
         return fold, assembled(test, scale, intercept).X
 
 
-def _own(random_state: Any) -> Any:
-    """A generator of its own drawn from `random_state`; a seed stays as it is."""
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**31))
-    if isinstance(random_state, np.random.Generator):
-        return np.random.default_rng(random_state.integers(2**63))
-    return random_state
+def _path_of(candidate: Candidate, target: Any, counter: Counter, *, certify: bool) -> Path:
+    """The path of one target over all the data."""
+    return candidate.model._path(
+        candidate.prepared, target, candidate.alphas, lambda *_: counter.step(), certify=certify
+    )
+
+
+def _held_out(candidate: Candidate, split: Split, table: Table, judge: Judge, counter: Counter) -> np.ndarray:
+    """The score of every alpha on the rows that one fold holds out."""
+    of_fold = _large_fold if isinstance(table.X, LargeTable) else _memory_fold
+    return of_fold(candidate, split, table, judge, counter)
+
+
+def _memory_fold(candidate: Candidate, split: Split, table: Table, judge: Judge, counter: Counter) -> np.ndarray:
+    """Rows in memory: those of the fold are copied."""
+    model, (train, test, state) = candidate.model, split
+    weight, held_weight = (None if table.sample_weight is None else table.sample_weight[rows] for rows in split[:2])
+    prepared = candidate.prepared._replace(random_state=state)
+    fold, held_out = model._fold(prepared, table.X[train], table.X[test], weight)
+    rows, _ = as_rows(held_out)
+    losses, margins = np.zeros(candidate.alphas.size), []
+    for target in table.targets:
+        answer = model._path(fold, target[train], candidate.alphas, lambda *_: counter.step(), certify=False)
+        if judge.scorer is None:
+            held = on_samples(fold.problem(target[train], 1.0), rows, target[test], held_weight)
+            losses += [held.loss_value(x) for x in answer.x]
+        else:
+            margins.append([_margins(rows, x) for x in answer.x])
+    if judge.scorer is None:
+        return losses
+    scores = model._as_scores(np.array(margins).transpose(1, 2, 0))
+    return np.array(judge.scores(model, scores, table.X[test], table.y[test], test))
+
+
+def _large_fold(candidate: Candidate, split: Split, table: Table, judge: Judge, counter: Counter) -> np.ndarray:
+    """Rows in files or on a cluster: a fold is a vector of weights, and no row is copied."""
+    model, n = candidate.model, table.X.shape[0]
+    fold, held = (
+        candidate.prepared._replace(sample_weight=masked(table.sample_weight, rows, n), random_state=split.random_state)
+        for rows in split[:2]
+    )
+    losses, answers = np.zeros(candidate.alphas.size), []
+    for target in table.targets:
+        answers.append(model._path(fold, target, candidate.alphas, lambda *_: counter.step(), certify=False))
+        if judge.scorer is None:
+            problem = held.problem(target, 1.0)
+            losses += [problem.loss_value(x) for x in answers[-1].x]
+    if judge.scorer is None:
+        return losses
+    scores = []
+    for k in range(candidate.alphas.size):
+        fitted = copy.copy(model)
+        pairs = [fold.design.original(answer.x[k]) for answer in answers]
+        fitted._assign(np.array([coef for coef, _ in pairs]), np.array([intercept for _, intercept in pairs]))
+        scores.append(large_scores(fitted, table.X.table)[split.test])
+    return np.array(judge.scores(model, np.array(scores), None, table.y[split.test], split.test))
+
+
+def _margins(rows: Any, x: np.ndarray) -> np.ndarray:
+    out = np.empty(rows.shape[0])
+    multiply(rows, x, out)
+    return out

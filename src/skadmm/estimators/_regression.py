@@ -32,6 +32,10 @@ class Regression(RegressorMixin, StructuredModel):
     def _assign(self, coefs: np.ndarray, intercepts: np.ndarray) -> None:
         self.coef_, self.intercept_ = coefs[0], float(intercepts[0]) + self._offset
 
+    def _as_scores(self, margins: np.ndarray) -> np.ndarray:
+        """Margins of shape (models, rows, problems) as ``_scores`` returns them: one problem, the offset added."""
+        return margins[..., 0] + self._offset
+
     def predict(self, X: Any) -> np.ndarray:
         """The predicted targets: the margins x·coef + intercept, or the mean that the loss defines at them.
 

@@ -13,7 +13,8 @@ SPLITTERS = {
     name: getattr(sklearn.model_selection, name)
     for name in (
         "KFold", "StratifiedKFold", "RepeatedKFold", "RepeatedStratifiedKFold", "ShuffleSplit", "TimeSeriesSplit",
-        "StratifiedShuffleSplit", "LeaveOneOut",
+        "StratifiedShuffleSplit", "LeaveOneOut", "GroupKFold", "GroupShuffleSplit", "LeaveOneGroupOut",
+        "StratifiedGroupKFold",
     )
 }  # fmt: skip
 """The splitters of scikit-learn that can be stored as the parameter ``cv``."""

@@ -225,14 +225,19 @@ class FusedLassoClassifierCV(_Fused, CrossValidated, Classification):
     selection : "min", "1se", "aic" or "bic"
         The smallest mean held-out loss; the largest alpha within one standard error of it; or an information criterion
         on one path over all the data.
+    scoring : str, callable or None
+        How held-out rows judge a model: the name of a scorer of scikit-learn, or a function of (estimator, X, y), more
+        is better. None: the mean held-out loss, less is better.
+    refit : bool
+        False: only the scores and the best parameters are kept, and no model is fitted to all the data.
     n_jobs : int or None
-        Folds at a time.
+        Folds at a time, in threads that share the data; ``joblib.parallel_config("loky")`` takes processes.
     graph : None, tuple, networkx graph, adjacency matrix, edge list or "precision"
         The features' neighbourhood. None: a chain in column order. A tuple of integers: a grid of that shape. Nodes may
         be column numbers, or the names of a DataFrame's columns; the edges of a list are pairs, or triples with a
         value. "precision": learnt from the training rows.
-    l1_ratio : float in [0, 1]
-        The share of the plain ℓ1 norm.
+    l1_ratio : float in [0, 1], or a list of them
+        The share of the plain ℓ1 norm. From a list one is chosen together with alpha.
     edge_weights : None, False, True, str or array
         None: the absolute values that the graph carries (entries of the adjacency matrix, the edge attribute "weight",
         the third entry of an edge), else 1. False: 1. True: as None, but an error where the graph carries none. A
@@ -270,8 +275,12 @@ class FusedLassoClassifierCV(_Fused, CrossValidated, Classification):
     result_ : Result, or a list of them for more than two classes: status, gap, trace
     n_iter_ : passes over the data
     alpha_, alphas_ : the alpha chosen, and all of them
+    l1_ratio_ : the l1_ratio chosen from a list; ``alphas_`` and the attributes below then have a row for each l1_ratio
     cv_losses_, cv_mean_, cv_se_ : held-out losses by alpha and fold, their mean and its standard error
+    cv_scores_ : held-out scores, in place of ``cv_losses_``, where `scoring` is given
     criterion_ : AIC or BIC by alpha, where `selection` is one of them
+    path_ : Path, the solutions over all the data, or a list of them for more than two classes
+    coefs_path_ : array of shape (n_alphas, n_features), or (n_alphas, n_classes, n_features): its coefficients
     """
 
     def __init__(
@@ -281,9 +290,11 @@ class FusedLassoClassifierCV(_Fused, CrossValidated, Classification):
         eps: float = 1e-3,
         cv: Any = None,
         selection: str = "min",
+        scoring: Any = None,
+        refit: bool = True,
         n_jobs: Any = None,
         graph: Any = None,
-        l1_ratio: float = 0.5,
+        l1_ratio: Any = 0.5,
         edge_weights: Any = None,
         edge_signs: Any = None,
         ridge: float = 0.0,
@@ -301,6 +312,8 @@ class FusedLassoClassifierCV(_Fused, CrossValidated, Classification):
         self.eps = eps
         self.cv = cv
         self.selection = selection
+        self.scoring = scoring
+        self.refit = refit
         self.n_jobs = n_jobs
         self.graph = graph
         self.l1_ratio = l1_ratio
@@ -333,14 +346,19 @@ class FusedLassoRegressorCV(_Fused, CrossValidated, Regression):
     selection : "min", "1se", "aic" or "bic"
         The smallest mean held-out loss; the largest alpha within one standard error of it; or an information criterion
         on one path over all the data.
+    scoring : str, callable or None
+        How held-out rows judge a model: the name of a scorer of scikit-learn, or a function of (estimator, X, y), more
+        is better. None: the mean held-out loss, less is better.
+    refit : bool
+        False: only the scores and the best parameters are kept, and no model is fitted to all the data.
     n_jobs : int or None
-        Folds at a time.
+        Folds at a time, in threads that share the data; ``joblib.parallel_config("loky")`` takes processes.
     graph : None, tuple, networkx graph, adjacency matrix, edge list or "precision"
         The features' neighbourhood. None: a chain in column order. A tuple of integers: a grid of that shape. Nodes may
         be column numbers, or the names of a DataFrame's columns; the edges of a list are pairs, or triples with a
         value. "precision": learnt from the training rows.
-    l1_ratio : float in [0, 1]
-        The share of the plain ℓ1 norm.
+    l1_ratio : float in [0, 1], or a list of them
+        The share of the plain ℓ1 norm. From a list one is chosen together with alpha.
     edge_weights : None, False, True, str or array
         None: the absolute values that the graph carries (entries of the adjacency matrix, the edge attribute "weight",
         the third entry of an edge), else 1. False: 1. True: as None, but an error where the graph carries none. A
@@ -376,8 +394,12 @@ class FusedLassoRegressorCV(_Fused, CrossValidated, Regression):
     result_ : Result, or a list of them for more than two classes: status, gap, trace
     n_iter_ : passes over the data
     alpha_, alphas_ : the alpha chosen, and all of them
+    l1_ratio_ : the l1_ratio chosen from a list; ``alphas_`` and the attributes below then have a row for each l1_ratio
     cv_losses_, cv_mean_, cv_se_ : held-out losses by alpha and fold, their mean and its standard error
+    cv_scores_ : held-out scores, in place of ``cv_losses_``, where `scoring` is given
     criterion_ : AIC or BIC by alpha, where `selection` is one of them
+    path_ : Path, the solutions over all the data, or a list of them for more than two classes
+    coefs_path_ : array of shape (n_alphas, n_features), or (n_alphas, n_classes, n_features): its coefficients
     """
 
     def __init__(
@@ -387,9 +409,11 @@ class FusedLassoRegressorCV(_Fused, CrossValidated, Regression):
         eps: float = 1e-3,
         cv: Any = None,
         selection: str = "min",
+        scoring: Any = None,
+        refit: bool = True,
         n_jobs: Any = None,
         graph: Any = None,
-        l1_ratio: float = 0.5,
+        l1_ratio: Any = 0.5,
         edge_weights: Any = None,
         edge_signs: Any = None,
         ridge: float = 0.0,
@@ -406,6 +430,8 @@ class FusedLassoRegressorCV(_Fused, CrossValidated, Regression):
         self.eps = eps
         self.cv = cv
         self.selection = selection
+        self.scoring = scoring
+        self.refit = refit
         self.n_jobs = n_jobs
         self.graph = graph
         self.l1_ratio = l1_ratio

@@ -222,8 +222,13 @@ class GeneralizedLassoClassifierCV(_Generalized, CrossValidated, Classification)
     selection : "min", "1se", "aic" or "bic"
         The smallest mean held-out loss; the largest alpha within one standard error of it; or an information criterion
         on one path over all the data.
+    scoring : str, callable or None
+        How held-out rows judge a model: the name of a scorer of scikit-learn, or a function of (estimator, X, y), more
+        is better. None: the mean held-out loss, less is better.
+    refit : bool
+        False: only the scores and the best parameters are kept, and no model is fitted to all the data.
     n_jobs : int or None
-        Folds at a time.
+        Folds at a time, in threads that share the data; ``joblib.parallel_config("loky")`` takes processes.
     A : matrix of shape (m, n_features), "identity" or None
         The penalty matrix, its entries used as they are; a DataFrame is matched to the columns of X by name. None is
         the identity, the plain lasso. The matrix of a graph with its weights and signs is
@@ -231,8 +236,8 @@ class GeneralizedLassoClassifierCV(_Generalized, CrossValidated, Classification)
     penalty : str or regulariser
         R: a name in ``skadmm.regularizers.REGULARIZERS``, or an instance such as ``GroupL2(groups=rows)`` or one of
         your own. It needs a field `strength`, whose value alpha replaces. "l1" is ‖Ax‖₁.
-    l1_ratio : float in [0, 1]
-        The share of the plain ℓ1 norm.
+    l1_ratio : float in [0, 1], or a list of them
+        The share of the plain ℓ1 norm. From a list one is chosen together with alpha.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
     loss : str or loss
@@ -260,8 +265,12 @@ class GeneralizedLassoClassifierCV(_Generalized, CrossValidated, Classification)
     result_ : Result, or a list of them for more than two classes: status, gap, trace
     n_iter_ : passes over the data
     alpha_, alphas_ : the alpha chosen, and all of them
+    l1_ratio_ : the l1_ratio chosen from a list; ``alphas_`` and the attributes below then have a row for each l1_ratio
     cv_losses_, cv_mean_, cv_se_ : held-out losses by alpha and fold, their mean and its standard error
+    cv_scores_ : held-out scores, in place of ``cv_losses_``, where `scoring` is given
     criterion_ : AIC or BIC by alpha, where `selection` is one of them
+    path_ : Path, the solutions over all the data, or a list of them for more than two classes
+    coefs_path_ : array of shape (n_alphas, n_features), or (n_alphas, n_classes, n_features): its coefficients
     """
 
     def __init__(
@@ -271,10 +280,12 @@ class GeneralizedLassoClassifierCV(_Generalized, CrossValidated, Classification)
         eps: float = 1e-3,
         cv: Any = None,
         selection: str = "min",
+        scoring: Any = None,
+        refit: bool = True,
         n_jobs: Any = None,
         A: Any = None,
         penalty: Any = "l1",
-        l1_ratio: float = 0.0,
+        l1_ratio: Any = 0.0,
         ridge: float = 0.0,
         loss: Any = "logistic",
         fit_intercept: bool = True,
@@ -290,6 +301,8 @@ class GeneralizedLassoClassifierCV(_Generalized, CrossValidated, Classification)
         self.eps = eps
         self.cv = cv
         self.selection = selection
+        self.scoring = scoring
+        self.refit = refit
         self.n_jobs = n_jobs
         self.A = A
         self.penalty = penalty
@@ -322,8 +335,13 @@ class GeneralizedLassoRegressorCV(_Generalized, CrossValidated, Regression):
     selection : "min", "1se", "aic" or "bic"
         The smallest mean held-out loss; the largest alpha within one standard error of it; or an information criterion
         on one path over all the data.
+    scoring : str, callable or None
+        How held-out rows judge a model: the name of a scorer of scikit-learn, or a function of (estimator, X, y), more
+        is better. None: the mean held-out loss, less is better.
+    refit : bool
+        False: only the scores and the best parameters are kept, and no model is fitted to all the data.
     n_jobs : int or None
-        Folds at a time.
+        Folds at a time, in threads that share the data; ``joblib.parallel_config("loky")`` takes processes.
     A : matrix of shape (m, n_features), "identity" or None
         The penalty matrix, its entries used as they are; a DataFrame is matched to the columns of X by name. None is
         the identity, the plain lasso. The matrix of a graph with its weights and signs is
@@ -331,8 +349,8 @@ class GeneralizedLassoRegressorCV(_Generalized, CrossValidated, Regression):
     penalty : str or regulariser
         R: a name in ``skadmm.regularizers.REGULARIZERS``, or an instance such as ``GroupL2(groups=rows)`` or one of
         your own. It needs a field `strength`, whose value alpha replaces. "l1" is ‖Ax‖₁.
-    l1_ratio : float in [0, 1]
-        The share of the plain ℓ1 norm.
+    l1_ratio : float in [0, 1], or a list of them
+        The share of the plain ℓ1 norm. From a list one is chosen together with alpha.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
     loss : str or loss
@@ -358,8 +376,12 @@ class GeneralizedLassoRegressorCV(_Generalized, CrossValidated, Regression):
     result_ : Result, or a list of them for more than two classes: status, gap, trace
     n_iter_ : passes over the data
     alpha_, alphas_ : the alpha chosen, and all of them
+    l1_ratio_ : the l1_ratio chosen from a list; ``alphas_`` and the attributes below then have a row for each l1_ratio
     cv_losses_, cv_mean_, cv_se_ : held-out losses by alpha and fold, their mean and its standard error
+    cv_scores_ : held-out scores, in place of ``cv_losses_``, where `scoring` is given
     criterion_ : AIC or BIC by alpha, where `selection` is one of them
+    path_ : Path, the solutions over all the data, or a list of them for more than two classes
+    coefs_path_ : array of shape (n_alphas, n_features), or (n_alphas, n_classes, n_features): its coefficients
     """
 
     def __init__(
@@ -369,10 +391,12 @@ class GeneralizedLassoRegressorCV(_Generalized, CrossValidated, Regression):
         eps: float = 1e-3,
         cv: Any = None,
         selection: str = "min",
+        scoring: Any = None,
+        refit: bool = True,
         n_jobs: Any = None,
         A: Any = None,
         penalty: Any = "l1",
-        l1_ratio: float = 0.0,
+        l1_ratio: Any = 0.0,
         ridge: float = 0.0,
         loss: Any = "squared",
         fit_intercept: bool = True,
@@ -387,6 +411,8 @@ class GeneralizedLassoRegressorCV(_Generalized, CrossValidated, Regression):
         self.eps = eps
         self.cv = cv
         self.selection = selection
+        self.scoring = scoring
+        self.refit = refit
         self.n_jobs = n_jobs
         self.A = A
         self.penalty = penalty

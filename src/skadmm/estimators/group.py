@@ -220,8 +220,13 @@ class GroupLassoClassifierCV(_Grouped, CrossValidated, Classification):
     selection : "min", "1se", "aic" or "bic"
         The smallest mean held-out loss; the largest alpha within one standard error of it; or an information criterion
         on one path over all the data.
+    scoring : str, callable or None
+        How held-out rows judge a model: the name of a scorer of scikit-learn, or a function of (estimator, X, y), more
+        is better. None: the mean held-out loss, less is better.
+    refit : bool
+        False: only the scores and the best parameters are kept, and no model is fitted to all the data.
     n_jobs : int or None
-        Folds at a time.
+        Folds at a time, in threads that share the data; ``joblib.parallel_config("loky")`` takes processes.
     groups : list of sequences of column numbers or names, labels, dict, Series or None
         A list of sequences (or a dict of them by the group's name): the features of each group; groups may overlap, and
         a feature in none is not penalised. An array or list of integers or strings: the label of each feature's one
@@ -231,8 +236,8 @@ class GroupLassoClassifierCV(_Grouped, CrossValidated, Classification):
     group_weights : "sqrt", None or array
         One weight per group: the square root of its size, 1, or as given. The order is that of ``groups_``: labels are
         sorted.
-    l1_ratio : float in [0, 1]
-        The share of the plain ℓ1 norm.
+    l1_ratio : float in [0, 1], or a list of them
+        The share of the plain ℓ1 norm. From a list one is chosen together with alpha.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
     loss : str or loss
@@ -261,8 +266,12 @@ class GroupLassoClassifierCV(_Grouped, CrossValidated, Classification):
     result_ : Result, or a list of them for more than two classes: status, gap, trace
     n_iter_ : passes over the data
     alpha_, alphas_ : the alpha chosen, and all of them
+    l1_ratio_ : the l1_ratio chosen from a list; ``alphas_`` and the attributes below then have a row for each l1_ratio
     cv_losses_, cv_mean_, cv_se_ : held-out losses by alpha and fold, their mean and its standard error
+    cv_scores_ : held-out scores, in place of ``cv_losses_``, where `scoring` is given
     criterion_ : AIC or BIC by alpha, where `selection` is one of them
+    path_ : Path, the solutions over all the data, or a list of them for more than two classes
+    coefs_path_ : array of shape (n_alphas, n_features), or (n_alphas, n_classes, n_features): its coefficients
     """
 
     def __init__(
@@ -272,10 +281,12 @@ class GroupLassoClassifierCV(_Grouped, CrossValidated, Classification):
         eps: float = 1e-3,
         cv: Any = None,
         selection: str = "min",
+        scoring: Any = None,
+        refit: bool = True,
         n_jobs: Any = None,
         groups: Any = None,
         group_weights: Any = "sqrt",
-        l1_ratio: float = 0.0,
+        l1_ratio: Any = 0.0,
         ridge: float = 0.0,
         loss: Any = "logistic",
         fit_intercept: bool = True,
@@ -291,6 +302,8 @@ class GroupLassoClassifierCV(_Grouped, CrossValidated, Classification):
         self.eps = eps
         self.cv = cv
         self.selection = selection
+        self.scoring = scoring
+        self.refit = refit
         self.n_jobs = n_jobs
         self.groups = groups
         self.group_weights = group_weights
@@ -322,8 +335,13 @@ class GroupLassoRegressorCV(_Grouped, CrossValidated, Regression):
     selection : "min", "1se", "aic" or "bic"
         The smallest mean held-out loss; the largest alpha within one standard error of it; or an information criterion
         on one path over all the data.
+    scoring : str, callable or None
+        How held-out rows judge a model: the name of a scorer of scikit-learn, or a function of (estimator, X, y), more
+        is better. None: the mean held-out loss, less is better.
+    refit : bool
+        False: only the scores and the best parameters are kept, and no model is fitted to all the data.
     n_jobs : int or None
-        Folds at a time.
+        Folds at a time, in threads that share the data; ``joblib.parallel_config("loky")`` takes processes.
     groups : list of sequences of column numbers or names, labels, dict, Series or None
         A list of sequences (or a dict of them by the group's name): the features of each group; groups may overlap, and
         a feature in none is not penalised. An array or list of integers or strings: the label of each feature's one
@@ -333,8 +351,8 @@ class GroupLassoRegressorCV(_Grouped, CrossValidated, Regression):
     group_weights : "sqrt", None or array
         One weight per group: the square root of its size, 1, or as given. The order is that of ``groups_``: labels are
         sorted.
-    l1_ratio : float in [0, 1]
-        The share of the plain ℓ1 norm.
+    l1_ratio : float in [0, 1], or a list of them
+        The share of the plain ℓ1 norm. From a list one is chosen together with alpha.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
     loss : str or loss
@@ -361,8 +379,12 @@ class GroupLassoRegressorCV(_Grouped, CrossValidated, Regression):
     result_ : Result, or a list of them for more than two classes: status, gap, trace
     n_iter_ : passes over the data
     alpha_, alphas_ : the alpha chosen, and all of them
+    l1_ratio_ : the l1_ratio chosen from a list; ``alphas_`` and the attributes below then have a row for each l1_ratio
     cv_losses_, cv_mean_, cv_se_ : held-out losses by alpha and fold, their mean and its standard error
+    cv_scores_ : held-out scores, in place of ``cv_losses_``, where `scoring` is given
     criterion_ : AIC or BIC by alpha, where `selection` is one of them
+    path_ : Path, the solutions over all the data, or a list of them for more than two classes
+    coefs_path_ : array of shape (n_alphas, n_features), or (n_alphas, n_classes, n_features): its coefficients
     """
 
     def __init__(
@@ -372,10 +394,12 @@ class GroupLassoRegressorCV(_Grouped, CrossValidated, Regression):
         eps: float = 1e-3,
         cv: Any = None,
         selection: str = "min",
+        scoring: Any = None,
+        refit: bool = True,
         n_jobs: Any = None,
         groups: Any = None,
         group_weights: Any = "sqrt",
-        l1_ratio: float = 0.0,
+        l1_ratio: Any = 0.0,
         ridge: float = 0.0,
         loss: Any = "squared",
         fit_intercept: bool = True,
@@ -390,6 +414,8 @@ class GroupLassoRegressorCV(_Grouped, CrossValidated, Regression):
         self.eps = eps
         self.cv = cv
         self.selection = selection
+        self.scoring = scoring
+        self.refit = refit
         self.n_jobs = n_jobs
         self.groups = groups
         self.group_weights = group_weights

@@ -29,6 +29,8 @@ def load(path: str | os.PathLike[str]) -> Any:
         parameters = {key: reader.decode(value) for key, value in manifest["parameters"].items()}
         if manifest["class"].startswith("GeneralizedLasso"):
             parameters = {"penalty": "l1"} | parameters  # files written before there was a choice
+        if manifest["class"].endswith("CV"):
+            parameters = {"scoring": None, "refit": True} | parameters  # files written before there were these
         state = {key: reader.decode(value) for key, value in manifest["state"].items()}
         if manifest["class"].startswith("TrendFilter") and "positions_" not in state:
             state["positions_"] = state.pop("knots_", None)  # their name in version 0.1

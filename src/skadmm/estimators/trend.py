@@ -114,8 +114,13 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
     selection : "min", "1se", "aic" or "bic"
         The minimum mean held-out loss; the largest alpha within one standard error of it; or an information criterion
         on one path over all the data.
+    scoring : str, callable or None
+        How held-out rows judge a model: the name of a scorer of scikit-learn, or a function of (estimator, X, y), more
+        is better. None: the mean held-out loss, less is better.
+    refit : bool
+        False: only the scores and the best parameters are kept, and no model is fitted to all the data.
     n_jobs : int or None
-        Folds at a time.
+        Folds at a time, in threads that share the data; ``joblib.parallel_config("loky")`` takes processes.
     order : int ≥ 0
         The degree of the pieces: 0 constant, 1 linear, 2 quadratic, 3 cubic; at most two less than there are distinct
         positions, or one less than there are columns of a table.
@@ -126,8 +131,8 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
         "positions": `X` has one column, the positions of the observations (or node numbers), and the model is a signal
         over them. "matrix": `X` is a table, and its coefficients follow the trend in column order. "auto": positions
         where `X` has one column.
-    l1_ratio : float in [0, 1]
-        The share of the plain ℓ1 norm.
+    l1_ratio : float in [0, 1], or a list of them
+        The share of the plain ℓ1 norm. From a list one is chosen together with alpha.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
     loss : "squared" or "huber", or ``skadmm.losses.Huber(delta)``
@@ -154,8 +159,12 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
     result_ : Result, or a list of them for more than two classes: status, gap, trace
     n_iter_ : passes over the data
     alpha_, alphas_ : the alpha chosen, and all of them
+    l1_ratio_ : the l1_ratio chosen from a list; ``alphas_`` and the attributes below then have a row for each l1_ratio
     cv_losses_, cv_mean_, cv_se_ : held-out losses by alpha and fold, their mean and its standard error
+    cv_scores_ : held-out scores, in place of ``cv_losses_``, where `scoring` is given
     criterion_ : AIC or BIC by alpha, where `selection` is one of them
+    path_ : Path, the solutions over all the data, or a list of them for more than two classes
+    coefs_path_ : array of shape (n_alphas, n_features), or (n_alphas, n_classes, n_features): its coefficients
     """
 
     def __init__(
@@ -165,11 +174,13 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
         eps: float | None = None,
         cv: Any = None,
         selection: str = "min",
+        scoring: Any = None,
+        refit: bool = True,
         n_jobs: Any = None,
         order: int = 1,
         graph: Any = None,
         design: str = "auto",
-        l1_ratio: float = 0.0,
+        l1_ratio: Any = 0.0,
         ridge: float = 0.0,
         loss: Any = "squared",
         fit_intercept: bool = True,
@@ -184,6 +195,8 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
         self.eps = eps
         self.cv = cv
         self.selection = selection
+        self.scoring = scoring
+        self.refit = refit
         self.n_jobs = n_jobs
         self.order = order
         self.graph = graph

@@ -72,6 +72,17 @@ class Goal:
         return self.tol * max(ROUGH, null / objective if objective > 0.0 else ROUGH)
 
 
+def _setup(problem: Problem, tol: float) -> Setup:
+    mode = "system" if isinstance(problem.omega, SquaredL2) else "none"
+    return Setup(problem, FIRST_RHO, 1.0, 1, mode, rho_given=False, tol=tol)
+
+
+def check_memory(problem: Problem, goal: Goal, count: int, limit: float | None) -> None:
+    """Refuse a path of so many strengths that does not fit, with the numbers, before anything is computed."""
+    kept = {f"{count} solutions": memory.FLOAT * 2.0 * count * problem.n_features}
+    memory.check(_setup(problem, goal.tol), ALGORITHMS["san-admm"], limit, kept, what="the path")
+
+
 def can_follow(problem: Problem, method: str) -> bool:
     """Can a second-order solver be taken from strength to strength?"""
     if method in SOLVERS:
@@ -95,11 +106,9 @@ class Following:
             self.configs[ReducedNewton.name] = ReducedNewtonConfig(last_improvement=last, settled_improvement=last)
         self.tol = goal.at(1.0, 1.0)
         """What the next strength is solved to."""
-        memory.check(self._setup(problem), ALGORITHMS["san-admm"], None)
 
     def _setup(self, problem: Problem) -> Setup:
-        mode = "system" if isinstance(problem.omega, SquaredL2) else "none"
-        return Setup(problem, FIRST_RHO, 1.0, 1, mode, rho_given=False, tol=self.tol)
+        return _setup(problem, self.tol)
 
     def _at(self, problem: Problem) -> select.Running:
         """The engine at the start of `problem`: the running one, or another where the table says so."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from skadmm.kernels.expansion import PARTS, gathered_rows
@@ -101,9 +102,16 @@ def _process_limit() -> float:
         return math.inf
 
 
-def check(setup: Setup, algorithm: Algorithm, limit: float | None) -> None:
-    """Refuse a run that does not fit, with the numbers. `limit` None means what is available now."""
-    needs = estimate(setup, algorithm)
+def check(
+    setup: Setup,
+    algorithm: Algorithm,
+    limit: float | None,
+    more: Mapping[str, float] | None = None,
+    what: str | None = None,
+) -> None:
+    """Refuse a run that does not fit, with the numbers. `limit` None means what is available now; `more` has bytes by
+    purpose besides those of the algorithm, and `what` names the run in the message."""
+    needs = estimate(setup, algorithm) | dict(more or {})
     total = sum(needs.values())
     if limit is None and total < 1e7:
         return
@@ -114,8 +122,8 @@ def check(setup: Setup, algorithm: Algorithm, limit: float | None) -> None:
     parts = ", ".join(f"{bytes_of(size)} for {name}" for name, size in largest if size >= 0.01 * total)
     advice = "a larger batch_size makes the table smaller; " if "the table of points" in needs else ""
     raise MemoryError(
-        f"method={algorithm.name!r} would take about {bytes_of(total)} of memory besides the data ({parts}) and "
-        f"{bytes_of(allowed)} are {'free' if limit is None else 'allowed by memory_limit'}: {advice}"
+        f"{what or f'method={algorithm.name!r}'} would take about {bytes_of(total)} of memory besides the data "
+        f"({parts}) and {bytes_of(allowed)} are {'free' if limit is None else 'allowed by memory_limit'}: {advice}"
         "memory_limit=float('inf') runs it all the same"
     )
 

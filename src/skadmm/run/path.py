@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from skadmm import _checks, _summary
 from skadmm._plots import plot
+from skadmm.io import codec
 from skadmm.kernels.threads import one_thread
 from skadmm.losses import deviance
 from skadmm.problem.alpha_max import alpha_max
 from skadmm.problem.problem import Problem
 from skadmm.problem.structure import degrees_of_freedom
 from skadmm.regularizers import with_strength
-from skadmm.run.follow import Certified, Following, Goal, Separately, Solution, can_follow
+from skadmm.run.follow import Certified, Following, Goal, Separately, Solution, can_follow, check_memory
 from skadmm.solvers import SOLVERS
 
 if TYPE_CHECKING:
     import pandas as pd
+
+MIN_STRENGTHS = 5
+"""A path does not stop early before so many strengths."""
+MIN_EXPLAINED = 1e-5
+"""A path stops early when a strength decreases the loss by less than this share of what is explained so far."""
 
 
 @dataclass(repr=False)
@@ -41,6 +47,8 @@ class Path:
     deviance: np.ndarray
     """−2 log likelihood up to a constant: n log(RSS/n) for the squared loss, whose variance is estimated; 2n times the
     mean loss for all others. See :func:`skadmm.losses.deviance`."""
+    stopped_early: bool = False
+    """Did the path end before the last strength of its grid, because the loss no longer moved?"""
 
     @property
     def aic(self) -> np.ndarray:
@@ -98,8 +106,10 @@ def path(
     passes: float = 100,
     method: str = "auto",
     certify: bool = True,
+    early_stop: bool = True,
     callback: Callable[[int, Solution], None] | None = None,
     dof: bool = True,
+    memory_limit: float | None = None,
     **options: Any,
 ) -> Path:
     """Solve for decreasing strengths of ψ, each started from the one before.
@@ -107,7 +117,7 @@ def path(
     Parameters
     ----------
     problem : Problem
-        Its ψ must have a strength; whatever that is, it is replaced.
+        Its ψ must have a strength; whatever that is, it is replaced. On any backend.
     alphas : array-like or None
         The strengths; solved in decreasing order. None: `n_alphas` from alpha_max down to eps · alpha_max, in equal
         ratios.
@@ -116,45 +126,72 @@ def path(
     tol, passes, method
         For each strength, see :func:`skadmm.solve`.
     certify : bool
-        False: a strength is done when the predicted relative decrease is below tol, without a proof by the duality gap;
-        faster, and accurate enough for cross-validation.
+        False: a strength is done at a gap of about 100 · tol of the objective, or tol of the loss at x = 0 where that
+        is larger, or when steps hardly improve the objective; faster, and accurate enough for cross-validation.
+    early_stop : bool
+        On the default grid, end the path when a further strength decreases the loss by less than 1e-5 of what the path
+        has explained so far; ``Path.stopped_early`` says so. Strengths that are given are all solved.
     callback : function of (k, Solution), optional
         Called after each strength.
     dof : bool
         False: degrees of freedom, and with them AIC and BIC, are left out (NaN), which saves time.
+    memory_limit : float or None
+        Bytes that the path may take besides the data. None: what is available now.
     **options
         Further options of :func:`skadmm.solve`; with any of them every strength is a solve() of its own.
 
     Returns
     -------
     Path
+
+    Raises
+    ------
+    MemoryError
+        Where the path would take more memory than it may, before it is taken.
     """
     with_strength(problem.psi, 1.0)  # an error where there is no strength
-    grid = alpha_grid(alpha_max(problem), n_alphas, eps) if alphas is None else checked_alphas(alphas)
     tol, passes = _checks.number(tol, "tol", above=0), _checks.number(passes, "passes", above=0)
+    grid = alpha_grid(alpha_max(problem), n_alphas, eps) if alphas is None else checked_alphas(alphas)
+    goal = Goal(tol, passes, certify)
+    check_memory(problem, goal, grid.size, memory_limit)
     solve_at: Callable[[float], Solution]
     if options or not can_follow(problem, method):
-        solve_at = Separately(problem, {"method": method, "tol": tol, "passes": passes, "record_every": 0} | options)
+        settings = {"method": method, "tol": goal.at(1.0, 1.0), "passes": passes, "record_every": 0}
+        solve_at = Separately(problem, settings | {"memory_limit": memory_limit} | options)
     else:
-        following = Following(problem, Goal(tol, passes, certify), method)
+        following = Following(problem, goal, method)
         solve_at = Certified(following) if certify and method not in SOLVERS else following
-    solutions = []
+    A, psi = problem.constraint.A, problem.psi
+    solutions, freedom = [], []
     with one_thread():
         for k, alpha in enumerate(grid):
-            solutions.append(solve_at(float(alpha)))
+            solution = solve_at(float(alpha))
             if callback is not None:
-                callback(k, solutions[-1])
-    A, psi = problem.constraint.A, problem.psi
+                callback(k, solution)
+            freedom.append(degrees_of_freedom(A, solution.x, psi, solution.y) if dof else np.nan)
+            solutions.append(solution._replace(y=None))  # as large as A has rows, and no longer needed
+            if alphas is None and early_stop and no_longer_moves([one.loss for one in solutions]):
+                break
+    losses = np.array([solution.loss for solution in solutions])
     return Path(
-        alphas=grid,
+        alphas=grid[: losses.size],
         x=np.array([solution.x for solution in solutions]),
-        losses=np.array([solution.loss for solution in solutions]),
-        dof=np.array([degrees_of_freedom(A, s.x, psi, s.y) if dof else np.nan for s in solutions]),
+        losses=losses,
+        dof=np.array(freedom),
         gaps=np.array([solution.reached for solution in solutions]),
         statuses=[str(solution.status) for solution in solutions],
         n_samples=problem.n_samples,
-        deviance=np.array([deviance(problem.loss, solution.loss, problem.n_samples) for solution in solutions]),
+        deviance=np.array([deviance(problem.loss, loss, problem.n_samples) for loss in losses]),
+        stopped_early=losses.size < grid.size,
     )
+
+
+def no_longer_moves(losses: list[float]) -> bool:
+    """Did the last strength decrease the loss by next to nothing? `losses` begin with that of the null model."""
+    explained = losses[0] - losses[-1]
+    if len(losses) < MIN_STRENGTHS or explained <= 0.0:
+        return False
+    return losses[-2] - losses[-1] < MIN_EXPLAINED * explained
 
 
 def alpha_grid(top: float, n_alphas: int = 50, eps: float = 1e-3) -> np.ndarray:
@@ -175,5 +212,12 @@ def checked_alphas(alphas: Any) -> np.ndarray:
         raise ValueError(f"alphas={alphas!r}: it takes a sequence of numbers > 0")
     return np.sort(grid)[::-1]
 
+
+codec.register(
+    "path",
+    Path,
+    lambda held, encode: {field.name: encode(getattr(held, field.name)) for field in fields(Path)},
+    lambda stored, decode: Path(**{field.name: decode(stored[field.name]) for field in fields(Path)}),
+)
 
 __all__ = ["Path", "alpha_grid", "alpha_max", "path"]

@@ -1,0 +1,169 @@
+"""What cross-validation is asked for: how models are judged, which rows are held out, which parameters go where."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.metrics import check_scoring
+from sklearn.utils import Bunch
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    process_routing,
+)
+
+from skadmm import _checks
+from skadmm.estimators._large import LargeTable
+
+SELECTIONS = ("min", "1se", "aic", "bic")
+
+
+class Split(NamedTuple):
+    """One fold: the rows to fit, the rows held out, and a random state of its own."""
+
+    train: np.ndarray
+    test: np.ndarray
+    random_state: Any
+
+
+class Judge(NamedTuple):
+    """How held-out rows judge a model: by the loss, or by a scorer of scikit-learn."""
+
+    scorer: Callable[..., float] | None
+    """None: the mean held-out loss, where less is better."""
+    options: dict[str, Any]
+    """What the scorer takes besides the model, X and y: one entry per sample."""
+
+    @property
+    def sign(self) -> float:
+        """−1 where more is better."""
+        return 1.0 if self.scorer is None else -1.0
+
+    def scores(self, model: Any, margins: np.ndarray, X: Any, y: np.ndarray, test: np.ndarray) -> list[float]:
+        """The score for each of the margins, shape (alphas, rows held out, problems), of a copy of `model`."""
+        assert self.scorer is not None
+        options = {name: np.asarray(value)[test] for name, value in self.options.items() if value is not None}
+        found = []
+        for one in margins:
+            found.append(float(self.scorer(model.with_margins(one), X, y, **options)))
+        return found
+
+
+def check_search(model: Any) -> None:
+    """Raise where a parameter of the search is not what it should be."""
+    if model.selection not in SELECTIONS:
+        raise ValueError(f"selection={model.selection!r}: it takes one of {', '.join(map(repr, SELECTIONS))}")
+    if not isinstance(model.refit, (bool, np.bool_)):
+        raise ValueError(f"refit={model.refit!r}: it takes True or False")
+    if model.scoring is None:
+        return
+    if not (isinstance(model.scoring, str) or callable(model.scoring)):
+        raise ValueError(
+            f"scoring={model.scoring!r}: it takes the name of a scorer of scikit-learn, a callable or None"
+        )
+    if model.selection in ("aic", "bic"):
+        raise ValueError(
+            f"scoring={model.scoring!r}: selection={model.selection!r} holds no rows out; "
+            "scoring takes selection='min' or '1se'"
+        )
+
+
+def ratios_of(model: Any) -> tuple[list[float | None], bool]:
+    """The values of `l1_ratio` to search over, and whether it is a list; [None] for a model without one."""
+    given = getattr(model, "l1_ratio", None)
+    if given is None or np.ndim(given) == 0:
+        return [None], False
+    values = [_checks.number(value, f"l1_ratio[{k}]", least=0) for k, value in enumerate(given)]
+    if not values or max(values) > 1 or len(set(values)) < len(values):
+        raise ValueError(f"l1_ratio={given!r}: it takes a number in [0, 1], or a list of different ones")
+    return list(values), True
+
+
+def at_ratio(model: Any, ratio: float | None) -> Any:
+    """`model` with one `l1_ratio` of several: a copy that shares everything else."""
+    if ratio is None:
+        return model
+    other = copy.copy(model)
+    other.l1_ratio = ratio
+    return other
+
+
+# -- metadata -----------------------------------------------------------------------------------------------
+
+
+def routing(model: Any) -> MetadataRouter:
+    """Where the metadata of ``fit`` go: groups to the splitter, weights to the scorer."""
+    router = MetadataRouter(owner=type(model).__name__).add_self_request(model)
+    # A splitter of scikit-learn says itself what it takes; a number of folds takes nothing.
+    if hasattr(model.cv, "split") and hasattr(model.cv, "get_metadata_routing"):
+        router.add(splitter=model.cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
+    scorer = None if model.scoring is None else check_scoring(model, scoring=model.scoring)
+    if hasattr(scorer, "get_metadata_routing"):
+        router.add(scorer=scorer, method_mapping=MethodMapping().add(caller="fit", callee="score"))
+    return router
+
+
+def routed(model: Any, sample_weight: Any, given: dict[str, Any]) -> tuple[dict[str, Any], Judge]:
+    """What the splitter takes, and the judge with what the scorer takes."""
+    scorer = None if model.scoring is None else check_scoring(model, scoring=model.scoring)
+    if _routing_enabled():
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        found = process_routing(model, "fit", **weights, **given)
+        empty = Bunch(split={}, score={})
+        return dict(found.get("splitter", empty).split), Judge(scorer, dict(found.get("scorer", empty).score))
+    unknown = sorted(set(given) - {"groups"})
+    if unknown:
+        raise TypeError(
+            f"fit() got {unknown[0]!r}: it takes X, y, sample_weight and groups; other metadata need "
+            "sklearn.set_config(enable_metadata_routing=True)"
+        )
+    weighs = scorer is not None and sample_weight is not None and _takes_weights(scorer)
+    return given, Judge(scorer, {"sample_weight": sample_weight} if weighs else {})
+
+
+def _routing_enabled() -> bool:
+    from sklearn import get_config
+
+    return bool(get_config().get("enable_metadata_routing", False))
+
+
+def _takes_weights(scorer: Any) -> bool:
+    parameters = inspect.signature(scorer).parameters
+    return "sample_weight" in parameters
+
+
+# -- folds --------------------------------------------------------------------------------------------------
+
+
+def splits(splitter: Any, X: Any, y: Any, metadata: dict[str, Any], random_state: Any) -> Iterator[Split]:
+    """The folds. Rows that are not in this process are numbered, not read."""
+    rows = np.empty((X.shape[0], 0)) if isinstance(X, LargeTable) else X
+    for train, test in splitter.split(rows, y, **metadata):
+        # Threads must not draw from one generator: the order of their draws would change from fit to fit.
+        yield Split(np.asarray(train), np.asarray(test), _own(random_state))
+
+
+def masked(sample_weight: Any, rows: np.ndarray, n: int) -> np.ndarray:
+    """Weights that leave out all but some rows: a fold of a table that is not copied."""
+    mask = np.zeros(n)
+    mask[rows] = 1.0
+    return mask if sample_weight is None else mask * np.asarray(sample_weight)
+
+
+def _own(random_state: Any) -> Any:
+    """A generator of its own drawn from `random_state`; a seed stays as it is."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31))
+    if isinstance(random_state, np.random.Generator):
+        return np.random.default_rng(random_state.integers(2**63))
+    return random_state
+
+
+__all__ = [
+    "SELECTIONS", "Judge", "Split", "at_ratio", "check_search", "masked", "ratios_of",
+    "routed", "routing", "splits",
+]  # fmt: skip
