@@ -80,6 +80,10 @@ def test_cross_validation_graphs_and_groups(csv, capsys, tmp_path):
     model = skadmm.load("cv.model")
     assert len(model.alphas_) == 4
     assert model.graph_.edges.tolist() == [[0, 1], [1, 2], [3, 4]]
+    arguments = ["fit", str(csv), "-o", "score.model", "--alphas", "4", "--folds", "3", "-q"]
+    assert run([*arguments, "--scoring", "roc_auc", "--l1-ratio", "0.3,0.8"]) == 0
+    assert "cv_score" in capsys.readouterr().out
+    assert skadmm.load("score.model").alphas_.shape == (2, 4)
     (tmp_path / "groups.json").write_text('[["a", "b", "c"], [3, 4, 5]]')
     arguments = ["fit", str(csv), "-o", "group.model", "--model", "group-classifier", "--alpha", "0.01", "-q"]
     assert run([*arguments, "--groups", "groups.json"]) == 0
@@ -123,6 +127,9 @@ def test_compare(csv, capsys, tmp_path):
         (["fit", "data.csv", "-o", "m", "--target", "z"], 2, "no column 'z'"),
         (["fit", "data.csv", "-o", "m", "--alpha", "-1"], 2, "alpha=-1"),
         (["fit", "data.csv", "-o", "m", "--alpha", "1", "--l1-ratio", "2"], 2, "l1_ratio=2"),
+        (["fit", "data.csv", "-o", "m", "--alpha", "1", "--l1-ratio", "0.1,0.5"], 2, "takes one number"),
+        (["fit", "data.csv", "-o", "m", "--l1-ratio", "much"], 2, "--l1-ratio much"),
+        (["fit", "data.csv", "-o", "m", "--scoring", "nice"], 2, "nice"),
         (["fit", "data.csv", "-o", "m", "--alpha", "1", "--graph", "4x4"], 2, "16 nodes"),
         (["fit", "data.csv", "-o", "m", "--graph", "nothing.csv"], 2, "--graph nothing.csv"),
         (["fit", "data.csv", "-o", "no/where/m", "--alpha", "1"], 1, "no such folder"),

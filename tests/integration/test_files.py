@@ -92,8 +92,10 @@ def test_estimators_take_folders(tmp_path):
         FusedLassoClassifier(fit_intercept=False).fit(folder)
     with pytest.raises(ValueError, match="standardize=True"):
         FusedLassoClassifier(standardize=True).fit(folder)
-    with pytest.raises(TypeError, match="cross-validation takes a table in memory"):
-        FusedLassoClassifierCV().fit(folder, None)
+    there = FusedLassoClassifierCV(alphas=4, cv=3, tol=1e-10).fit(folder)
+    here = FusedLassoClassifierCV(alphas=4, cv=3, tol=1e-10).fit(X, TARGET, WEIGHT)
+    np.testing.assert_allclose(there.cv_losses_, here.cv_losses_, rtol=1e-7)
+    np.testing.assert_allclose(there.coef_, here.coef_, atol=1e-6)
 
 
 # -- conversion ------------------------------------------------------------------------------------------------

@@ -241,10 +241,10 @@ def test_repeated_splitters_keep_what_they_repeat():
         np.testing.assert_array_equal(test, held_out)
 
 
-@pytest.mark.parametrize("stored", [{"class": "KFold", "held": {"split": 1}}, {"class": "GroupKFold", "held": {}}])
+@pytest.mark.parametrize("stored", [{"class": "KFold", "held": {"split": 1}}, {"class": "PredefinedSplit", "held": {}}])
 def test_other_splitters_are_refused(stored):
     writer = codec.Writer()
-    with pytest.raises(ValueError, match=r"no parameter 'split'|'GroupKFold' is not known"):
+    with pytest.raises(ValueError, match=r"no parameter 'split'|'PredefinedSplit' is not known"):
         codec.Reader([]).decode({"kind": "splitter"} | stored | {"held": writer.encode(stored["held"], "held")})
 
 

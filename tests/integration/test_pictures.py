@@ -9,7 +9,7 @@ import pytest
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
-from skadmm import FusedLassoRegressor, FusedLassoRegressorCV, Problem, TrendFilter, path
+from skadmm import FusedLassoClassifierCV, FusedLassoRegressor, FusedLassoRegressorCV, Problem, TrendFilter, path
 from skadmm.plotting import coefficient_image, coefficient_path, coefficients_on_graph, cv_curve, trend_fit
 from skadmm.regularizers import L1
 
@@ -35,6 +35,18 @@ def test_coefficient_path():
         coefficient_path([1.0], answer.x)
     with pytest.raises(ValueError, match="names has length 1"):
         answer.plot(names=["a"])
+
+
+def test_the_path_of_a_model():
+    model = FusedLassoRegressorCV(alphas=5, l1_ratio=[0.3, 0.7], scoring="r2").fit(X, Y)
+    ax = coefficient_path(model)
+    assert f"alpha = {model.alpha_:.3g}" in ax.get_legend().get_texts()[-1].get_text()
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), model.coefs_path_[::-1, 0])
+    assert cv_curve(model).get_ylabel() == "held-out r2"
+    classes = FusedLassoClassifierCV(alphas=3).fit(X, np.digitize(Y, np.quantile(Y, [0.3, 0.6])))
+    assert coefficient_path(classes, problem=2).lines
+    with pytest.raises(ValueError, match="fitted with refit=True; got FusedLassoRegressorCV"):
+        coefficient_path(model.set_params(refit=False).fit(X, Y))
 
 
 @pytest.mark.parametrize("selection", ["1se", "bic"])

@@ -37,7 +37,9 @@ def fit(
     target: str | None = typer.Option(None, help="The column (or npz array) of labels. [default: the last; npz: y]"),
     drop: str = typer.Option("", help="Columns to leave out, separated by commas."),
     alpha: float | None = typer.Option(None, help="The strength. [default: chosen by cross-validation]"),
-    l1_ratio: float | None = typer.Option(None, "--l1-ratio", help="The share of the plain l1 norm."),
+    l1_ratio: str | None = typer.Option(
+        None, "--l1-ratio", help="The share of the plain l1 norm; several, such as 0.2,0.5,1, are cross-validated."
+    ),
     graph: str = typer.Option("chain", help="chain, precision, a grid such as 8x8, or a CSV file of edges."),
     groups: Path | None = typer.Option(None, help="JSON: lists of columns, or a label per column."),  # noqa: B008
     order: int = typer.Option(1, help="The degree of a trend's pieces."),
@@ -49,6 +51,7 @@ def fit(
     folds: int = typer.Option(5, min=2, help="Of the cross-validation."),
     alphas: int = typer.Option(50, min=1, help="How many strengths the cross-validation tries."),
     selection: str = typer.Option("min", help="min, 1se, aic or bic."),
+    scoring: str | None = typer.Option(None, help="A scorer of scikit-learn, such as r2. [default: held-out loss]"),
     jobs: int = typer.Option(1, help="Folds at a time."),
     method: str = typer.Option("auto", help="auto, or the name of a method or solver; 'skadmm info' lists them."),
     tol: float = typer.Option(1e-6, help="The relative duality gap to reach."),
@@ -77,13 +80,16 @@ def fit(
             f"try --model {model.replace('classifier', 'regressor')}",
             2,
         )
-    estimator = _estimator(model, alpha, {"folds": folds, "alphas": alphas, "selection": selection, "jobs": jobs})
+    search = {"alphas": alphas, "cv": folds, "selection": selection, "scoring": scoring, "n_jobs": jobs}
+    estimator = _estimator(model, alpha, search)
     options: dict[str, Any] = {
         "ridge": ridge, "standardize": standardize, "fit_intercept": intercept, "tol": tol, "max_passes": max_passes,
         "method": method,
         "verbose": 0 if quiet or as_json else 1,
     }  # fmt: skip
-    options |= {name: value for name, value in (("l1_ratio", l1_ratio), ("loss", loss)) if value is not None}
+    options |= {
+        name: value for name, value in (("l1_ratio", _ratios(l1_ratio, alpha)), ("loss", loss)) if value is not None
+    }
     estimator.set_params(**options, **_own_options(model, graph, groups, penalty, order))
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
@@ -148,7 +154,10 @@ def summary(estimator: Any) -> dict[str, Any]:
     if hasattr(estimator, "classes_"):
         answer["classes"] = estimator.classes_.tolist()
     if hasattr(estimator, "cv_mean_"):
-        answer["cv_loss"] = float(estimator.cv_mean_.min())
+        scored = estimator.scoring is not None
+        answer["cv_score" if scored else "cv_loss"] = float((np.nanmax if scored else np.nanmin)(estimator.cv_mean_))
+    if hasattr(estimator, "l1_ratio_"):
+        answer["l1_ratio"] = estimator.l1_ratio_
     return answer
 
 
@@ -176,9 +185,22 @@ def _estimator(model: str, alpha: float | None, search: dict[str, Any]) -> Any:
 
     if alpha is not None:
         return ESTIMATORS[MODELS[model]](alpha=alpha)
-    return ESTIMATORS[MODELS[model] + "CV"](
-        alphas=search["alphas"], cv=search["folds"], selection=search["selection"], n_jobs=search["jobs"]
-    )
+    return ESTIMATORS[MODELS[model] + "CV"](**search)
+
+
+def _ratios(text: str | None, alpha: float | None) -> Any:
+    """What ``--l1-ratio`` stands for: a number, or several to choose from."""
+    if text is None:
+        return None
+    try:
+        values = [float(part) for part in text.split(",")]
+    except ValueError:
+        raise CommandError(
+            f"--l1-ratio {text}: it takes a number in [0, 1], or several with commas between", 2
+        ) from None
+    if len(values) > 1 and alpha is not None:
+        raise CommandError(f"--l1-ratio {text}: with --alpha it takes one number", 2)
+    return values[0] if len(values) == 1 else values
 
 
 def read_graph(text: str) -> Any:

@@ -105,6 +105,10 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         """``coef_`` and ``intercept_`` from one row, or number, for each problem."""
         raise NotImplementedError
 
+    def _as_scores(self, margins: np.ndarray) -> np.ndarray:
+        """Margins of shape (models, rows, problems) as :meth:`_scores` returns them for one model after the other."""
+        raise NotImplementedError
+
     # -- fitting ---------------------------------------------------------------------------------------------
 
     @with_callbacks

@@ -18,7 +18,7 @@ from skadmm.estimators import _splitters  # noqa: F401  registers how they are s
 from skadmm.estimators._base import Prepared, StructuredModel
 from skadmm.estimators._callbacks import Tasks, with_callbacks
 from skadmm.estimators._design import assembled, spread
-from skadmm.estimators._large import LargeTable, large_scores
+from skadmm.estimators._large import LargeTable, large_scores, products
 from skadmm.estimators._progress import Counter
 from skadmm.estimators._search import (
     Judge,
@@ -31,7 +31,6 @@ from skadmm.estimators._search import (
     routing,
     splits,
 )
-from skadmm.kernels.rows import multiply
 from skadmm.losses import deviance
 from skadmm.problem.problem import on_samples
 from skadmm.run.follow import reached
@@ -126,24 +125,28 @@ class CrossValidated(StructuredModel):
         """The model at each `l1_ratio`, with its penalty and its grid."""
         candidates: list[Candidate] = []
         for ratio in ratios_of(self)[0]:
-            model = at_ratio(self, ratio)
-            if not candidates:
-                prepared = model._prepare(table.X, table.sample_weight)
-            else:
-                names = getattr(self, "feature_names_in_", None)
-                prepared = candidates[0].prepared._replace(penalty=model._penalty(table.X, names))
-            candidates.append(Candidate(model, prepared, self._grid(prepared, table.targets)))
+            # Methods of this class on a copy of the model: they find its l1_ratio, and what its family defines.
+            first = candidates[0].prepared if candidates else None
+            candidates.append(CrossValidated._candidate(at_ratio(self, ratio), table, first))
         for name in ("graph_", "groups_"):
             if hasattr(candidates[0].model, name):
                 setattr(self, name, getattr(candidates[0].model, name))
         return candidates
+
+    def _candidate(self, table: Table, first: Prepared | None) -> Candidate:
+        """This model with its penalty and its grid; `first` is another candidate, whose table it shares."""
+        if first is None:
+            prepared = self._prepare(table.X, table.sample_weight)
+        else:
+            prepared = first._replace(penalty=self._penalty(table.X, getattr(self, "feature_names_in_", None)))
+        return Candidate(self, prepared, self._grid(prepared, table.targets))
 
     def _grid(self, prepared: Prepared, targets: list[Any]) -> np.ndarray:
         if not isinstance(self.alphas, (int, np.integer)) or isinstance(self.alphas, bool):
             return checked_alphas(self.alphas)
         count = _checks.count(self.alphas, "alphas")
         if prepared.penalty.A.shape[0] == 0:
-            return np.ones(1 if not ratios_of(self)[1] else count)
+            return np.ones(1)
         top = max(self._alpha_max(prepared, target) for target in targets)
         return alpha_grid(top, count, self.eps)
 
@@ -158,7 +161,9 @@ class CrossValidated(StructuredModel):
                 paths.append([])
                 for target in table.targets:
                     with tasks.task("path"):
-                        paths[-1].append(_path_of(candidate, target, counter, certify=True))
+                        paths[-1].append(
+                            CrossValidated._whole_path(candidate.model, candidate, target, counter, certify=True)
+                        )
                 scores.append(sum(getattr(one, self.selection) for one in paths[-1]))
         tasks.close()
         return np.array(scores), paths
@@ -177,11 +182,11 @@ class CrossValidated(StructuredModel):
                 found = []
                 for job in jobs:
                     with tasks.task("fold"):
-                        found.append(_held_out(*job, table, judge, counter))
+                        found.append(CrossValidated._held_out(job[0].model, *job, table, judge, counter))
             else:
                 # Threads: the compiled work lets go of the interpreter's lock, and the data are shared.
                 found = Parallel(n_jobs=self.n_jobs, prefer="threads", max_nbytes="1M")(
-                    delayed(_held_out)(*job, table, judge, counter) for job in jobs
+                    delayed(CrossValidated._held_out)(job[0].model, *job, table, judge, counter) for job in jobs
                 )
         tasks.close()
         scores = np.array(found).reshape(len(candidates), len(folds), -1).transpose(0, 2, 1)
@@ -237,35 +242,103 @@ class CrossValidated(StructuredModel):
             stacklevel=4,
         )
 
+    # -- one fold ------------------------------------------------------------------------------------------------
+
+    def _held_out(self, candidate: Candidate, split: Split, table: Table, judge: Judge, counter: Counter) -> np.ndarray:
+        """The score of every alpha on the rows that one fold holds out."""
+        of_fold = self._large_fold if isinstance(table.X, LargeTable) else self._memory_fold
+        return of_fold(candidate, split, table, judge, counter)
+
+    def _memory_fold(
+        self, candidate: Candidate, split: Split, table: Table, judge: Judge, counter: Counter
+    ) -> np.ndarray:
+        """Rows in memory: those of the fold are copied."""
+        train, test, state = split
+        weight, held_weight = (None if table.sample_weight is None else table.sample_weight[rows] for rows in split[:2])
+        prepared = candidate.prepared._replace(random_state=state)
+        fold, held_out = self._fold(prepared, table.X[train], table.X[test], weight)
+        rows, _ = as_rows(held_out)
+        losses, margins = np.zeros(candidate.alphas.size), []
+        for target in table.targets:
+            answer = self._path(fold, target[train], candidate.alphas, lambda *_: counter.step(), certify=False)
+            if judge.scorer is None:
+                held = on_samples(fold.problem(target[train], 1.0), rows, target[test], held_weight)
+                losses += [held.loss_value(x) for x in answer.x]
+            else:
+                margins.append([products(rows, x) for x in answer.x])
+        if judge.scorer is None:
+            return losses
+        models = map(self._with_margins, self._as_scores(np.array(margins).transpose(1, 2, 0)))
+        return judge.scores(models, table.X[test], table.y[test], test)
+
+    def _large_fold(
+        self, candidate: Candidate, split: Split, table: Table, judge: Judge, counter: Counter
+    ) -> np.ndarray:
+        """Rows in files or on a cluster: a fold is a vector of weights, and no row is copied."""
+        n = table.X.shape[0]
+        prepared = candidate.prepared._replace(random_state=split.random_state)
+        fold, held = (
+            prepared._replace(sample_weight=masked(table.sample_weight, rows, n)) for rows in (split.train, split.test)
+        )
+        losses, answers = np.zeros(candidate.alphas.size), []
+        for target in table.targets:
+            answers.append(self._path(fold, target, candidate.alphas, lambda *_: counter.step(), certify=False))
+            if judge.scorer is None:
+                problem = held.problem(target, 1.0)
+                losses += [problem.loss_value(x) for x in answers[-1].x]
+        if judge.scorer is None:
+            return losses
+        solutions = np.array([answer.x for answer in answers]).transpose(1, 0, 2)
+        models = (self._with_margins(self._large_margins(fold, xs, table)[split.test]) for xs in solutions)
+        return judge.scores(models, None, table.y[split.test], split.test)
+
+    def _large_margins(self, prepared: Prepared, xs: np.ndarray, table: Table) -> np.ndarray:
+        """The scores of all rows under the solutions `xs`, one for each problem."""
+        fitted = CrossValidated._with_solutions(copy.copy(self), prepared, xs)
+        return large_scores(fitted, table.X.table)
+
+    def _with_solutions(self, prepared: Prepared, xs: np.ndarray) -> Any:
+        """This model, a copy, with the coefficients of the solutions `xs`."""
+        pairs = [prepared.design.original(x) for x in xs]
+        self._assign(np.array([coef for coef, _ in pairs]), np.array([intercept for _, intercept in pairs]))
+        return self
+
+    def _with_margins(self, margins: np.ndarray) -> Any:
+        """This model as it would be with these margins of the rows held out; for scorers, which ask for predictions."""
+        other = copy.copy(self)
+        other.held_out_margins = margins
+        if getattr(other, "knots_", None) is not None:
+            other.knots_ = None  # the margins are those of the signal already
+        return other
+
     # -- the model that is chosen --------------------------------------------------------------------------------
 
     def _refit(self, candidate: Candidate, chosen: int, table: Table, paths: list[Path]) -> None:
         """The path over all the data, and the certified model at the chosen alpha."""
-        model, prepared = candidate.model, candidate.prepared
+        prepared, model = candidate.prepared, candidate.model
         if not paths:
             steps = len(table.targets) * candidate.alphas.size
             with Counter("path", steps, self.verbose) as counter:
-                paths = [_path_of(candidate, target, counter, certify=False) for target in table.targets]
+                paths = [
+                    CrossValidated._whole_path(model, candidate, target, counter, certify=False)
+                    for target in table.targets
+                ]
         self.path_ = paths[0] if len(paths) == 1 else paths
         coefs = np.array([[prepared.design.original(x)[0] for x in one.x] for one in paths])
         self.coefs_path_ = coefs[0] if len(paths) == 1 else coefs.transpose(1, 0, 2)
         results = []
         for target, one in zip(table.targets, paths, strict=True):
             start = {"x0": one.x[chosen]} if self.method in ("auto", "san-admm", *SOLVERS) else {}
-            results.append(model._solve(prepared, target, float(candidate.alphas[chosen]), None, **start))
+            results.append(self._solve(prepared, target, float(candidate.alphas[chosen]), None, **start))
         self._take(prepared, results)
         self._warn_if_short(results, stacklevel=5)
 
-    def with_margins(self, margins: np.ndarray) -> Any:
-        """This model as it would be with these margins of the rows held out; for scorers, which ask for predictions."""
-        other = copy.copy(self)
-        other._margins = margins
-        if getattr(other, "knots_", None) is not None:
-            other.knots_ = None  # the margins are those of the signal already
-        return other
+    def _whole_path(self, candidate: Candidate, target: Any, counter: Counter, *, certify: bool) -> Path:
+        """The path of one target over all the data."""
+        return self._path(candidate.prepared, target, candidate.alphas, lambda *_: counter.step(), certify=certify)
 
     def _scores(self, X: Any) -> np.ndarray:
-        known = self.__dict__.get("_margins")
+        known = self.__dict__.get("held_out_margins")
         if known is not None:
             return known
         if hasattr(self, "alphas_") and not hasattr(self, "coef_"):
@@ -320,67 +393,3 @@ class CrossValidated(StructuredModel):
             penalty = self._penalty(part, getattr(self, "feature_names_in_", None))
         fold = prepared._replace(design=assembled(part, scale, intercept), penalty=penalty, sample_weight=weight)
         return fold, assembled(test, scale, intercept).X
-
-
-def _path_of(candidate: Candidate, target: Any, counter: Counter, *, certify: bool) -> Path:
-    """The path of one target over all the data."""
-    return candidate.model._path(
-        candidate.prepared, target, candidate.alphas, lambda *_: counter.step(), certify=certify
-    )
-
-
-def _held_out(candidate: Candidate, split: Split, table: Table, judge: Judge, counter: Counter) -> np.ndarray:
-    """The score of every alpha on the rows that one fold holds out."""
-    of_fold = _large_fold if isinstance(table.X, LargeTable) else _memory_fold
-    return of_fold(candidate, split, table, judge, counter)
-
-
-def _memory_fold(candidate: Candidate, split: Split, table: Table, judge: Judge, counter: Counter) -> np.ndarray:
-    """Rows in memory: those of the fold are copied."""
-    model, (train, test, state) = candidate.model, split
-    weight, held_weight = (None if table.sample_weight is None else table.sample_weight[rows] for rows in split[:2])
-    prepared = candidate.prepared._replace(random_state=state)
-    fold, held_out = model._fold(prepared, table.X[train], table.X[test], weight)
-    rows, _ = as_rows(held_out)
-    losses, margins = np.zeros(candidate.alphas.size), []
-    for target in table.targets:
-        answer = model._path(fold, target[train], candidate.alphas, lambda *_: counter.step(), certify=False)
-        if judge.scorer is None:
-            held = on_samples(fold.problem(target[train], 1.0), rows, target[test], held_weight)
-            losses += [held.loss_value(x) for x in answer.x]
-        else:
-            margins.append([_margins(rows, x) for x in answer.x])
-    if judge.scorer is None:
-        return losses
-    scores = model._as_scores(np.array(margins).transpose(1, 2, 0))
-    return np.array(judge.scores(model, scores, table.X[test], table.y[test], test))
-
-
-def _large_fold(candidate: Candidate, split: Split, table: Table, judge: Judge, counter: Counter) -> np.ndarray:
-    """Rows in files or on a cluster: a fold is a vector of weights, and no row is copied."""
-    model, n = candidate.model, table.X.shape[0]
-    fold, held = (
-        candidate.prepared._replace(sample_weight=masked(table.sample_weight, rows, n), random_state=split.random_state)
-        for rows in split[:2]
-    )
-    losses, answers = np.zeros(candidate.alphas.size), []
-    for target in table.targets:
-        answers.append(model._path(fold, target, candidate.alphas, lambda *_: counter.step(), certify=False))
-        if judge.scorer is None:
-            problem = held.problem(target, 1.0)
-            losses += [problem.loss_value(x) for x in answers[-1].x]
-    if judge.scorer is None:
-        return losses
-    scores = []
-    for k in range(candidate.alphas.size):
-        fitted = copy.copy(model)
-        pairs = [fold.design.original(answer.x[k]) for answer in answers]
-        fitted._assign(np.array([coef for coef, _ in pairs]), np.array([intercept for _, intercept in pairs]))
-        scores.append(large_scores(fitted, table.X.table)[split.test])
-    return np.array(judge.scores(model, np.array(scores), None, table.y[split.test], split.test))
-
-
-def _margins(rows: Any, x: np.ndarray) -> np.ndarray:
-    out = np.empty(rows.shape[0])
-    multiply(rows, x, out)
-    return out

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from skadmm import _summary
+from skadmm.estimators._large import LargeTable
 from skadmm.io import codec
 from skadmm.operators import chain, grid, incidence, precision_graph
 
@@ -93,6 +94,8 @@ def feature_graph(
                     f"graph={graph!r}: it takes None (a chain), 'precision', the shape of a grid, a networkx graph, "
                     "an adjacency matrix or a list of edges"
                 )
+            if isinstance(X, LargeTable):
+                raise TypeError("graph='precision' is learnt from rows in memory: a folder or Dask takes another graph")
             found = precision_graph(X) if X.shape[0] > 1 else sp.csr_array((d, d))
             rows = incidence(found, weights=weights, signs=signs, n_features=d)
         else:

@@ -121,7 +121,12 @@ def large_scores(model: Any, X: Any) -> np.ndarray:
             for start in range(0, table.shape[0], ENTRIES_PER_CHUNK):
                 _cancel.check_cancelled()
                 rows = slice_rows(table.table.rows, start, min(start + ENTRIES_PER_CHUNK, table.shape[0]))
-                out = np.empty(rows.shape[0])
-                multiply(rows, whole, out)
-                scores[start : start + ENTRIES_PER_CHUNK, k] = out
+                scores[start : start + ENTRIES_PER_CHUNK, k] = products(rows, whole)
     return (scores if np.ndim(model.coef_) == 2 else scores[:, 0]) + model.intercept_
+
+
+def products(rows: Any, x: np.ndarray) -> np.ndarray:
+    """aᵢ·x of each row."""
+    out = np.empty(rows.shape[0])
+    multiply(rows, x, out)
+    return out

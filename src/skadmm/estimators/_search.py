@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,14 +43,11 @@ class Judge(NamedTuple):
         """−1 where more is better."""
         return 1.0 if self.scorer is None else -1.0
 
-    def scores(self, model: Any, margins: np.ndarray, X: Any, y: np.ndarray, test: np.ndarray) -> list[float]:
-        """The score for each of the margins, shape (alphas, rows held out, problems), of a copy of `model`."""
+    def scores(self, models: Iterable[Any], X: Any, y: np.ndarray, test: np.ndarray) -> np.ndarray:
+        """The score of each model on the rows held out."""
         assert self.scorer is not None
         options = {name: np.asarray(value)[test] for name, value in self.options.items() if value is not None}
-        found = []
-        for one in margins:
-            found.append(float(self.scorer(model.with_margins(one), X, y, **options)))
-        return found
+        return np.array([float(self.scorer(model, X, y, **options)) for model in models])
 
 
 def check_search(model: Any) -> None:

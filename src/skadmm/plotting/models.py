@@ -29,30 +29,40 @@ CLUSTERS = (
 
 def coefficient_path(
     alphas: Any,
-    coefs: Any,
+    coefs: Any = None,
     *,
     names: Sequence[str] | None = None,
     chosen: float | None = None,
     n_named: int = 8,
+    problem: int = 0,
     ax: Any = None,
 ) -> Any:
     """Every coefficient against alpha, strongest penalty on the left.
 
     Parameters
     ----------
-    alphas : array of shape (k,)
+    alphas : array of shape (k,), or a fitted estimator whose name ends in CV
+        An estimator is drawn with its path over all the data, the names of its features and the alpha it chose.
     coefs : array of shape (k, d)
+        Not for an estimator.
     names : sequence of d strings, optional
         The features with the largest coefficients at the end of the path are named.
     chosen : float, optional
         An alpha to mark.
     n_named : int
+    problem : int
+        Which class, of an estimator with more than two.
     ax : Axes or None
 
     Returns
     -------
     Axes
     """
+    if coefs is None:
+        model = alphas
+        alphas, coefs = _path_of(model, problem)
+        names = getattr(model, "feature_names_in_", None) if names is None else names
+        chosen = model.alpha_ if chosen is None else chosen
     alphas, coefs = np.asarray(alphas, dtype=float), np.asarray(coefs, dtype=float)
     if alphas.ndim != 1 or coefs.ndim != 2 or coefs.shape[0] != alphas.size:
         raise ValueError(f"coefs has shape {coefs.shape}: it takes ({alphas.size}, d), one row per alpha")
@@ -86,8 +96,19 @@ def coefficient_path(
     return _tidy(ax)
 
 
+def _path_of(model: Any, problem: int) -> tuple[np.ndarray, np.ndarray]:
+    """The alphas and coefficients of a fitted estimator's path."""
+    if not hasattr(model, "coefs_path_"):
+        raise ValueError(
+            "coefs=None: without it coefficient_path takes an estimator with cross-validation, fitted with refit=True; "
+            f"got {type(model).__name__}"
+        )
+    path = model.path_[problem] if isinstance(model.path_, list) else model.path_
+    return path.alphas, model.coefs_path_ if model.coefs_path_.ndim == 2 else model.coefs_path_[:, problem]
+
+
 def cv_curve(model: Any, *, ax: Any = None) -> Any:
-    """The held-out loss of a fitted CV estimator: its mean over folds with one standard error, each fold faintly.
+    """The held-out loss or score of a fitted CV estimator: its mean over folds with one standard error, and each fold.
 
     Parameters
     ----------
@@ -102,17 +123,25 @@ def cv_curve(model: Any, *, ax: Any = None) -> Any:
     if not hasattr(model, "alphas_"):
         raise ValueError(f"model={type(model).__name__}: cv_curve takes a fitted estimator with cross-validation")
     ax = new_axes(ax)
+    # Of a list of l1_ratio, the one that was chosen.
+    row: Any = list(model.l1_ratio).index(model.l1_ratio_) if model.alphas_.ndim == 2 else ...
+    alphas = model.alphas_[row]
     if hasattr(model, "cv_mean_") and model.selection not in ("aic", "bic"):
-        ax.plot(model.alphas_, model.cv_losses_, color=INK, linewidth=0.7, alpha=0.3)
+        scored = hasattr(model, "cv_scores_")
+        folds, mean = (model.cv_scores_ if scored else model.cv_losses_)[row], model.cv_mean_[row]
+        ax.plot(alphas, folds, color=INK, linewidth=0.7, alpha=0.3)
         ax.errorbar(
-            model.alphas_, model.cv_mean_, yerr=model.cv_se_, color=BLUE, marker="o", markersize=3.5, linewidth=1.4,
-            elinewidth=0.9, capsize=2, label=f"mean of {model.cv_losses_.shape[1]} folds ± one standard error",
+            alphas, mean, yerr=model.cv_se_[row], color=BLUE, marker="o", markersize=3.5, linewidth=1.4,
+            elinewidth=0.9, capsize=2, label=f"mean of {folds.shape[1]} folds ± one standard error",
         )  # fmt: skip
-        best = model.alphas_[int(np.argmin(model.cv_mean_))]
-        ax.axvline(best, color=INK, linewidth=1.0, linestyle=":", label=f"minimum: {best:.3g}")
-        ax.set_ylabel("held-out loss")
+        best = alphas[int(np.nanargmax(mean) if scored else np.nanargmin(mean))]
+        ax.axvline(
+            best, color=INK, linewidth=1.0, linestyle=":", label=f"{'maximum' if scored else 'minimum'}: {best:.3g}"
+        )
+        name = model.scoring if isinstance(model.scoring, str) else "score"
+        ax.set_ylabel(f"held-out {name}" if scored else "held-out loss")
     else:
-        ax.plot(model.alphas_, model.criterion_, color=BLUE, marker="o", markersize=3.5, linewidth=1.4)
+        ax.plot(alphas, model.criterion_[row], color=BLUE, marker="o", markersize=3.5, linewidth=1.4)
         ax.set_ylabel(model.selection.upper())
     if model.selection not in ("aic", "bic") and 0.0 < 20.0 * np.min(model.cv_mean_) < np.max(model.cv_mean_):
         ax.set_yscale("log")  # the flat part is where the choice is made
