@@ -6,6 +6,7 @@ compiled callers alike. Kernels are compiled once and kept on disk.
 """
 
 import functools
+import gc
 import hashlib
 import inspect
 import os
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
+from numba.core import event
 from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
@@ -36,6 +38,9 @@ FASTMATH = frozenset({"reassoc", "contract", "arcp", "nsz"})
 # the process that compiles and those that find the kernels on disk would then differ in the last digit.
 INLINE = {"forceinline": True}
 
+# Nothing calls a kernel by a C pointer. The wrapper for it would be a tenth of the compile time.
+WITHOUT_C_WRAPPER = {"no_cfunc_wrapper": True}
+
 
 def generic(function: Callable[..., Any]) -> Any:
     """A function whose meaning depends on the class of its first argument; see :func:`attach`."""
@@ -47,6 +52,17 @@ def generic(function: Callable[..., Any]) -> Any:
     return functools.singledispatch(undefined)
 
 
+def jitable(function: Callable[..., Any]) -> Any:
+    """A function that compiled code and Python may call. In compiled code it is part of its callers."""
+    return register_jitable(**WITHOUT_C_WRAPPER)(function)
+
+
+def inlined(function: Callable[..., Any]) -> Any:
+    """A small function for compiled code only. It is copied into its callers before their types are inferred, so that
+    it is not compiled by itself for each of their types."""
+    return numba.njit(inline="always")(function)
+
+
 def attach(function: Any, cls: type, implementation: Callable[..., Any], *, compiled: bool = True) -> None:
     """Give the generic `function` the meaning `implementation` for instances of `cls`.
 
@@ -55,14 +71,14 @@ def attach(function: Any, cls: type, implementation: Callable[..., Any], *, comp
     function.register(cls, implementation)
     if not compiled:
         return
-    body = register_jitable(implementation)
+    body = jitable(implementation)
 
     def choose(*arguments: Any) -> Callable[..., Any] | None:
         return body if getattr(arguments[0], "instance_class", None) is cls else None
 
     # Numba binds a call by the chooser's parameter names, so it answers with the implementation's.
     choose.__signature__ = inspect.signature(implementation)  # type: ignore[attr-defined]
-    overload(function, strict=False, jit_options={"fastmath": set(FASTMATH)})(choose)
+    overload(function, strict=False, jit_options={"fastmath": set(FASTMATH), **WITHOUT_C_WRAPPER})(choose)
 
 
 def facts(**attributes: Any) -> Callable[[type[T]], type[T]]:
@@ -106,6 +122,28 @@ def _announce() -> None:
         refusal = shipped.shipped().refusal
         reason = f" ({refusal})" if refusal else ""
         print(f"skadmm: compiling kernels, once; they are kept on disk{reason}", file=sys.stderr, flush=True)
+
+
+class _WithoutCollections(event.Listener):
+    """No garbage collection while a kernel is compiled. A compilation makes many objects and drops few, and collections
+    would be an eighth of its time. Numba compiles one function at a time; compilations nest."""
+
+    def __init__(self) -> None:
+        self.depth, self.enabled = 0, False
+
+    def on_start(self, event: event.Event) -> None:
+        if self.depth == 0:
+            self.enabled = gc.isenabled()
+            gc.disable()
+        self.depth += 1
+
+    def on_end(self, event: event.Event) -> None:
+        self.depth -= 1
+        if self.depth == 0 and self.enabled:
+            gc.enable()
+
+
+event.register("numba:compile", _WithoutCollections())
 
 
 def _classes(kind: Any) -> Iterator[type]:
@@ -255,7 +293,7 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Compile `function`, cached on disk. Set ``SKADMM_KERNEL_CACHE=0`` to compile afresh each time."""
     if function is None:
         return functools.partial(kernel, **options)
-    settings: dict[str, Any] = {"fastmath": set(FASTMATH), "nogil": True, **INLINE} | options
+    settings: dict[str, Any] = {"fastmath": set(FASTMATH), "nogil": True, **INLINE, **WITHOUT_C_WRAPPER} | options
     dispatcher: Any = numba.njit(**settings)(function)
     if os.environ.get("SKADMM_KERNEL_CACHE", "1") != "0":
         try:

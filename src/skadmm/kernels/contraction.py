@@ -91,7 +91,9 @@ def contracted(columns: Any, label: np.ndarray, factor: np.ndarray, size: int) -
     data, units = np.empty(starts[-1]), np.empty(starts[-1], np.int32)
     ends = _gather(columns, order, label, factor, starts, data, units)
     _close_up(starts, ends, data, units)
-    return CSRRows(data[: starts[-1]], units[: starts[-1]], starts, size)
+    # The integer types of X: its kernels serve these rows too.
+    units, ends = units[: starts[-1]].astype(columns.rows.dtype), starts.astype(columns.starts.dtype)
+    return CSRRows(data[: starts[-1]], units, ends, size)
 
 
 @kernel

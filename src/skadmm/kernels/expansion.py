@@ -20,7 +20,7 @@ from skadmm import _cancel
 from skadmm.kernels.compile import attach, generic, kernel
 from skadmm.kernels.loss_functions import derivative, model_curvature, value
 from skadmm.kernels.rows import CSRRows, DenseRows, row_add, row_dot, span, unsigned
-from skadmm.kernels.samples import weight_of
+from skadmm.kernels.samples import Samples, targets_of, weight_of
 from skadmm.kernels.threads import one_thread
 
 PARTS = 4
@@ -50,29 +50,46 @@ def margins_of_two(rows, index, x, step, out, move):
 
 
 @kernel
-def loss_along(samples, index, z, move, t):
-    """Σ over `index` of w_i ℓ(z_i + t·move_i)."""
+def _loss_along(targets, index, z, move, t):
     total = 0.0
     for i in index:
-        total += weight_of(samples, i) * value(samples.loss, z[i] + t * move[i], samples.target[i])
+        total += weight_of(targets, i) * value(targets.loss, z[i] + t * move[i], targets.target[i])
     return total
 
 
 @kernel
-def expand_along(samples, index, z, move, t, slope, curvatures):
-    """Slope and curvature (of a model) of every row of `index` at z_i + t·move_i; returns Σ w_i ℓ."""
+def _expand_along(targets, index, z, move, t, slope, curvatures):
     total = 0.0
     for i in index:
-        w = weight_of(samples, i)
+        w = weight_of(targets, i)
         margin = z[i] + t * move[i]
-        slope[i] = w * derivative(samples.loss, margin, samples.target[i])
-        curvatures[i] = w * model_curvature(samples.loss, margin, samples.target[i])
-        total += w * value(samples.loss, margin, samples.target[i])
+        slope[i] = w * derivative(targets.loss, margin, targets.target[i])
+        curvatures[i] = w * model_curvature(targets.loss, margin, targets.target[i])
+        total += w * value(targets.loss, margin, targets.target[i])
     return total
 
 
-@kernel
-def expand(samples, index, z, slope, curvatures):
+def loss_along(samples: Samples, index: np.ndarray, z: np.ndarray, move: np.ndarray, t: float) -> float:
+    """Σ over `index` of w_i ℓ(z_i + t·move_i)."""
+    return float(_loss_along(targets_of(samples), index, z, move, t))
+
+
+def expand_along(
+    samples: Samples,
+    index: np.ndarray,
+    z: np.ndarray,
+    move: np.ndarray,
+    t: float,
+    slope: np.ndarray,
+    curvatures: np.ndarray,
+) -> float:
+    """Slope and curvature (of a model) of every row of `index` at z_i + t·move_i; returns Σ w_i ℓ."""
+    return float(_expand_along(targets_of(samples), index, z, move, t, slope, curvatures))
+
+
+def expand(
+    samples: Samples, index: np.ndarray, z: np.ndarray, slope: np.ndarray, curvatures: np.ndarray
+) -> float:
     """Slope and curvature of every row of `index` at its margin z_i; returns Σ w_i ℓ(z_i)."""
     return expand_along(samples, index, z, z, 0.0, slope, curvatures)
 

@@ -4,9 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
-from numba.extending import register_jitable
 
-from skadmm.kernels.compile import attach, generic, kernel
+from skadmm.kernels.compile import attach, generic, jitable, kernel
 
 
 class DenseRows(NamedTuple):
@@ -116,14 +115,14 @@ def row_dot(rows: Any, i: int, x: Any) -> float:
     """Row i times x."""
 
 
-@register_jitable
+@jitable
 def unsigned(number):
     """A place in an array. Numba looks at every signed one, whether it is negative and counts from the end: where it is
     read from another array, that takes longer than all the rest."""
     return np.uintp(number)
 
 
-@register_jitable
+@jitable
 def span(starts, i):
     """The places of the entries of row i."""
     return range(unsigned(starts[i]), unsigned(starts[i + 1]))

@@ -5,9 +5,11 @@
 
 from typing import Any, NamedTuple
 
-from skadmm.kernels.compile import kernel
+import numpy as np
+
+from skadmm.kernels.compile import inlined, kernel
 from skadmm.kernels.loss_functions import conjugate, curvature, derivative, value
-from skadmm.kernels.rows import n_rows, row_add, row_dot
+from skadmm.kernels.rows import multiply, n_rows, row_add, row_dot
 
 
 class Samples(NamedTuple):
@@ -20,20 +22,28 @@ class Samples(NamedTuple):
     batch: int
 
 
-@kernel
+class Targets(NamedTuple):
+    """Samples without their rows. What needs only the margins takes these, and is compiled once for all kinds of rows."""
+
+    target: Any
+    weight: Any
+    loss: Any
+
+
+@inlined
 def weight_of(samples, i):
     """The weight of sample i; weights average to one."""
     return 1.0 if samples.weight.size == 0 else samples.weight[i]
 
 
-@kernel
+@inlined
 def block_bounds(samples, k):
     """The first row of block k and the row after its last."""
     start = k * samples.batch
     return start, min(start + samples.batch, n_rows(samples.rows))
 
 
-@kernel
+@inlined
 def slope(samples, i, x):
     """w_i ℓ'(a_i·x, b_i): the scalar that multiplies a_i in sample i's gradient."""
     z = row_dot(samples.rows, i, x)
@@ -69,14 +79,24 @@ def add_block_change(samples, k, x, slopes, scale, out):
     return stop - start
 
 
+def targets_of(samples: Samples) -> Targets:
+    """The samples without their rows."""
+    return Targets(samples.target, samples.weight, samples.loss)
+
+
 @kernel
-def mean_loss(samples, x):
-    """(1/n) Σ ℓ_i(x)."""
-    n = n_rows(samples.rows)
+def _sum_values(targets, margins):
     total = 0.0
-    for i in range(n):
-        total += weight_of(samples, i) * value(samples.loss, row_dot(samples.rows, i, x), samples.target[i])
-    return total / n
+    for i in range(margins.size):
+        total += weight_of(targets, i) * value(targets.loss, margins[i], targets.target[i])
+    return total
+
+
+def mean_loss(samples: Samples, x: np.ndarray) -> float:
+    """(1/n) Σ ℓ_i(x)."""
+    margins = np.empty(samples.target.size)
+    multiply(samples.rows, x, margins)
+    return float(_sum_values(targets_of(samples), margins)) / margins.size
 
 
 @kernel
@@ -138,15 +158,19 @@ def mean_curvature_product(samples, x, v, out):
 
 
 @kernel
-def mean_conjugate(samples, theta):
-    """(1/n) Σ w_i ℓ*(θ_i / w_i, b_i): the conjugate of the weighted mean loss at θ/n."""
-    n = n_rows(samples.rows)
+def _mean_conjugate(targets, theta):
+    n = targets.target.size
     total = 0.0
     for i in range(n):
-        w = weight_of(samples, i)
+        w = weight_of(targets, i)
         if w > 0.0:
-            total += w * conjugate(samples.loss, theta[i] / w, samples.target[i])
+            total += w * conjugate(targets.loss, theta[i] / w, targets.target[i])
     return total / n
+
+
+def mean_conjugate(samples: Samples, theta: np.ndarray) -> float:
+    """(1/n) Σ w_i ℓ*(θ_i / w_i, b_i): the conjugate of the weighted mean loss at θ/n."""
+    return float(_mean_conjugate(targets_of(samples), theta))
 
 
 @kernel

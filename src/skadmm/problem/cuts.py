@@ -62,7 +62,6 @@ def _levels(source, first, following, target, residual, level, queue):
 @kernel
 def _block(source, sink, first, following, target, residual, level, current, stack):
     """A blocking flow along arcs from one level to the next; returns its amount. `current`: the arcs not yet tried."""
-    current[:] = first
     total = 0.0
     depth = 0
     node = source
@@ -142,6 +141,7 @@ def smallest_growth(network: Network) -> float:
             _levels(source, first, following, target, residual, level, queue)
             if level[sink] < 0:
                 break
+            np.copyto(current, first)
             met += _block(source, sink, first, following, target, residual, level, current, stack)
         start = _ratio(network, level[:n] < 0)
         if met >= total_demand * (1 - ROUNDING) or not start > alpha * (1 + ROUNDING):

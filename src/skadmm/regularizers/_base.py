@@ -11,9 +11,8 @@ from numbers import Real
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
-from numba.extending import register_jitable
 
-from skadmm.kernels.compile import attach, generic
+from skadmm.kernels.compile import attach, generic, jitable
 
 EPSILON = float(np.finfo(np.float64).eps)
 FURTHEST, BISECTIONS = 60, 60
@@ -279,7 +278,7 @@ def with_strength(reg: Any, strength: float, role: str = "psi") -> Any:
     return reg._replace(strength=float(strength))
 
 
-@register_jitable
+@jitable
 def shrunk(scale, terms):
     """`scale` less the rounding of a sum of `terms`, so that scale·w is inside the domain in floating point too."""
     return scale * (1.0 - (terms + 4) * EPSILON)

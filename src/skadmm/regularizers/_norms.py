@@ -5,10 +5,10 @@
 
 import math
 
-from numba.extending import register_jitable
+from skadmm.kernels.compile import jitable
 
 
-@register_jitable
+@jitable
 def norm_l1(v, coordinates):
     """Σ |v_j|."""
     total = 0.0
@@ -17,7 +17,7 @@ def norm_l1(v, coordinates):
     return total
 
 
-@register_jitable
+@jitable
 def norm_l2(v, coordinates):
     """√(Σ v_j²)."""
     total = 0.0
@@ -26,7 +26,7 @@ def norm_l2(v, coordinates):
     return math.sqrt(total)
 
 
-@register_jitable
+@jitable
 def norm_linf(v, coordinates):
     """max |v_j|."""
     largest = 0.0
@@ -37,7 +37,7 @@ def norm_linf(v, coordinates):
     return largest
 
 
-@register_jitable
+@jitable
 def clip_linf(v, coordinates, bound, out):
     """out_j ← the proximal step of bound·‖·‖∞, which clips to ±τ with Σ max(|v_j| − τ, 0) = bound.
 
@@ -71,7 +71,7 @@ def clip_linf(v, coordinates, bound, out):
         out[j] = -level if below < -level else below
 
 
-@register_jitable
+@jitable
 def subgradient_linf(v, coordinates, strength, out):
     """out_j ← the subgradient of strength·‖·‖∞ of least norm: shared equally by the largest coordinates."""
     largest = norm_linf(v, coordinates)

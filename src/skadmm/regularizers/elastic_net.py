@@ -4,9 +4,8 @@ import math
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numba.extending import register_jitable
 
-from skadmm.kernels.compile import facts
+from skadmm.kernels.compile import facts, jitable
 from skadmm.regularizers._base import checked_strength, checked_weights, define_separable, shrunk
 
 
@@ -40,13 +39,13 @@ class ElasticNet(NamedTuple):
         return float(self.strength * self.l1_ratio * norm)
 
 
-@register_jitable
+@jitable
 def _threshold(reg, j):
     bound = reg.strength * reg.l1_ratio
     return bound if reg.weights.size == 0 else bound * reg.weights[j]
 
 
-@register_jitable
+@jitable
 def _ridge(reg):
     return reg.strength * (1.0 - reg.l1_ratio)
 

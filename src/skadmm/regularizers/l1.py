@@ -4,9 +4,8 @@ import math
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numba.extending import register_jitable
 
-from skadmm.kernels.compile import facts
+from skadmm.kernels.compile import facts, jitable
 from skadmm.regularizers._base import checked_strength, checked_weights, define_separable, shrunk
 
 
@@ -29,7 +28,7 @@ class L1(NamedTuple):
         return float(self.strength * norm)
 
 
-@register_jitable
+@jitable
 def _threshold(reg, j):
     return reg.strength if reg.weights.size == 0 else reg.strength * reg.weights[j]
 

@@ -3,9 +3,8 @@
 import math
 from typing import Any, NamedTuple, Self
 
-from numba.extending import register_jitable
 
-from skadmm.kernels.compile import facts
+from skadmm.kernels.compile import facts, jitable
 from skadmm.regularizers._base import checked_strength, checked_weights, define_separable
 
 
@@ -30,7 +29,7 @@ class SquaredL2(NamedTuple):
         return math.inf if self.strength > 0 else 0.0
 
 
-@register_jitable
+@jitable
 def _ridge(reg, j):
     return reg.strength if reg.weights.size == 0 else reg.strength * reg.weights[j]
 

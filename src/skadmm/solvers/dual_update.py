@@ -12,9 +12,8 @@ Over-relaxation r replaces Ax by r·Ax + (1 − r)(c − By) in both updates; r 
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import register_jitable
 
-from skadmm.kernels.compile import attach, generic
+from skadmm.kernels.compile import attach, generic, jitable
 from skadmm.kernels.rows import copy_into, from_sparse, row_add, row_dot
 from skadmm.problem.constraint import largest_eigenvalue
 from skadmm.problem.problem import Problem
@@ -117,7 +116,7 @@ attach(y_dual_update, VectorSplit, _vector_step)
 attach(couple, VectorSplit, _separable_couple)
 
 
-@register_jitable
+@jitable
 def _gather(split, point):
     """dual ← Ax − c + dual, and work ← Bᵀ of that."""
     split.work[:] = 0.0
@@ -128,7 +127,7 @@ def _gather(split, point):
         row_add(split.B, e, v, split.work)
 
 
-@register_jitable
+@jitable
 def _finish(split, point, theta):
     """With y known: dual ← dual + By, the sum of y, and the coupling."""
     for j in range(point.y.size):

@@ -14,10 +14,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import register_jitable
 
 from skadmm import _checks
-from skadmm.kernels.compile import attach, generic
+from skadmm.kernels.compile import attach, generic, jitable
 from skadmm.kernels.rows import copy_into, row_dot
 from skadmm.kernels.samples import mean_gradient_and_slopes
 from skadmm.problem.constraint import Constraint
@@ -91,7 +90,7 @@ attach(remember, StartsAnew, _remember)
 attach(restart, StartsAnew, _restart)
 
 
-@register_jitable
+@jitable
 def first_epoch(rule, samples, point, k):
     """x̃ = x₀: the ``fill`` of both methods, for all blocks at once."""
     if k > 0:
@@ -106,7 +105,7 @@ def first_epoch(rule, samples, point, k):
     return touched
 
 
-@register_jitable
+@jitable
 def next_epoch(rule, samples, point, theta):
     """x̃ ← (1 − θ) x̃ + θ · (the mean of the epoch's iterates), where an epoch ends; the samples touched."""
     if point.clock[0] == 0:
@@ -122,7 +121,7 @@ def next_epoch(rule, samples, point, theta):
     return touched
 
 
-@register_jitable
+@jitable
 def add_to_total(rule, point):
     """Take note of a step's iterate, for the mean."""
     for j in range(point.x.size):

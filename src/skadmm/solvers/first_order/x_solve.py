@@ -10,9 +10,8 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 import scipy.sparse.linalg
-from numba.extending import register_jitable
 
-from skadmm.kernels.compile import attach, generic
+from skadmm.kernels.compile import attach, generic, jitable
 from skadmm.kernels.rows import n_rows, row_add, row_dot, span, unsigned
 from skadmm.problem.constraint import Constraint
 from skadmm.regularizers import Zero
@@ -172,7 +171,7 @@ def _iterate(system, shift, right, out):
 attach(solve, ConjugateGradients, _iterate)
 
 
-@register_jitable
+@jitable
 def gradient_step(rule, point):
     """x ← (ρAᵀA + LI)⁻¹ [L x − ρAᵀ(By − c + dual) − g], g the rule's gradient: the penalty kept whole."""
     subgradient(rule.omega, point.x, rule.work)
@@ -181,7 +180,7 @@ def gradient_step(rule, point):
     solve(rule.system, rule.shift, rule.work, point.x)
 
 
-@register_jitable
+@jitable
 def gradient_step_uzawa(rule, point):
     """x ← prox of Ω/(L_A + L) at x − [g + ρAᵀ(Ax + By − c + dual)] / (L_A + L): the penalty linearised."""
     step = 1.0 / (rule.L_A + rule.L)

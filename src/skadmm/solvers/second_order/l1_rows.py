@@ -117,5 +117,5 @@ class ShortRows:
         single, double = np.flatnonzero(counts == 1), np.flatnonzero(counts == 2)
         at = reduced.indptr[single]
         weights = self.strengths[single] * np.abs(reduced.data[at])
-        alone = np.bincount(reduced.indices[at], weights, minlength=basis.shape[1])
+        alone = np.bincount(reduced.indices[at], weights, minlength=basis.shape[1]).astype(float)  # no rows: integers
         return scipy.sparse.csr_array(reduced[double]), self.strengths[double], alone

@@ -93,10 +93,12 @@ class ReducedModel:
 
     def minimise(self, rounds: int, sweeps: int) -> np.ndarray:
         """Up to so many rounds of descent and exact solve; u with exact zeros and exact equalities."""
+        # SciPy's choice between two integer types would double the kernels.
+        starts, rows = self.by_cluster.indptr.astype(np.int64), self.by_cluster.indices.astype(np.int64)
         for number in range(rounds):
             slope = self._slope(self.u)
             made = _descend(
-                self.H, slope, self.u, self.by_cluster.indptr, self.by_cluster.indices, self.by_cluster.data,
+                self.H, slope, self.u, starts, rows, self.by_cluster.data,
                 self._row_values(self.u), self.strength, self.zero, self.max_kinks, sweeps, l1_rows.ROUNDING,
             )  # fmt: skip
             if number and made == 1:
