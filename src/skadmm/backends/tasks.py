@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from skadmm.kernels import samples as kernels
+from skadmm.kernels.expansion import loss_along
 from skadmm.kernels.rows import multiply, multiply_transposed, norms_squared
-from skadmm.kernels.samples import Samples
+from skadmm.kernels.samples import Samples, evaluate_samples
 
 
 class Max(float):
@@ -30,7 +30,10 @@ class Lost:
 
 def loss(samples: Samples, x: np.ndarray) -> float:
     """(1/n) Σ ℓ_i(x)."""
-    return float(kernels.mean_loss(samples, x))
+    n = samples.target.size
+    margins = np.empty(n)
+    multiply(samples.rows, x, margins)
+    return loss_along(samples, np.arange(n), np.zeros(n), margins, 1.0) / n
 
 
 def gradient(samples: Samples, x: np.ndarray) -> np.ndarray:
@@ -49,7 +52,7 @@ def evaluate(
 ) -> tuple[float, np.ndarray]:
     """The block's part of (1/n) Σ ℓ_i(x) and of its gradient. `slopes` and `margins` receive those of each sample."""
     out = np.empty(x.size)
-    return float(kernels.evaluate_samples(samples, x, n, slopes, margins, out)) / n, out
+    return float(evaluate_samples(samples, x, n, slopes, margins, out)) / n, out
 
 
 def gram_product(samples: Samples, v: np.ndarray) -> np.ndarray:

@@ -38,8 +38,7 @@ FASTMATH = frozenset({"reassoc", "contract", "arcp", "nsz"})
 # the process that compiles and those that find the kernels on disk would then differ in the last digit.
 INLINE = {"forceinline": True}
 
-# Nothing calls a kernel by a C pointer. The wrapper for it would be a tenth of the compile time.
-WITHOUT_C_WRAPPER = {"no_cfunc_wrapper": True}
+# Nothing calls a kernel by a C pointer (no_cfunc_wrapper): the wrapper for it would be a tenth of the compile time.
 
 
 def generic(function: Callable[..., Any]) -> Any:
@@ -54,7 +53,7 @@ def generic(function: Callable[..., Any]) -> Any:
 
 def jitable(function: Callable[..., Any]) -> Any:
     """A function that compiled code and Python may call. In compiled code it is part of its callers."""
-    return register_jitable(**WITHOUT_C_WRAPPER)(function)
+    return register_jitable(no_cfunc_wrapper=True)(function)
 
 
 def inlined(function: Callable[..., Any]) -> Any:
@@ -78,7 +77,8 @@ def attach(function: Any, cls: type, implementation: Callable[..., Any], *, comp
 
     # Numba binds a call by the chooser's parameter names, so it answers with the implementation's.
     choose.__signature__ = inspect.signature(implementation)  # type: ignore[attr-defined]
-    overload(function, strict=False, jit_options={"fastmath": set(FASTMATH), **WITHOUT_C_WRAPPER})(choose)
+    options: Any = {"fastmath": set(FASTMATH), "no_cfunc_wrapper": True}
+    overload(function, strict=False, jit_options=options)(choose)
 
 
 def facts(**attributes: Any) -> Callable[[type[T]], type[T]]:
@@ -131,13 +131,19 @@ class _WithoutCollections(event.Listener):
     def __init__(self) -> None:
         self.depth, self.enabled = 0, False
 
-    def on_start(self, event: event.Event) -> None:
+    def on_start(self, event: Any) -> None:
+        """Pause where a kernel of this package begins."""
         if self.depth == 0:
+            if event.data["dispatcher"].py_func.__module__.split(".")[0] != NAME:
+                return
             self.enabled = gc.isenabled()
             gc.disable()
         self.depth += 1
 
-    def on_end(self, event: event.Event) -> None:
+    def on_end(self, event: Any) -> None:
+        """Resume where it ends."""
+        if self.depth == 0:
+            return
         self.depth -= 1
         if self.depth == 0 and self.enabled:
             gc.enable()
@@ -178,6 +184,7 @@ class _Wheel:
         parts = (
             function.__module__,
             function.__qualname__,
+            str(function.__code__.co_firstlineno),
             hashlib.sha256(function.__code__.co_code + cells).hexdigest(),
             _fingerprint(function.__code__.co_filename),
             _shared_fingerprint(),
@@ -293,7 +300,7 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Compile `function`, cached on disk. Set ``SKADMM_KERNEL_CACHE=0`` to compile afresh each time."""
     if function is None:
         return functools.partial(kernel, **options)
-    settings: dict[str, Any] = {"fastmath": set(FASTMATH), "nogil": True, **INLINE, **WITHOUT_C_WRAPPER} | options
+    settings: dict[str, Any] = {"fastmath": set(FASTMATH), "nogil": True, "no_cfunc_wrapper": True, **INLINE} | options
     dispatcher: Any = numba.njit(**settings)(function)
     if os.environ.get("SKADMM_KERNEL_CACHE", "1") != "0":
         try:
@@ -301,3 +308,20 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         except RuntimeError:  # no folder is writable: nothing can be kept; the kernel still works
             dispatcher._cache = _WheelOnly(function)
     return dispatcher
+
+
+@functools.cache
+def _kernel_of(implementation: Callable[..., Any]) -> Any:
+    return kernel(implementation)
+
+
+def compiled(function: Any) -> Callable[..., Any]:
+    """The generic `function` for callers in Python, compiled. The implementation for a class is a kernel itself: one
+    that calls it would be a second function to compile."""
+    undefined = function.dispatch(object)
+
+    def call(instance: Any, *arguments: Any) -> Any:
+        implementation = function.dispatch(type(instance))
+        return (implementation if implementation is undefined else _kernel_of(implementation))(instance, *arguments)
+
+    return call

@@ -221,18 +221,28 @@ def copy_into(v, out):
 
 
 @kernel
-def multiply(rows, x, out):
-    """out ← rows · x."""
-    for i in range(out.size):
+def margins(rows, index, x, out):
+    """out_i ← a_i·x for the rows in `index`."""
+    for i in index:
         out[i] = row_dot(rows, i, x)
 
 
 @kernel
-def multiply_transposed(rows, v, out):
+def add_rows(rows, index, scale, out):
+    """out ← out + Σ over `index` of scale_i a_i."""
+    for i in index:
+        row_add(rows, i, scale[i], out)
+
+
+def multiply(rows: Any, x: np.ndarray, out: np.ndarray) -> None:
+    """out ← rows · x."""
+    margins(rows, np.arange(out.size), x, out)
+
+
+def multiply_transposed(rows: Any, v: np.ndarray, out: np.ndarray) -> None:
     """out ← rowsᵀ · v."""
     out[:] = 0.0
-    for i in range(v.size):
-        row_add(rows, i, v[i], out)
+    add_rows(rows, np.arange(v.size), v, out)
 
 
 @kernel

@@ -9,7 +9,7 @@ import numpy as np
 
 from skadmm.kernels.compile import inlined, kernel
 from skadmm.kernels.loss_functions import conjugate, curvature, derivative, value
-from skadmm.kernels.rows import multiply, n_rows, row_add, row_dot
+from skadmm.kernels.rows import n_rows, row_add, row_dot
 
 
 class Samples(NamedTuple):
@@ -23,7 +23,7 @@ class Samples(NamedTuple):
 
 
 class Targets(NamedTuple):
-    """Samples without their rows. What needs only the margins takes these, and is compiled once for all kinds of rows."""
+    """Samples without their rows: a kernel that needs only margins is compiled once for all kinds of rows."""
 
     target: Any
     weight: Any
@@ -59,7 +59,7 @@ def add_block_gradient(samples, k, x, scale, out):
     return stop - start
 
 
-@kernel
+@inlined
 def refresh_block(samples, k, x, slopes, scale, out):
     """Replace block k's stored slopes by those at x; out ← out + scale · (the change of the block's gradient)."""
     start, stop = block_bounds(samples, k)
@@ -68,6 +68,12 @@ def refresh_block(samples, k, x, slopes, scale, out):
         row_add(samples.rows, i, scale * (new - slopes[i]), out)
         slopes[i] = new
     return stop - start
+
+
+@kernel
+def refresh_samples(samples, x, slopes, out):
+    """Replace the stored slopes of the first block by those at x; out ← out + the change of the block's gradient."""
+    refresh_block(samples, 0, x, slopes, 1.0, out)
 
 
 @kernel
@@ -82,21 +88,6 @@ def add_block_change(samples, k, x, slopes, scale, out):
 def targets_of(samples: Samples) -> Targets:
     """The samples without their rows."""
     return Targets(samples.target, samples.weight, samples.loss)
-
-
-@kernel
-def _sum_values(targets, margins):
-    total = 0.0
-    for i in range(margins.size):
-        total += weight_of(targets, i) * value(targets.loss, margins[i], targets.target[i])
-    return total
-
-
-def mean_loss(samples: Samples, x: np.ndarray) -> float:
-    """(1/n) Σ ℓ_i(x)."""
-    margins = np.empty(samples.target.size)
-    multiply(samples.rows, x, margins)
-    return float(_sum_values(targets_of(samples), margins)) / margins.size
 
 
 @kernel

@@ -18,8 +18,8 @@ def _find(parent, factor, j):
 
 
 @kernel
-def _tie(first, second, first_value, second_value, parent, factor, size, zero):
-    """Join the features of rows a_i x_i + a_j x_j = 0; a contradiction makes the cluster zero."""
+def _tie(first, second, first_value, second_value, parent, factor, size, zero, roots, factors):
+    """Join the features of rows a_i x_i + a_j x_j = 0; a contradiction makes the cluster zero. Then find all roots."""
     for e in range(first.size):
         i, j = first[e], second[e]
         ri, fi = _find(parent, factor, i)
@@ -41,10 +41,6 @@ def _tie(first, second, first_value, second_value, parent, factor, size, zero):
             parent[rj], factor[rj] = ri, ratio * fi / fj
             size[ri] += size[rj]
             zero[ri] = zero[ri] or zero[rj]
-
-
-@kernel
-def _find_all(parent, factor, roots, factors):
     for j in range(parent.size):
         roots[j], factors[j] = _find(parent, factor, j)
 
@@ -58,12 +54,11 @@ def clusters(A: Any, tied: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     last = first + counts[rows] - 1
     parent, factor = np.arange(d), np.ones(d)
     size, zero = np.ones(d, np.int64), np.zeros(d, bool)
+    roots, factors = np.empty(d, np.int64), np.empty(d)
     _tie(
         A.indices[first].astype(np.int64), A.indices[last].astype(np.int64), A.data[first], A.data[last],
-        parent, factor, size, zero,
+        parent, factor, size, zero, roots, factors,
     )  # fmt: skip
-    roots, factors = np.empty(d, np.int64), np.empty(d)
-    _find_all(parent, factor, roots, factors)
     labels = np.full(d, -1)
     free = ~zero[roots]
     _, labels[free] = np.unique(roots[free], return_inverse=True)

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg
 
-from skadmm.kernels.compile import kernel
+from skadmm.kernels.compile import compiled, kernel
 from skadmm.operators.line import GraphTrend, Line, as_line
 from skadmm.problem.on_subspace import minimise
 from skadmm.problem.problem import Problem
@@ -24,29 +24,11 @@ LONG_STEP = 1e9
 """A proximal step that moves every coordinate which ψ penalises."""
 
 
-@kernel
-def _value(reg, v):
-    return value(reg, v)
-
-
-@kernel
-def _conjugate(reg, w):
-    return conjugate(reg, w)
-
-
-@kernel
-def _subgradient(reg, v, out):
-    subgradient(reg, v, out)
-
-
-@kernel
-def _dual_norm(reg, w):
-    return dual_norm(reg, w)
-
-
-@kernel
-def _prox(reg, v, step, out):
-    prox(reg, v, step, out)
+_value = compiled(value)
+_conjugate = compiled(conjugate)
+_subgradient = compiled(subgradient)
+_dual_norm = compiled(dual_norm)
+_prox = compiled(prox)
 
 
 @kernel

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import scipy.sparse as sp
 
-from skadmm.kernels.compile import kernel
+from skadmm.kernels.compile import compiled
 from skadmm.operators.clusters import clusters
 from skadmm.operators.row_correction import correction, is_cheap, symmetric_factor
 from skadmm.problem.free_columns import FreeColumns, LocalFreeColumns
@@ -69,14 +69,8 @@ class Assessment(NamedTuple):
     certificate: Certificate
 
 
-@kernel
-def _conjugate(reg, w):
-    return conjugate(reg, w)
-
-
-@kernel
-def _dual_scale(reg, w):
-    return dual_scale(reg, w)
+_conjugate = compiled(conjugate)
+_dual_scale = compiled(dual_scale)
 
 
 class Certifier:

@@ -96,13 +96,15 @@ def _block(source, sink, first, following, target, residual, level, current, sta
             node = target[stack[depth] ^ 1]
 
 
-@kernel
-def _link(tail, first, following):
-    """Lists of the arcs that leave each node."""
-    first[:] = -1
-    for arc in range(tail.size):
-        following[arc] = first[tail[arc]]
-        first[tail[arc]] = arc
+def _link(tail: np.ndarray, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    """The arcs that leave each node: the first of each node, and the one that follows each arc; −1 where none does."""
+    order = np.argsort(tail, kind="stable")
+    same = tail[order[1:]] == tail[order[:-1]]
+    first, following = np.full(n_nodes, -1), np.full(tail.size, -1)
+    following[order[1:][same]] = order[:-1][same]
+    last = np.append(~same, True)
+    first[tail[order[last]]] = order[last]
+    return first, following
 
 
 def smallest_growth(network: Network) -> float:
@@ -117,8 +119,7 @@ def smallest_growth(network: Network) -> float:
     heads = np.concatenate([network.head, giving, np.full(taking.size, sink)])
     both = np.stack([tails, heads], axis=1).astype(np.int64)
     tail, target = both.ravel(), both[:, ::-1].ravel().copy()
-    first, following = np.empty(n + 2, np.int64), np.empty(tail.size, np.int64)
-    _link(tail, first, following)
+    first, following = _link(tail, n + 2)
     m = network.tail.size
     capacity = np.stack([network.ahead, network.back], axis=1).ravel()
     growing = np.repeat(network.growing, 2)

@@ -8,7 +8,7 @@ import numpy as np
 
 from skadmm import _summary
 from skadmm.backends import Backend, LocalBackend, as_rows, as_target, as_weight, open_backend, tasks
-from skadmm.kernels.compile import kernel
+from skadmm.kernels.compile import compiled
 from skadmm.kernels.samples import Samples
 from skadmm.losses import as_loss
 from skadmm.problem.constraint import Constraint
@@ -18,15 +18,8 @@ from skadmm.regularizers._base import prox, value
 
 LOCAL_ROWS = "needs rows that this process can read, and the {} backend keeps them elsewhere"
 
-
-@kernel
-def _value(reg, v):
-    return value(reg, v)
-
-
-@kernel
-def _prox(reg, v, step, out):
-    prox(reg, v, step, out)
+_value = compiled(value)
+_prox = compiled(prox)
 
 
 class Problem:
@@ -260,7 +253,7 @@ class Problem:
 
     def omega_value(self, x: np.ndarray) -> float:
         """Ω(x)."""
-        return float(_value(self.omega, x))
+        return 0.0 if isinstance(self.omega, Zero) else float(_value(self.omega, x))
 
     def psi_value(self, y: np.ndarray) -> float:
         """ψ(y)."""
@@ -292,6 +285,8 @@ class Problem:
 
     def prox_omega(self, v: np.ndarray, step: float = 1.0) -> np.ndarray:
         """The proximal point of Ω."""
+        if isinstance(self.omega, Zero):
+            return v.copy()
         out = np.empty_like(v)
         _prox(self.omega, v, step, out)
         return out

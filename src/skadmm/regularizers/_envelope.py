@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from skadmm.kernels.compile import kernel
+from skadmm.kernels.compile import compiled, kernel
 from skadmm.regularizers._base import prox, prox_at
 from skadmm.regularizers.group_l2 import GroupL2
 from skadmm.regularizers.group_linf import GroupLInf
@@ -155,9 +155,7 @@ def _each_prox(reg, v, steps, out):
         out[j] = prox_at(reg, j, v[j], steps[j])
 
 
-@kernel
-def _prox(reg, v, step, out):
-    prox(reg, v, step, out)
+_prox = compiled(prox)
 
 
 def _numerical(reg: Any, v: np.ndarray, step: float) -> sp.csr_array:

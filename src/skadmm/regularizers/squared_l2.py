@@ -3,7 +3,6 @@
 import math
 from typing import Any, NamedTuple, Self
 
-
 from skadmm.kernels.compile import facts, jitable
 from skadmm.regularizers._base import checked_strength, checked_weights, define_separable
 

@@ -21,7 +21,7 @@ from skadmm.backends.slicing import Rows, part_of, take_rows
 from skadmm.backends.tables import as_rows
 from skadmm.backends.writer import with_ones
 from skadmm.kernels.rows import as_matrix, stored_entries
-from skadmm.kernels.samples import Samples, mean_conjugate, refresh_block, slopes_at
+from skadmm.kernels.samples import Samples, mean_conjugate, refresh_samples, slopes_at
 from skadmm.kernels.threads import one_thread
 from skadmm.losses import Loss
 
@@ -181,7 +181,7 @@ def refresh(
         slopes = np.empty(size)
         slopes_at(batch, old[1], slopes)
     change = np.zeros(new[1].size)
-    refresh_block(batch, 0, new[1], slopes, 1.0, change)
+    refresh_samples(batch, new[1], slopes, change)
     memory[f"slopes{bounds}"] = (new[0], slopes)
     return change
 

@@ -19,47 +19,46 @@ PARTS_OF_TABLE = 64
 
 
 @kernel
-def _init_table(rule, samples, point, first, stop):
+def _advance(rule, samples, split, point, theta, order, until, fill):
+    """A step for each block in `order`, up to a number of samples; with `fill`, their part of the tables instead. One
+    kernel for both is compiled faster than two. Returns the number of samples that filling has touched."""
     touched = 0
-    for k in range(first, stop):
-        touched += init_table(rule, samples, point, k)
-    return touched
-
-
-@kernel
-def _advance(rule, samples, split, point, theta, order, until):
+    if fill:
+        for k in order:
+            touched += init_table(rule, samples, point, k)
+        return touched
     for k in order:
         if point.clock[1] >= until:
             break
         point.clock[1] += update_gradient(rule, samples, point, k)
         x_and_dual_update(rule, split, point, theta, k)
+    return touched
 
 
 class CompiledSteps:
     """Rows within reach of compiled code: all steps in one kernel."""
 
     def __init__(self, rule: Any, setup: Setup, split: Any, point: Point, theta: float) -> None:
-        self._arguments = (rule, setup.problem.samples(setup.batch_size))
-        self._split, self._point, self._theta, self._n_blocks = split, point, theta, setup.n_blocks
-        self._problem, self._batch_size = setup.problem, setup.batch_size
-        _init_table(*self._arguments, point, 0, 0)  # compiles, so that no clock runs meanwhile
-        self.take(np.empty(0, np.int64), 0.0)
+        self._arguments = (rule, setup.problem.samples(setup.batch_size), split, point, theta)
+        self._n_blocks, self._problem, self._batch_size = setup.n_blocks, setup.problem, setup.batch_size
+        self.take(np.empty(0, np.int64), 0.0)  # compiles, so that no clock runs meanwhile
 
     def init_table(self) -> int:
         """Fill the tables, some blocks at a time; the number of samples touched."""
-        couple_at_start(self._split, self._point, self._theta)
+        couple_at_start(*self._arguments[2:])
         rows_per_chunk = -(-self._n_blocks // PARTS_OF_TABLE)
         touched = 0
         for first in range(0, self._n_blocks, rows_per_chunk):
             self._problem.backend.between_chunks()
-            touched += _init_table(*self._arguments, self._point, first, min(first + rows_per_chunk, self._n_blocks))
+            chunk = np.arange(first, min(first + rows_per_chunk, self._n_blocks))
+            touched += _advance(*self._arguments, chunk, np.inf, True)
         return touched
 
     def take(self, order: np.ndarray, until: float) -> None:
         """One step for each block in `order`."""
         self._problem.backend.between_chunks()
         self._problem.backend.prefetch(order, self._batch_size)
-        _advance(*self._arguments, self._split, self._point, self._theta, order, until)
+        _advance(*self._arguments, order, until, False)
 
 
 def steps_of(rule: Any, setup: Setup) -> Any:

@@ -29,15 +29,19 @@ def sweep(columns, curvature, threshold, ridge, order, x, residual):
 def descend(columns, curvature, threshold, ridge, x, residual, goal, short_sweeps, max_sweeps):
     """Sweeps, until one over all features changes none by more than `goal`, or `max_sweeps` have been made. Returns
     the number of sweeps, those over a part of the features counted as that part, and whether the goal was met."""
-    every = np.arange(x.size)
+    every, nonzero = np.arange(x.size), np.arange(x.size)
     made = 0.0
     while made < max_sweeps:
         made += 1.0
         if sweep(columns, curvature, threshold, ridge, every, x, residual) <= goal:
             return made, True
-        nonzero = np.flatnonzero(x)
+        count = 0
+        for k in range(x.size):  # np.flatnonzero would be compiled too
+            if x[k] != 0.0:
+                nonzero[count] = k
+                count += 1
         for _ in range(short_sweeps):
-            made += nonzero.size / x.size
-            if sweep(columns, curvature, threshold, ridge, nonzero, x, residual) <= 0.5 * goal:
+            made += count / x.size
+            if sweep(columns, curvature, threshold, ridge, nonzero[:count], x, residual) <= 0.5 * goal:
                 break
     return made, False

@@ -18,7 +18,7 @@ import numpy as np
 
 from skadmm import _cancel
 from skadmm.kernels.compile import kernel
-from skadmm.kernels.rows import copy_into, span, unsigned
+from skadmm.kernels.rows import span, unsigned
 from skadmm.operators.row_correction import correction
 from skadmm.solvers.second_order.l1_rows import ShortRows
 
@@ -53,7 +53,9 @@ def sweep_multipliers(indptr, indices, data, tied, strength, beta, r, relaxation
 
     A row is left out until the r of one of its features changes.
     """
-    active, changed = r != 0.0, np.zeros(r.size, np.bool_)
+    active, changed = np.zeros(r.size, np.bool_), np.zeros(r.size, np.bool_)
+    for j in range(r.size):
+        active[j] = r[j] != 0.0
     visited = np.empty(tied.size, np.int64)
     done = 0
     while done < sweeps:
@@ -94,7 +96,7 @@ def sweep_multipliers(indptr, indices, data, tied, strength, beta, r, relaxation
             done += 1
             if largest <= tolerance:
                 return done
-        copy_into(changed, active)
+        active, changed = changed, active
     return done
 
 

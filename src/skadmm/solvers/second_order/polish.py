@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skadmm.kernels.compile import kernel
+from skadmm.kernels.compile import compiled, kernel
 from skadmm.operators.clusters import clusters
 from skadmm.problem.problem import Problem
 from skadmm.regularizers._base import subgradient
@@ -20,9 +20,7 @@ MAX_GROWTH = 1e6
 """A solution this many times larger than x is given up for x."""
 
 
-@kernel
-def _subgradient(reg, v, out):
-    subgradient(reg, v, out)
+_subgradient = compiled(subgradient)
 
 
 @kernel

@@ -67,6 +67,7 @@ class Residuals(NamedTuple):
 
 @kernel
 def _sweep(inverse, right, split, point, rho, limit, tolerance, y_before, dual_before, scratch):
+    couple(split, point, 0.0)
     primal, dual = 0.0, 0.0
     done = 0
     for _ in range(limit):
@@ -90,11 +91,6 @@ def _sweep(inverse, right, split, point, rho, limit, tolerance, y_before, dual_b
         if primal <= tolerance and dual <= tolerance:
             break
     return done, primal, dual
-
-
-@kernel
-def _couple(split, point):
-    couple(split, point, 0.0)
 
 
 class ModelSolver:
@@ -149,7 +145,6 @@ class ModelSolver:
             split = split._replace(rho=state.rho)
         right = q + damping * centre
         inverse = self._inverse(H, damping, state.rho)
-        _couple(split, point)
         residuals = Residuals(*_sweep(inverse, right, split, point, state.rho, limit, tolerance, *self._buffers))
         if self._gram is not None and self.adaptive:
             self._balance(state, point, residuals)
