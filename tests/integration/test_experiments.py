@@ -396,8 +396,8 @@ def test_a_data_set_under_a_scaling_of_its_own(tmp_path):
 
 def test_markdown_and_numbers_are_readable():
     assert tables.markdown([{"a": 1, "b": "x|y"}]) == "| a | b |\n|---|---|\n| 1 | x\\|y |"
-    assert [tables.shown(v) for v in (0.00012, 12345.6, 0.5, float("inf"), float("nan"), None)] == [
-        "1.2e-4", "1.2e4", "0.5", "∞", "–", "–",
+    assert [tables.shown(v) for v in (0.00012, 12345.6, 1493.2, 0.5, float("inf"), float("nan"), None)] == [
+        "1.2e-4", "1.2e4", "1,493", "0.5", "∞", "–", "–",
     ]  # fmt: skip
 
 

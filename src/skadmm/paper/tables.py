@@ -95,7 +95,7 @@ def shown(value: Any, digits: int = 2) -> str:
         if value != 0 and (abs(value) < 1e-2 or abs(value) >= 1e4):
             mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
             return f"{mantissa}e{int(exponent)}"
-        return f"{value:.{digits + 1}g}"
+        return f"{value:,.0f}" if abs(value) >= 10 ** (digits + 1) else f"{value:.{digits + 1}g}"
     return str(value)
 
 
