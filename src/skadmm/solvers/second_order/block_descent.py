@@ -341,8 +341,7 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         size = 2.0 * float(np.abs(state.point.x[working.features]).sum())
         if self.tol is None or size == 0.0:
             return 0.0
-        scale = self.problem.loss_at_zero if self.config.relative_to_null else 0.0
-        return self.config.target_share * self.tol * max(abs(state.objective), scale) / size
+        return self.config.target_share * self.tol * abs(state.objective) / size
 
     def _on_set(self, working: BlockSet) -> BlockModel:
         """The penalty on the working set; its Gram matrix changes in place."""
