@@ -420,7 +420,7 @@ def test_many_directions_are_asked_for_at_once(sparse, monkeypatch):
         scipy.sparse.csr_array(X) if sparse else X, target, sample_weight=weight, psi=L1(0.1),
         A=incidence([[2 * k, 2 * k + 1] for k in range(8)], n_features=40),
     )  # fmt: skip
-    directions = existence.flat_directions(problem)
+    directions = existence.flat_directions(problem).vectors
     guilty = []
     for features, entries in directions:
         agreement = (target * (X[:, features] @ entries))[weight > 0]

@@ -32,6 +32,8 @@ from skadmm.problem.problem import Problem
 from skadmm.regularizers import SquaredL2, Zero
 from skadmm.regularizers._base import conjugate, dual_scale
 
+ZERO_OBJECTIVE = 1e-6
+"""The gap is measured against at least this share of the loss at zero: where the minimum is zero, nothing else is."""
 ORTHOGONAL = 1e-14
 """Slopes are orthogonal to a column where their product is this share of the sum of its terms' sizes: rounding."""
 TINY = float(np.finfo(float).tiny)
@@ -54,7 +56,7 @@ class Certificate(NamedTuple):
 
     @property
     def relative(self) -> float:
-        """The gap relative to the objective."""
+        """The gap relative to the objective, or to ``scale`` where that is larger."""
         return self.gap / max(abs(self.primal), self.scale, TINY)
 
 
@@ -88,6 +90,15 @@ class Certifier:
         other = copy.copy(self)
         other.problem = problem
         return other
+
+    @cached_property
+    def floor(self) -> float:
+        """The smallest objective that a gap is measured against."""
+        return ZERO_OBJECTIVE * abs(self.problem.loss_at_zero)
+
+    def pair(self, primal: float, dual: float) -> Certificate:
+        """Bounds of the optimum of this problem."""
+        return Certificate(primal, dual, self.floor)
 
     @cached_property
     def unheld(self) -> np.ndarray:
@@ -225,14 +236,14 @@ class Certifier:
     ) -> Certificate:
         """The same with slopes that are kept elsewhere: `mean_conjugate` maps a scale s to (1/n) Σ ℓ*(s θᵢ)."""
         if self.kind == "none":
-            return Certificate(primal, -np.inf)
+            return self.pair(primal, -np.inf)
         scale, multiplier, residual = self.dual_point(gradient, multiplier, slack)
         problem, push = self.problem, -self.problem.constraint.Bt(multiplier)
         dual = -mean_conjugate(scale)
         dual -= _conjugate(problem.omega, -scale * residual) if self.kind == "omega" else 0.0
         dual -= _conjugate(problem.psi, scale * push) if push.size else 0.0
         dual -= scale * float(multiplier @ problem.constraint.c)
-        return Certificate(primal, dual if np.isfinite(dual) else -np.inf)
+        return self.pair(primal, dual if np.isfinite(dual) else -np.inf)
 
     def dual_point(
         self, gradient: np.ndarray, multiplier: np.ndarray, slack: np.ndarray | None

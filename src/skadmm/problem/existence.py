@@ -1,17 +1,18 @@
 """Is the minimum attained? Directions along which the penalty is constant and the loss decreases without end.
 
-A loss whose infimum lies at infinity has no minimiser along a direction u that no penalty sees (A u = 0, no Ω) when no
-sample's loss ever increases along it: aᵢ·u ≥ 0 where ℓ(·, bᵢ) is flat at +∞, aᵢ·u ≤ 0 where it is flat at −∞, aᵢ·u = 0
-where it is neither, not all zero. The logistic loss is flat on the side of its label; Poisson's, exp(z) − bz, at −∞
-where b = 0. The null space of A is found where that is cheap: features that no row of A reaches; for rows of two
-entries (graphs), one direction for each connected component; for wider rows that join a few hundred features, a dense
-basis.
+A loss whose infimum lies at infinity has no minimiser along a direction u that no penalty sees (A u = 0, and Ω is zero
+or a set that u does not leave) when no sample's loss ever increases along it: aᵢ·u ≥ 0 where ℓ(·, bᵢ) is flat at +∞,
+aᵢ·u ≤ 0 where it is flat at −∞, aᵢ·u = 0 where it is neither, not all zero. The logistic loss is flat on the side of its
+label; Poisson's, exp(z) − bz, at −∞ where b = 0. The null space of A is found where that is cheap: features that no row
+of A reaches; for rows of two entries (graphs), one direction for each connected component; for wider rows that join a
+few hundred features, a dense basis.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.linalg
 import scipy.sparse
 import scipy.sparse.csgraph
 
@@ -26,8 +27,8 @@ from skadmm.regularizers import Zero
 
 FAR, FLAT = 700.0, 1e-100
 """A loss is flat at infinity where its derivative at ±FAR is no more than this; exp(±FAR) is still a number."""
-LONG_STEP = 1e100
-"""A proximal step that moves every coordinate which ψ penalises."""
+LONG_STEP, FAR_AWAY = 1e100, 1e90
+"""A proximal step that moves every coordinate which a regulariser penalises, from a point outside of any bounds."""
 MAX_DIRECTIONS = 400
 """Where A has rows of more than two entries, its null space is examined up to this dimension."""
 ROUNDING = 1e-13
@@ -79,24 +80,60 @@ class Recession(NamedTuple):
 
 
 def penalised_rows(problem: Problem) -> scipy.sparse.csr_array:
-    """The rows of A on which ψ depends: not those with a weight of zero, or in no group."""
-    A = problem.constraint.A
-    if problem.constraint.B is not None or problem.n_split == 0:
+    """Rows R with R u = 0 where ψ does not change along u: those of A, but not those with a weight of zero or in no group;
+    where B has such columns, combinations of the rows of A."""
+    A, B = problem.constraint.A, problem.constraint.B
+    if problem.n_split == 0:
         return A
-    # A long proximal step moves every coordinate but those.
-    above, below = (problem.prox_psi(np.full(problem.n_split, sign), LONG_STEP) for sign in (1.0, -1.0))
-    kept = (above != 1.0) | (below != -1.0)
-    return A if kept.all() else scipy.sparse.csr_array(A[kept])
+    above, below = _opening(problem.prox_psi, problem.n_split)
+    kept = ~(above & below)
+    if kept.all():
+        return A
+    if B is None:
+        return scipy.sparse.csr_array(A[kept])
+    if A.shape[0] > MAX_DIRECTIONS:
+        return A
+    outside = scipy.linalg.null_space(B[:, ~kept].toarray().T)  # y follows any A u but for these directions
+    return scipy.sparse.csr_array(outside.T @ A)
 
 
-def flat_directions(problem: Problem) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Directions along which the penalty is constant, as (features, entries), one for each component of A's rows."""
-    A = penalised_rows(problem)
-    d = problem.n_features
+def _opening(prox: Callable[[np.ndarray, float], np.ndarray], size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Which coordinates may grow, and which may fall, without end and at no cost: a long proximal step does not move
+    them."""
+    above, below = (prox(np.full(size, sign * FAR_AWAY), LONG_STEP) == sign * FAR_AWAY for sign in (1.0, -1.0))
+    return above, below
+
+
+class Directions(NamedTuple):
+    """Directions along which the penalty is constant."""
+
+    vectors: list[tuple[np.ndarray, np.ndarray]]
+    """Each as (features, entries), one for each component of A's rows."""
+    signs: np.ndarray
+    """1 for a feature that may only grow, −1 for one that may only fall, 0 for one that may do both."""
+
+
+def flat_directions(problem: Problem) -> Directions:
+    """Directions along which the penalty is constant; none where Ω is one that they would change."""
+    A, d = penalised_rows(problem), problem.n_features
+    signs = np.zeros(d)
+    if not isinstance(problem.omega, Zero):
+        above, below = _opening(problem.prox_omega, d)
+        signs = above.astype(float) - below.astype(float)
+        held = scipy.sparse.eye_array(d, format="csr")[~(above | below)]
+        A = scipy.sparse.csr_array(scipy.sparse.vstack([A, held]))
     counts = np.diff(A.indptr)
     alone = A.indices[A.indptr[:-1][counts == 1]]
-    if not isinstance(problem.omega, Zero) or np.bincount(alone, minlength=d).all():
-        return []
+    if np.bincount(alone, minlength=d).all():
+        return Directions([], signs)
+    return Directions(_null_vectors(problem, A, counts), signs)
+
+
+def _null_vectors(
+    problem: Problem, A: scipy.sparse.csr_array, counts: np.ndarray
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """A basis of {u : A u = 0}, as (features, entries), as far as it is easily found."""
+    d = problem.n_features
     if counts.max(initial=0) > 2 and problem.backend.local_rows:
         space = null_space(A)
         if space is not None and space.basis.shape[1] <= MAX_DIRECTIONS:
@@ -120,12 +157,12 @@ def find(problem: Problem) -> Recession | None:
     """The features along which the minimum is not attained; None where no such direction was found."""
     if getattr(problem.loss, "attained", True):
         return None
-    directions = flat_directions(problem)
+    directions, signs = flat_directions(problem)
     if not directions:
         return None
     n = problem.n_samples
     if not problem.backend.local_rows:
-        if not problem.loss.labels:  # workers compare with labels only
+        if not problem.loss.labels or signs.any():  # workers compare with labels only
             return None
         guilty = [features for features, entries in directions if _agrees(problem, features, entries)]
         return _found(problem, guilty)
@@ -136,10 +173,25 @@ def find(problem: Problem) -> Recession | None:
         np.maximum(high, agreement.max(axis=0).toarray().ravel(), out=high)
         if n * len(directions) <= MAX_FOR_PROGRAM:
             kept.append(agreement.toarray())
-    guilty = [directions[k][0] for k in np.flatnonzero((low == 0.0) != (high == 0.0))]
-    if not guilty and kept and len(directions) > 1 and _improves_jointly(np.concatenate(kept)):
-        return _found(problem, [features for features, _ in directions], jointly=True)
+    held = _as_columns(directions, problem.n_features)[signs != 0.0].multiply(signs[signs != 0.0][:, None])
+    least, most = np.zeros_like(low), np.zeros_like(high)
+    if held.shape[0]:
+        least, most = (bound.toarray().ravel() for bound in (held.min(axis=0), held.max(axis=0)))
+    onward = (low == 0.0) & (high > 0.0) & (least >= 0.0)
+    back = (low < 0.0) & (high == 0.0) & (most <= 0.0)
+    guilty = [directions[k][0] for k in np.flatnonzero(onward | back)]
+    if not guilty and kept and len(directions) > 1:
+        moving = _jointly_improving(np.concatenate(kept), held.toarray())
+        if moving.any():
+            return _found(problem, [directions[k][0] for k in np.flatnonzero(moving)], jointly=True)
     return _found(problem, guilty)
+
+
+def _as_columns(directions: list[tuple[np.ndarray, np.ndarray]], d: int) -> scipy.sparse.csr_array:
+    """A matrix with a column for each direction."""
+    features, entries = (np.concatenate(part) for part in zip(*directions, strict=True))
+    column = np.repeat(np.arange(len(directions)), [group.size for group, _ in directions])
+    return scipy.sparse.csr_array((entries, (features, column)), shape=(d, len(directions)))
 
 
 def _agreements(problem: Problem, directions: list[tuple[np.ndarray, np.ndarray]]) -> Iterator[Any]:
@@ -148,9 +200,7 @@ def _agreements(problem: Problem, directions: list[tuple[np.ndarray, np.ndarray]
     Each has the sign of the side on which the loss of the sample is flat, or occurs with both signs where it is flat on
     neither.
     """
-    features, entries = (np.concatenate(part) for part in zip(*directions, strict=True))
-    column = np.repeat(np.arange(len(directions)), [group.size for group, _ in directions])
-    basis = scipy.sparse.csr_array((entries, (features, column)), shape=(problem.n_features, len(directions)))
+    basis = _as_columns(directions, problem.n_features)
     rows, n = problem.rows, problem.n_samples
     side = np.empty(n)
     _flat_sides(problem.loss, problem.target, side)
@@ -185,16 +235,19 @@ def _found(problem: Problem, guilty: list[np.ndarray], *, jointly: bool = False)
     if not guilty:
         return None
     jointly = jointly or any(features.size > 1 for features in guilty)
-    features = np.sort(np.concatenate(guilty))
+    features = np.unique(np.concatenate(guilty))
     names = problem.feature_names or [str(feature) for feature in range(problem.n_features)]
     named = [names[feature] for feature in features]
     return Recession(features, named, jointly, problem.n_samples, bool(problem.loss.labels))
 
 
-def _improves_jointly(agreements: np.ndarray) -> bool:
-    """Is there a combination of the directions along which no sample's loss increases, and that of some decreases?"""
+def _jointly_improving(agreements: np.ndarray, held: np.ndarray) -> np.ndarray:
+    """Which directions take part in a combination along which no sample's loss increases, and that of some decreases;
+    `held` has the entries that may only be positive, times their signs."""
     from scipy.optimize import linprog
 
-    gain = agreements.sum(axis=0)
-    solution = linprog(-gain, A_ub=-agreements, b_ub=np.zeros(agreements.shape[0]), bounds=(-1.0, 1.0), method="highs")
-    return bool(solution.status == 0 and -solution.fun > 1e-9 * max(np.abs(agreements).sum(), 1e-300))
+    gain, rows = agreements.sum(axis=0), np.vstack([agreements, held])
+    solution = linprog(-gain, A_ub=-rows, b_ub=np.zeros(rows.shape[0]), bounds=(-1.0, 1.0), method="highs")
+    if solution.status != 0 or not -solution.fun > 1e-9 * max(np.abs(agreements).sum(), 1e-300):
+        return np.zeros(gain.size, bool)
+    return np.abs(solution.x) > 1e-9

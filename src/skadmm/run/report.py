@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from skadmm import _clock
-from skadmm.problem.certificate import Certificate
 from skadmm.run import limits
 from skadmm.run.diagnostics import Diagnostics
 from skadmm.run.driver import Run
@@ -124,7 +123,8 @@ def _final_gap(run: Run, diagnostics: Diagnostics) -> float:
     if certificate is not None:
         return certificate._replace(primal=diagnostics.objective).relative
     lower_bound = max(run.recorder.history.lower_bound, diagnostics.lower_bound)
-    return Certificate(diagnostics.objective, lower_bound).relative if lower_bound > -np.inf else diagnostics.gap
+    bounds = run.recorder.evaluator.certifier.pair(diagnostics.objective, lower_bound)
+    return bounds.relative if lower_bound > -np.inf else diagnostics.gap
 
 
 def _best_dual(run: Run, answer: Iterate) -> tuple[np.ndarray, Diagnostics]:

@@ -13,6 +13,7 @@ from skadmm.solvers.dual_update import Point
 from skadmm.solvers.second_order.base import SecondOrderSolver, config_from
 from skadmm.solvers.second_order.block_descent import BlockDescent
 from skadmm.solvers.second_order.chain_descent import ChainDescent
+from skadmm.solvers.second_order.conic import Conic
 from skadmm.solvers.second_order.coordinate_descent import CoordinateDescent
 from skadmm.solvers.second_order.interior_point import InteriorPoint
 from skadmm.solvers.second_order.multipliers import Multipliers
@@ -42,6 +43,7 @@ register_solver(CoordinateDescent)
 register_solver(ProxGradient)
 register_solver(WorkingSet)
 register_solver(Multipliers)
+register_solver(Conic)
 
 
 def settled_options(name: str, given: Mapping[str, Any] | None) -> dict[str, Any]:

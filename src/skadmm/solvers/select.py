@@ -25,6 +25,7 @@ from skadmm.solvers.second_order.block_descent import BlockDescent
 from skadmm.solvers.second_order.blocks import has_groups
 from skadmm.solvers.second_order.chain_descent import ChainDescent
 from skadmm.solvers.second_order.chain_layers import layers_of, rows_of_two
+from skadmm.solvers.second_order.conic import Conic
 from skadmm.solvers.second_order.coordinate_descent import CoordinateDescent, violations
 from skadmm.solvers.second_order.diagonal_quadratic import DiagonalQuadratic
 from skadmm.solvers.second_order.interior_point import InteriorPoint
@@ -241,6 +242,8 @@ def solvers_for(setup: Setup, point: Point, *, following: bool = False) -> tuple
     rescued = setup.tol is not None and problem.n_features <= CONFIG.last_resort and Multipliers not in solvers
     if rescued and InteriorPoint not in solvers and Multipliers.applies(problem) is None:
         solvers = (*solvers, Multipliers)
+    if setup.tol is not None and Multipliers in solvers and Conic.applies(problem) is None:
+        solvers = (*solvers, Conic)
     return solvers, row.because
 
 

@@ -97,7 +97,7 @@ class SecondOrderSolver(ABC, Generic[S]):
     def optimality(self, state: S) -> tuple[str, float]:
         """("gap", the relative duality gap), or ("kkt", the relative KKT residual) where there is no certificate."""
         if self.certifier.kind != "none":
-            return "gap", Certificate(state.objective, state.lower_bound).relative
+            return "gap", self.certifier.pair(state.objective, state.lower_bound).relative
         point = state.point
         return "kkt", self.problem.kkt(point.x, point.y, state.multiplier, self.loss_gradient(state)).relative
 
@@ -111,7 +111,7 @@ class SecondOrderSolver(ABC, Generic[S]):
 
     def certificate(self, state: S) -> Certificate | None:
         """Bounds of the optimum."""
-        return Certificate(state.objective, state.lower_bound)
+        return self.certifier.pair(state.objective, state.lower_bound)
 
     def evaluated_at(self, state: S, x: np.ndarray) -> Evaluation | None:
         """The solver's own evaluation of all samples at `x`, where it keeps one."""

@@ -19,8 +19,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skadmm.kernels.expansion import expand, sum_outer
-from skadmm.problem.certificate import Certificate
 from skadmm.problem.problem import Problem
 from skadmm.regularizers._envelope import can_differentiate
 from skadmm.solvers.base import Setup
@@ -31,9 +29,7 @@ from skadmm.solvers.second_order.augmented_lagrangian import (
     LagrangianState,
     NewtonConfig,
 )
-from skadmm.solvers.second_order.base import SecondOrderSolver, SolverState, ridge_of
-from skadmm.solvers.second_order.line_search import ROUNDING
-from skadmm.solvers.second_order.polish import polished
+from skadmm.solvers.second_order.best_point import BestPointSolver, BestPointState, Candidate
 
 MAX_VARIABLES = 5000
 """The largest number of variables for which the Newton matrix is formed and factorised."""
@@ -72,17 +68,11 @@ class MultipliersConfig(NewtonConfig):
 
 
 @dataclass(kw_only=True)
-class MultipliersState(SolverState):
-    """State of the method of multipliers. Objective and multiplier are those of the best point."""
+class MultipliersState(BestPointState):
+    """State of the method of multipliers."""
 
     lagrangian: LagrangianState
     """φ, and v, at which it is being minimised."""
-    x: np.ndarray
-    """The best point so far, by the measure that the run stops on: x …"""
-    y: np.ndarray
-    """… and y."""
-    reached: float = np.inf
-    """Its relative gap, or its relative KKT residual where there is no certificate."""
     first_size: float = 0.0
     """The size of the loss gradient at the start, against which later gradients are measured."""
     last_residual: float = np.inf
@@ -97,14 +87,7 @@ class MultipliersState(SolverState):
     """Changes of the multiplier since the measure of optimality last improved."""
 
 
-def constraint_values(problem: Problem, x: np.ndarray) -> np.ndarray:
-    """A x − c, exactly zero where it is nothing but rounding."""
-    y = np.asarray(problem.y_of_x(x))
-    y[np.abs(y) <= 1e-13 * (abs(problem.constraint.A) @ np.abs(x))] = 0.0
-    return y
-
-
-class Multipliers(SecondOrderSolver[MultipliersState]):
+class Multipliers(BestPointSolver[MultipliersState]):
     """The method of multipliers. A step is one Newton step: one evaluation of all samples."""
 
     name = "multipliers"
@@ -114,12 +97,7 @@ class Multipliers(SecondOrderSolver[MultipliersState]):
 
     def __init__(self, setup: Setup, config: MultipliersConfig | None = None) -> None:
         super().__init__(setup, config)
-        problem = setup.problem
-        self.ridge = ridge_of(problem) if setup.omega_mode == "system" else 0.0
-        self.folded = setup.omega_mode == "fold"
-        self.lagrangian = AugmentedLagrangian(problem, self.ridge, self.config)
-        self.gapped = self.certifier.kind != "none" and problem.y_of_x(np.zeros(problem.n_features)) is not None
-        """Is there a duality gap to stop on?"""
+        self.lagrangian = AugmentedLagrangian(setup.problem, self.ridge, self.config)
 
     @classmethod
     def applies(cls, problem: Problem) -> str | None:
@@ -155,28 +133,14 @@ class Multipliers(SecondOrderSolver[MultipliersState]):
         ended = state.stalled or (state.steps >= self.config.max_newton_steps and not state.finished)
         return ended and self.tol is not None and state.reached > self.tol
 
-    def optimality(self, state: MultipliersState) -> tuple[str, float]:
-        """The relative gap of the best point, or its relative KKT residual where there is no certificate."""
-        return ("gap" if self.gapped and state.lower_bound > -np.inf else "kkt"), state.reached
-
-    def certificate(self, state: MultipliersState) -> Certificate | None:
-        """Bounds of the optimum, where there is a duality gap."""
-        return super().certificate(state) if self.gapped else None
-
     def finish(self, state: MultipliersState) -> None:
         """The best point, exactly fused and sparse."""
         if not state.steps:
             self._start(state)
         if not (state.finished or state.stalled):
             self._measure(state)
-        self._polish(state)
+        self.polish(state)
         self.give_up(state)
-
-    def give_up(self, state: MultipliersState) -> None:
-        """The best point so far."""
-        point = state.point
-        point.x[:], point.y[:] = state.x, state.y
-        point.dual[:] = state.multiplier / state.rho
 
     def warm_start(self, state: MultipliersState) -> None:
         """Start from an earlier point."""
@@ -265,60 +229,10 @@ class Multipliers(SecondOrderSolver[MultipliersState]):
         inner = state.lagrangian
         if s is None:
             s = self.lagrangian.prox(inner, self.lagrangian.shifted(inner, inner.v))
-        multiplier, y = self.lagrangian.multiplier_of(inner.u), s[:p]
-        x, slopes, margins, loss = inner.v[:d], inner.slopes, inner.margins, inner.loss
+        multiplier, x, y = self.lagrangian.multiplier_of(inner.u), inner.v[:d], s[:p]
         if self.folded and not np.array_equal(x, y[-d:]):
-            x = y[-d:]
-            evaluation = problem.backend.evaluate(x)
-            loss, gradient, slopes = evaluation.loss, evaluation.gradient, evaluation.slopes
-            margins = np.asarray(evaluation.margins)
             state.point.clock[1] += problem.n_samples
+            evaluation = problem.backend.evaluate(y[-d:])
+            return self.measure(state, Candidate.at(y[-d:], y, multiplier, evaluation))
         gradient = self.lagrangian.loss_gradient(inner) if gradient is None else gradient
-        exact_y = problem.y_of_x(x)
-        objective = loss + problem.penalty(x, y if exact_y is None else exact_y)
-        if self.gapped:
-            self.raise_bound(state, slopes, margins, gradient, y == 0, objective=objective, multiplier=multiplier)
-            better = objective <= state.objective
-            if not better and state.lower_bound > -np.inf:
-                state.reached = Certificate(state.objective, state.lower_bound).relative
-        if self.gapped and state.lower_bound > -np.inf:
-            reached = Certificate(objective, state.lower_bound).relative
-        else:  # there is no certificate, or no dual point was found
-            reached = problem.kkt(x, y, multiplier, gradient, loss).relative
-        if not self.gapped:
-            better = reached < state.reached or not np.isfinite(state.objective)
-        if not better:
-            return False
-        improved = reached < 0.9 * state.reached
-        state.reached, state.objective, state.multiplier = reached, objective, multiplier
-        state.x, state.y = x.copy(), y.copy()
-        return improved
-
-    def _polish(self, state: MultipliersState) -> None:
-        """The best point with y's zeros exact in A x, where that is no worse."""
-        problem, d, n = self.problem, self.problem.n_features, self.problem.n_samples
-        if self.folded or problem.constraint.B is not None or not problem.n_split:
-            return
-        evaluation = problem.backend.evaluate(state.x)
-        margins, slopes, curvatures = np.asarray(evaluation.margins), np.empty(n), np.empty(n)
-        expand(self.lagrangian.samples, self.lagrangian.every, margins, slopes, curvatures)
-        per_row = problem.nnz / n if problem.is_sparse else d
-        H = sum_outer(problem.rows, np.flatnonzero(curvatures), curvatures / n, 0.5 * n * per_row**2)
-        np.einsum("ii->i", H)[:] += self.ridge
-        q = H @ state.x - evaluation.gradient - self.ridge * state.x
-        refined = polished(problem, state.x, state.y, H, q)
-        state.point.clock[1] += 2 * n
-        if refined is None or np.array_equal(refined, state.x):
-            return
-        seen = problem.backend.evaluate(refined)
-        state.point.clock[1] += n
-        y = constraint_values(problem, refined)
-        objective = seen.loss + problem.penalty(refined, y)
-        if objective > state.objective + ROUNDING * abs(state.objective):
-            return
-        if not self.gapped:
-            reached = problem.kkt(refined, y, state.multiplier, seen.gradient, seen.loss).relative
-            if reached > max(state.reached, self.tol or 0.0):
-                return
-            state.reached = reached
-        state.x, state.y, state.objective = refined, y, objective
+        return self.measure(state, Candidate(x, y, multiplier, inner.loss, gradient, inner.slopes, inner.margins))

@@ -214,7 +214,7 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
         if self.config.stop_on_model:
             return "decrease", state.predicted_decrease
         if self.certifier.kind != "none":
-            return "gap", Certificate(state.objective, state.lower_bound).relative
+            return "gap", self.certifier.pair(state.objective, state.lower_bound).relative
         loss = state.objective - self.problem.penalty(state.anchor)
         kkt = self.problem.kkt(state.anchor, state.point.y, state.multiplier, state.gradient, loss)
         return "kkt", kkt.relative
@@ -225,7 +225,7 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
 
     def certificate(self, state: NewtonADMMState) -> Certificate | None:
         """Bounds of the optimum, once the solution is known."""
-        return Certificate(state.objective, state.lower_bound) if state.answered else None
+        return self.certifier.pair(state.objective, state.lower_bound) if state.answered else None
 
     def evaluated_at(self, state: NewtonADMMState, x: np.ndarray) -> Evaluation | None:
         """The last evaluation of all samples, if it was at x and their slopes are in this process."""
