@@ -74,6 +74,17 @@ def factor_work(gram: Any) -> float:
     return float(matrix.nnz + width @ width)
 
 
+def is_orthonormal(A: Any) -> bool:
+    """Is A square with orthonormal rows? Random vectors tell, and AAᵀ need not be formed."""
+    if A.shape[0] != A.shape[1] or A.shape[0] == 0:
+        return False
+    squares = np.asarray(A.multiply(A).sum(axis=1)).ravel()
+    if np.any(np.abs(squares - 1.0) > 1e-10):
+        return False
+    v = np.random.default_rng(0).standard_normal((A.shape[0], 3))
+    return bool(np.all(np.abs(A @ (A.T @ v) - v) <= 1e-10))
+
+
 def is_cheap(gram: Any) -> bool:
     """May a symmetric matrix be factorised, or would it fill up?"""
     return factor_work(gram) <= MAX_FACTOR_WORK

@@ -25,14 +25,14 @@ import scipy.sparse as sp
 
 from skadmm.kernels.compile import compiled
 from skadmm.operators.clusters import clusters
-from skadmm.operators.row_correction import correction, is_cheap, symmetric_factor
+from skadmm.operators.row_correction import correction, is_cheap, is_orthonormal, symmetric_factor
 from skadmm.problem.free_columns import FreeColumns, LocalFreeColumns
 from skadmm.problem.kkt import KKT
 from skadmm.problem.problem import Problem
 from skadmm.regularizers import SquaredL2, Zero
 from skadmm.regularizers._base import conjugate, dual_scale
 
-ZERO_OBJECTIVE = 1e-6
+ZERO_OBJECTIVE = 1e-5
 """The gap is measured against at least this share of the loss at zero: where the minimum is zero, nothing else is."""
 ORTHOGONAL = 1e-14
 """Slopes are orthogonal to a column where their product is this share of the sum of its terms' sizes: rounding."""
@@ -147,6 +147,8 @@ class Certifier:
         if narrow and np.any(clusters(A, np.ones(A.shape[0], bool))[0][held] >= 0):
             return None
         part = A[:, held]
+        if is_orthonormal(part):
+            return held, part, np.copy
         gram = sp.csr_array(part.T @ part)
         if not is_cheap(gram):
             return None

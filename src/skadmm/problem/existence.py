@@ -2,10 +2,10 @@
 
 A loss whose infimum lies at infinity has no minimiser along a direction u that no penalty sees (A u = 0, and Ω is zero
 or a set that u does not leave) when no sample's loss ever increases along it: aᵢ·u ≥ 0 where ℓ(·, bᵢ) is flat at +∞,
-aᵢ·u ≤ 0 where it is flat at −∞, aᵢ·u = 0 where it is neither, not all zero. The logistic loss is flat on the side of its
-label; Poisson's, exp(z) − bz, at −∞ where b = 0. The null space of A is found where that is cheap: features that no row
-of A reaches; for rows of two entries (graphs), one direction for each connected component; for wider rows that join a
-few hundred features, a dense basis.
+aᵢ·u ≤ 0 where it is flat at −∞, aᵢ·u = 0 where it is neither, not all zero. The logistic loss is flat on the side of
+its label; Poisson's, exp(z) − bz, at −∞ where b = 0. The null space of A is found where that is cheap: features that no
+row of A reaches; for rows of two entries (graphs), one direction for each connected component; for wider rows that join
+a few hundred features, a dense basis.
 """
 
 from collections.abc import Callable, Iterator
@@ -80,8 +80,8 @@ class Recession(NamedTuple):
 
 
 def penalised_rows(problem: Problem) -> scipy.sparse.csr_array:
-    """Rows R with R u = 0 where ψ does not change along u: those of A, but not those with a weight of zero or in no group;
-    where B has such columns, combinations of the rows of A."""
+    """Rows R with R u = 0 where ψ does not change along u: those of A, but not those with a weight of zero or in no
+    group; where B has such columns, combinations of the rows of A."""
     A, B = problem.constraint.A, problem.constraint.B
     if problem.n_split == 0:
         return A

@@ -11,7 +11,12 @@ from skadmm.kernels.expansion import PARTS, gathered_rows
 from skadmm.oracle import LARGE_SHIFT_SHARE
 from skadmm.solvers.base import Algorithm, Setup
 from skadmm.solvers.first_order.x_solve import DENSE_LIMIT
-from skadmm.solvers.select import few_at_once, prefers_interior_point, works_on_blocks
+from skadmm.solvers.select import (
+    few_at_once,
+    prefers_interior_point,
+    prefers_row_interior_point,
+    works_on_blocks,
+)
 
 FLOAT = 8
 """Bytes of a number."""
@@ -38,6 +43,9 @@ def estimate(setup: Setup, algorithm: Algorithm) -> dict[str, float]:
         working = float(min(d, WORKING_SET))
         needs["columns of X"] = 0.0 if not problem.is_sparse else SPARSE_ENTRY * float(problem.nnz)
         needs["a working set of features"] = FLOAT * (working * n + 3.0 * working**2)
+    elif algorithm.certifies and prefers_row_interior_point(problem, setup.rho_given):
+        needs["samples in other coordinates"] = FLOAT * (3.0 * n * d + 4.0 * n * n)
+        needs["sparse systems"] = SPARSE_FILL * SPARSE_ENTRY * float(problem.constraint.A.nnz + d)
     elif algorithm.certifies and few_at_once(problem, setup.rho_given):
         needs["columns of X"] = 2.0 * SPARSE_ENTRY * problem.nnz
         needs["second-order steps on a set of features"] = FLOAT * (SAN_VECTORS * n + SAN_MATRICES * min(d, 2000) ** 2)

@@ -14,6 +14,8 @@ from skadmm.run.diagnostics import Diagnostics, Evaluator
 from skadmm.run.result import TRACE_COLUMNS, Callback, Snapshot
 from skadmm.solvers.base import Engine
 
+SAME_VALUE = 1e-9
+"""Of points whose objectives are this close, relatively, the one with the smaller KKT residual is the better one."""
 BLOW_UP = 1e12
 """A loss this many times the objective at the start means divergence."""
 
@@ -169,7 +171,8 @@ class Recorder:
             return
         history.lower_bound = max(history.lower_bound, diagnostics.lower_bound)
         value = self.evaluator.criterion(diagnostics)
-        if value < history.best_value:
+        same = abs(value - history.best_value) <= SAME_VALUE * abs(value)
+        if (diagnostics.kkt.relative < history.best_kkt) if same else (value < history.best_value):
             history.best_value, history.best_kkt = value, diagnostics.kkt.relative
             history.best_rho, history.best_point = self.engine.rho, history.last_certified
 

@@ -21,6 +21,7 @@ from skadmm.solvers.second_order.newton_admm import NewtonADMM
 from skadmm.solvers.second_order.prox_gradient import ProxGradient
 from skadmm.solvers.second_order.reduced_newton import ReducedNewton
 from skadmm.solvers.second_order.signal_newton import SignalNewton
+from skadmm.solvers.second_order.row_interior_point import RowInteriorPoint
 from skadmm.solvers.second_order.working_set import WorkingSet
 
 SOLVERS: Registry[type[SecondOrderSolver[Any]]] = Registry("method")
@@ -43,6 +44,7 @@ register_solver(CoordinateDescent)
 register_solver(ProxGradient)
 register_solver(WorkingSet)
 register_solver(Multipliers)
+register_solver(RowInteriorPoint)
 register_solver(Conic)
 
 

@@ -34,6 +34,7 @@ from skadmm.solvers.second_order.newton_admm import MAX_FEATURES, NewtonADMM
 from skadmm.solvers.second_order.prox_gradient import ProxGradient
 from skadmm.solvers.second_order.reduced_newton import ReducedNewton
 from skadmm.solvers.second_order.signal_newton import SignalNewton
+from skadmm.solvers.second_order.row_interior_point import RowInteriorPoint
 from skadmm.solvers.second_order.working_set import WorkingSet
 
 Solvers = tuple[type[SecondOrderSolver[Any]], ...]
@@ -138,6 +139,11 @@ class Situation:
         return chains.penalty_along_chains(self.problem)
 
     @property
+    def general_rows(self) -> bool:
+        """Few samples, and many features in rows of A that are no graph."""
+        return prefers_row_interior_point(self.problem, self.setup.rho_given)
+
+    @property
     def tall(self) -> bool:
         """At least as many samples as features."""
         return self.problem.n_samples >= self.problem.n_features
@@ -182,6 +188,11 @@ TABLE = (
     Row(lambda s: s.general_split, (Multipliers, NewtonADMM), "B is not −I"),
     Row(lambda s: s.following and s.separates, (BlockDescent,), "the penalty separates over blocks of features"),
     Row(lambda s: s.works_on_blocks, (BlockDescent,), "the penalty separates over blocks of features"),
+    Row(
+        lambda s: s.general_rows,
+        (RowInteriorPoint,),
+        "many features, few samples, rows of A with three entries or more",
+    ),
     Row(lambda s: s.dense_model, (NewtonADMM,), "a dense second-order model fits"),
     Row(lambda s: not s.has_short_rows, (WorkingSet,), "many features, rows of A with three entries or more"),
     Row(lambda s: s.tied_chains, (ProxGradient, ReducedNewton), "the penalty lies along chains"),
@@ -242,9 +253,28 @@ def solvers_for(setup: Setup, point: Point, *, following: bool = False) -> tuple
     rescued = setup.tol is not None and problem.n_features <= CONFIG.last_resort and Multipliers not in solvers
     if rescued and InteriorPoint not in solvers and Multipliers.applies(problem) is None:
         solvers = (*solvers, Multipliers)
-    if setup.tol is not None and Multipliers in solvers and Conic.applies(problem) is None:
-        solvers = (*solvers, Conic)
+    if setup.tol is not None:
+        solvers = (*solvers, *last_resorts(problem, solvers))
     return solvers, row.because
+
+
+def last_resorts(problem: Problem, solvers: Solvers) -> Solvers:
+    """What takes over where all other solvers have stalled: a conic programme where the problem is small, an interior
+    point method where it is large and its samples are few."""
+    if Multipliers in solvers:
+        return (Conic,) if Conic.applies(problem) is None else ()
+    if RowInteriorPoint in solvers:
+        return (WorkingSet,) if WorkingSet.applies(problem) is None else ()
+    graph = ReducedNewton in solvers and problem.n_features > CONFIG.last_resort
+    return (RowInteriorPoint,) if graph and RowInteriorPoint.applies(problem) is None else ()
+
+
+def prefers_row_interior_point(problem: Problem, rho_given: bool = False) -> bool:
+    """Are there many features, few samples, and rows of A that are no graph?"""
+    n, d = problem.n_samples, problem.n_features
+    if rho_given or d < CONFIG.many_features or n > d or l1_rows.has_short_rows(problem):
+        return False
+    return RowInteriorPoint.applies(problem) is None
 
 
 def refusal(problem: Problem) -> str | None:
@@ -257,7 +287,7 @@ def refusal(problem: Problem) -> str | None:
     if d > MAX_FEATURES:
         if not problem.backend.local_rows:
             return f"{d} features are more than second-order steps on a cluster can hold ({MAX_FEATURES})"
-        if BlockDescent.applies(problem) is None:
+        if BlockDescent.applies(problem) is None or RowInteriorPoint.applies(problem) is None:
             return None
         few_clusters = l1_rows.has_short_rows(problem) and l1_rows.starting_clusters(problem) <= MAX_FEATURES
         if not few_clusters and WorkingSet.applies(problem) is not None:

@@ -122,8 +122,8 @@ class BestPointSolver(SecondOrderSolver[S]):
         return improved
 
     def _is_better(self, state: S, objective: float, reached: float, *, exact: bool) -> bool:
-        """Is a point without a gap better than the best one? By its KKT residual; but where y follows from x, all points
-        are feasible, and an objective that is clearly lower decides."""
+        """Is a point without a gap better than the best one? By its KKT residual; but where y follows from x, all
+        points are feasible, and an objective that is clearly lower decides."""
         if not np.isfinite(state.objective):
             return True
         margin = SAME_OBJECTIVE * max(abs(state.objective), self.certifier.floor)

@@ -1,8 +1,8 @@
 """Losses and regularisers as terms of a conic programme, and the programme itself.
 
 A programme minimises ½v·Pv + q·v subject to b − M v in a product of cones, P diagonal. :func:`add_loss` and
-:func:`add_regularizer` add the terms that stand for a loss or for a regulariser of some of its variables; a loss without
-a conic form of its own is taken by its second-order expansion.
+:func:`add_regularizer` add the terms that stand for a loss or for a regulariser of some of its variables; a loss
+without a conic form of its own is taken by its second-order expansion.
 """
 
 from __future__ import annotations
