@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-all test-lowest lint docs reproduce bench bench-kernels wheel clean
+.PHONY: help fuzz test test-all test-lowest lint docs reproduce bench bench-kernels wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,6 +17,12 @@ test: lint ## Lint, type check and run all tests
 
 test-all: lint ## The same with the slow tests: clusters, extreme problems
 	SKADMM_TESTS=all $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+
+N ?= 5000
+FIRST ?= 0
+
+fuzz: $(STAMP) ## Solve N random problems of every kind and compare with CVXPY (make fuzz N=5000 FIRST=1000000)
+	$(BIN)/python tests/support/random_problems.py --first $(FIRST) --count $(N)
 
 # The core with nothing optional: tests that need no optional package.
 LOWEST := .venv-lowest

@@ -464,3 +464,38 @@ def test_separable_data_without_any_penalty_have_no_minimiser():
     X[1] = X[0]
     target[1] = -target[0]
     assert existence.find(Problem(X, target, psi=L1(0.1))) is None
+
+
+@pytest.mark.parametrize("omega", [NonNegative(), Box(np.array([0.0, -np.inf, 0.0]), np.array([np.inf, np.inf, 1.0]))])
+def test_a_set_that_is_open_on_one_side_may_have_no_minimiser(omega):
+    rng = np.random.default_rng(0)
+    X = np.abs(rng.standard_normal((30, 3)))
+    target = np.ones(30)
+    target[:3] = -1.0
+    X[:3, :2] = 0.0
+    found = existence.find(Problem(X, target, omega=omega))
+    assert found is not None
+    assert set(found.features) <= {0, 1}
+    assert existence.find(Problem(-X, target, omega=NonNegative())) is None
+    assert solve(Problem(X, target, omega=omega), passes=5).status is Status.NO_MINIMISER
+
+
+def test_a_penalty_of_no_strength_behind_B_holds_nothing():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((10, 4))
+    target = np.sign(X @ np.ones(4))
+    assert existence.find(Problem(X, target, psi=L1(0.0), A=chain(4), B=2.0)) is not None
+    assert existence.find(Problem(X, target, psi=L1(0.1), A="identity", B=2.0)) is None
+
+
+def test_a_minimum_of_zero_is_certified():
+    """The gap is measured against the loss at zero where the objective is smaller than a share of it."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((6, 30))
+    problem = Problem(
+        X, np.sign(rng.standard_normal(6)), loss="squared-hinge", psi=SquaredL2(0.3), A=stack(chain(30), "identity")
+    )
+    problem = problem.replace(psi=SquaredL2(1e-30))
+    result = solve(problem, tol=1e-6)
+    assert result.status is Status.SOLVED
+    assert result.objective <= 1e-11

@@ -24,6 +24,7 @@ from skadmm.run.recording import Recorder
 from skadmm.run.result import Callback, Result, Status
 from skadmm.run.sampling import as_sampler
 from skadmm.solvers.base import Setup
+from skadmm.solvers.select import missing_last_resort
 
 
 class CallbackError(RuntimeError):
@@ -212,6 +213,9 @@ def _explained(run: Run, plan: Plan, ending: Ending, recession: existence.Recess
             message=f"{ending.message}; the selected step is the {run.tuning.at_edge} of those tried, a better one may "
             "lie beyond"
         )
+    if ending.status in (Status.STALLED, Status.PASS_LIMIT) and plan.reason and plan.limits.tol is not None:
+        advice = missing_last_resort(plan.working)
+        ending = ending._replace(message=f"{ending.message}; {advice}") if advice else ending
     if not plan.reason:
         return ending
     because = f", since {run.engine.reason}" if run.engine.reason else ""

@@ -19,13 +19,13 @@ from skadmm.problem.problem import Problem
 from skadmm.solvers.base import Algorithm, Engine, Setup, inverse, register
 from skadmm.solvers.dual_update import Point
 from skadmm.solvers.registry import start_alone
-from skadmm.solvers.second_order import chains, l1_rows
+from skadmm.solvers.second_order import chains, conic_terms, l1_rows
 from skadmm.solvers.second_order.base import Entry, SecondOrderSolver, SolverEngine
 from skadmm.solvers.second_order.block_descent import BlockDescent
 from skadmm.solvers.second_order.blocks import has_groups
 from skadmm.solvers.second_order.chain_descent import ChainDescent
 from skadmm.solvers.second_order.chain_layers import layers_of, rows_of_two
-from skadmm.solvers.second_order.conic import Conic
+from skadmm.solvers.second_order.conic import INSTALL, Conic
 from skadmm.solvers.second_order.coordinate_descent import CoordinateDescent, violations
 from skadmm.solvers.second_order.diagonal_quadratic import DiagonalQuadratic
 from skadmm.solvers.second_order.interior_point import InteriorPoint
@@ -188,11 +188,7 @@ TABLE = (
     Row(lambda s: s.general_split, (Multipliers, NewtonADMM), "B is not −I"),
     Row(lambda s: s.following and s.separates, (BlockDescent,), "the penalty separates over blocks of features"),
     Row(lambda s: s.works_on_blocks, (BlockDescent,), "the penalty separates over blocks of features"),
-    Row(
-        lambda s: s.general_rows,
-        (RowInteriorPoint,),
-        "many features, few samples, rows of A with three entries or more",
-    ),
+    Row(lambda s: s.general_rows, (RowInteriorPoint,), "many features, few samples, and A is no graph"),
     Row(lambda s: s.dense_model, (NewtonADMM,), "a dense second-order model fits"),
     Row(lambda s: not s.has_short_rows, (WorkingSet,), "many features, rows of A with three entries or more"),
     Row(lambda s: s.tied_chains, (ProxGradient, ReducedNewton), "the penalty lies along chains"),
@@ -259,14 +255,20 @@ def solvers_for(setup: Setup, point: Point, *, following: bool = False) -> tuple
 
 
 def last_resorts(problem: Problem, solvers: Solvers) -> Solvers:
-    """What takes over where all other solvers have stalled: a conic programme where the problem is small, an interior
-    point method where it is large and its samples are few."""
+    """What takes over where all other solvers have stalled: a conic programme where the problem is small, and Newton
+    steps from its solution; an interior point method where it is large and its samples are few."""
     if Multipliers in solvers:
-        return (Conic,) if Conic.applies(problem) is None else ()
+        return (Conic, Multipliers) if Conic.applies(problem) is None else ()
     if RowInteriorPoint in solvers:
         return (WorkingSet,) if WorkingSet.applies(problem) is None else ()
     graph = ReducedNewton in solvers and problem.n_features > CONFIG.last_resort
     return (RowInteriorPoint,) if graph and RowInteriorPoint.applies(problem) is None else ()
+
+
+def missing_last_resort(problem: Problem) -> str:
+    """What could go on where a run has stalled, were it installed; empty where nothing could."""
+    missing = not conic_terms.is_installed() and problem.backend.local_rows and Conic.too_large(problem) is None
+    return f"a conic solver would go on from here: {INSTALL}" if missing else ""
 
 
 def prefers_row_interior_point(problem: Problem, rho_given: bool = False) -> bool:

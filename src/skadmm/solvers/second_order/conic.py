@@ -25,6 +25,7 @@ from skadmm.problem.problem import Problem
 from skadmm.regularizers import SquaredL2, Zero
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
+from skadmm.solvers.second_order import conic_terms
 from skadmm.solvers.second_order.best_point import BestPointSolver, BestPointState, Candidate
 from skadmm.solvers.second_order.conic_terms import (
     Expansion,
@@ -33,7 +34,6 @@ from skadmm.solvers.second_order.conic_terms import (
     add_expansion,
     add_loss,
     add_regularizer,
-    is_installed,
     takes,
 )
 
@@ -93,7 +93,7 @@ class Conic(BestPointSolver[ConicState]):
     @classmethod
     def applies(cls, problem: Problem) -> str | None:
         """Small problems in memory, whose penalties have a conic form."""
-        if not is_installed():
+        if not conic_terms.is_installed():
             return f"it needs Clarabel: {INSTALL}"
         if not problem.backend.local_rows:
             return "its rows are on a cluster"

@@ -1,8 +1,8 @@
 """A primal-dual interior point method for ℓ1 penalties of any rows of A, where features are many and samples few.
 
 The penalty Σ λ_e |r_e| with r = A x − c is written by r = p − q with p, q ≥ 0 and the multiplier u in [−λ, λ].
-Optimality is ∇f(x) + Aᵀu = 0 with p(λ − u) = q(λ + u) = 0; Newton steps on these equations, with μ in place of 0, lead μ
-to zero. Some 15 to 40 steps are enough for most λ and A, where methods that follow the zeros of r take the more steps
+Optimality is ∇f(x) + Aᵀu = 0 with p(λ − u) = q(λ + u) = 0; Newton steps on these equations, with μ in place of 0, lead
+μ to zero. Some 15 to 40 steps are enough for most λ and A, where methods that follow the zeros of r take the more steps
 the more its rows depend on each other. The systems are in ``row_systems.py``. Once the zeros of r can be told, Newton
 steps on the other rows give the last digits.
 
@@ -113,6 +113,8 @@ class RowInteriorPoint(BestPointSolver[RowInteriorPointState]):
             return "it takes no B, and no omega but a squared ℓ2"
         if not problem.backend.local_rows:
             return "its rows are on a cluster"
+        if not _is_curved(problem):
+            return f"loss={problem.loss.name} has no curvature at some margins"
         return reason_against(problem, ridge_of(problem))
 
     def init(self, point: Point, rho: float) -> RowInteriorPointState:
@@ -251,7 +253,7 @@ class RowInteriorPoint(BestPointSolver[RowInteriorPointState]):
         state.stalled = not state.finished and (state.stalled or ended)
 
     def _measure(self, state: RowInteriorPointState) -> bool:
-        """Measure x; x with the rows that vanish in the limit set to zero; and that after Newton steps on the others."""
+        """Measure x; x with the rows that vanish in the limit at zero; and that after Newton steps on the others."""
         if not state.placed:
             self._place(state)
         z = state.z
@@ -284,6 +286,19 @@ class RowInteriorPoint(BestPointSolver[RowInteriorPointState]):
         state.point.clock[1] += self.problem.n_samples
         y = rows.copy() if self.system.exact_rows else np.where(rows == 0.0, 0.0, np.asarray(self.problem.y_of_x(x)))
         return self.measure(state, Candidate.at(x, y, u.copy(), self.problem.backend.evaluate(x)))
+
+
+def _is_curved(problem: Problem) -> bool:
+    """Has the loss of every sample a positive curvature, as far as three margins tell?"""
+    n = problem.n_samples
+    far = 10.0 * (1.0 + float(np.abs(problem.target).max(initial=0.0)))
+    slopes, curvatures = np.empty(n), np.empty(n)
+    weighted = problem.sample_weight > 0.0 if problem.sample_weight.size else np.ones(n, bool)
+    for margin in (-far, 0.0, far):
+        expand(problem.samples(), np.arange(n), np.full(n, margin), slopes, curvatures)
+        if problem.loss.curvature_bound > 0.0 and np.any(curvatures[weighted] == 0.0):
+            return False
+    return True
 
 
 class _Step(NamedTuple):

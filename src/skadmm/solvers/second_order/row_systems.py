@@ -35,7 +35,9 @@ MAX_FACTOR_WORK = 2e10
 MANY_ENTRIES = 64
 """A row of A with more entries than this counts as a sample, where others do not have as many."""
 SHIFT = 1e-8
-"""Of the diagonal of AᵀΘA, relative to it: A may have dependent columns."""
+"""Of the diagonal of the matrix that is factorised, relative to it: A may have dependent columns."""
+HELD = 1e-10
+"""A step is held back by this share of the data's curvature: neither A nor X may see some directions."""
 REFINEMENTS = 3
 """Solutions of what is left over by rounding."""
 MAX_REFINEMENTS = 40
@@ -291,8 +293,9 @@ class NormalSystem:
         base = self.narrow.T @ sp.diags_array(self.theta[~self.wide]) @ self.narrow
         weights = np.concatenate([curvatures, self.theta[self.wide]])
         data = weights @ self.table**2
-        diagonal = base.diagonal() + self.ridge + data
-        shift = SHIFT * np.maximum(diagonal, 1e-300) + self.ridge
+        seen = data[data > 0.0]
+        self.held = self.ridge + HELD * np.where(data > 0.0, data, float(np.median(seen)) if seen.size else 1.0)
+        shift = SHIFT * (base.diagonal() + data) + self.held
         self.sparse = symmetric_factor(sp.csc_array(base + sp.diags_array(shift)))
         self.weights, self.root = weights, np.sqrt(weights)
         _cancel.check_cancelled()
@@ -320,7 +323,7 @@ class NormalSystem:
     def _product(self, v: np.ndarray) -> np.ndarray:
         """The whole matrix times v."""
         narrow = self.narrow.T @ (self.theta[~self.wide] * (self.narrow @ v))
-        return self.table.T @ (self.weights * (self.table @ v)) + self.ridge * v + narrow
+        return self.table.T @ (self.weights * (self.table @ v)) + self.held * v + narrow
 
     def _approximate(self, v: np.ndarray) -> np.ndarray:
         """The inverse of the matrix with its shift."""
