@@ -6,7 +6,8 @@
 
 Parts: matrix (orders × positions × sizes × strengths, against CVXPY with Clarabel), scaling (up to a million points),
 cv (cross-validation against a smoothing spline), dof (degrees of freedom), image (total variation of an image and of a
-volume, against scikit-image). CVXPY, prox_tv, ruptures and scikit-image are compared with where they are installed.
+volume, against scikit-image), changes (change points, against ruptures). CVXPY, prox_tv, ruptures and scikit-image are
+compared with where they are installed. Times are processor seconds of one thread.
 """
 
 import os
@@ -18,18 +19,21 @@ import decimal
 import importlib.util
 import time
 import warnings
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.interpolate import make_interp_spline, make_smoothing_spline
 
 from _common import table
-from skadmm import Problem, Status, alpha_max, solve
-from skadmm.operators import trend
+from skadmm import Problem, Status, TrendFilter, TrendFilterCV, alpha_max, solve
+from skadmm.operators import grid, trend
 from skadmm.operators.line import line_at
 from skadmm.problem.constraint import Constraint
 from skadmm.regularizers import L1
+from skadmm.solvers.second_order.chains import denoise
 
 STRENGTHS = 2.0 * np.geomspace(5e-7, 1.0, 12)
 """In units of alpha_max."""
@@ -151,7 +155,195 @@ def _cell(order: int, kind: str, n: int, compared: bool) -> list[Any]:
     ]  # fmt: skip
 
 
-PARTS = {"matrix": matrix}
+def _process_seconds(function: Callable[[], Any], times: int = 1) -> tuple[float, Any]:
+    """The smallest processor time of several runs, and what the last one returned."""
+    spent, found = [], None
+    for _ in range(times):
+        began = time.process_time()
+        found = function()
+        spent.append(time.process_time() - began)
+    return min(spent), found
+
+
+def scaling(small: bool) -> str:
+    """From ten thousand points to a million, at about the same number of pieces; order 0 against prox_tv."""
+    rows: list[list[Any]] = []
+    sizes = (10**4, 10**5) if small else (10**4, 10**5, 10**6)
+    for order in range(3):
+        before = np.nan
+        for n in sizes:
+            t = np.arange(n) / n
+            b = signal_at(t)
+            problem = Problem(sp.eye_array(n, format="csr"), b, "squared", psi=L1(1.0), A=trend(n, order))
+            problem = problem.replace(psi=L1(1e-3 * alpha_max(problem)))
+            solve(problem_at(t[:100], b[:100], order), tol=1e-6)  # compiles
+            seconds, result = _process_seconds(lambda problem=problem: solve(problem, tol=1e-6, record_every=0))
+            growth = np.log10(seconds / before) if np.isfinite(before) else np.nan
+            before = seconds
+            knots = int(np.count_nonzero(result.y))
+            rows.append([str(order), n, str(result.status), result.gap, result.passes, knots, seconds, growth])
+    title = "Length: process seconds of solve(), and the exponent of their growth from the length before"
+    header = ["order", "n", "status", "gap", "steps", "knots", "seconds", "exponent"]
+    return table(title, header, rows) + "\n" + _chains(sizes)
+
+
+def _chains(sizes: tuple[int, ...]) -> str:
+    """The dynamic programme of order 0 alone, against prox_tv where it is installed."""
+    rows = []
+    for n in sizes:
+        b = signal_at(np.arange(n) / n)
+        for strength in (1.0, 0.01 * n):
+            ones, weight, out = np.ones(n), np.full(n, strength), np.empty(n)
+            denoise(ones, b, weight, out)
+            mine, _ = _process_seconds(lambda: denoise(ones, b, weight, out), 7)  # noqa: B023
+            theirs = np.nan
+            if importlib.util.find_spec("prox_tv"):
+                import prox_tv
+
+                theirs, other = _process_seconds(lambda: prox_tv.tv1_1d(b, strength), 7)  # noqa: B023
+                assert np.abs(other - out).max() < 1e-6
+            rows.append([str(n), strength, 1e3 * mine, 1e3 * theirs])
+    return table("Order 0: milliseconds of the minimisation alone", ["n", "strength", "skadmm", "prox_tv"], rows)
+
+
+def guide_curve(order: int, t: np.ndarray) -> np.ndarray:
+    """The curve of the guide: calm at first and busy later, with pieces of degree `order`."""
+    at = np.array([0, 3, 6, 7, 7.5, 8, 8.5, 9, 10])
+    values = np.array([0, 1, 0.5, 2, 0, 2, 0, 1.5, 1])
+    return make_interp_spline(at, values, k=order)(t) if order else values[np.searchsorted(at, t, side="right") - 1]
+
+
+def cv(small: bool) -> str:
+    """Cross-validation on the guide's curves against a smoothing spline, 600 points, noise 0.2."""
+    rows = []
+    for name in ("calm then busy", "three lines"):
+        for order in range(4):
+            for seed in range(1 if small else 3):
+                rng = np.random.default_rng(seed)
+                t = np.sort(rng.uniform(0, 10, 600))
+                lines = np.interp(t, [0, 4, 7, 10], [0, 3, 1, 2])
+                truth = guide_curve(order, t) if name == "calm then busy" else lines
+                noisy = truth + 0.2 * rng.standard_normal(600)
+                with warnings.catch_warnings(record=True) as said:
+                    warnings.simplefilter("always")
+                    model = TrendFilterCV(order=order)
+                    seconds, _ = _process_seconds(lambda: model.fit(t[:, None], noisy))  # noqa: B023
+                chosen = int(np.flatnonzero(model.alphas_ == model.alpha_)[0])
+                spline = make_smoothing_spline(t, noisy)(t)
+                errors = [float(np.sqrt(np.mean((fit - truth) ** 2))) for fit in (model.coef_, spline)]
+                place = f"{chosen + 1} of {model.alphas_.size}"
+                rows.append([name, str(order), str(seed), place, str(len(said)), str(model.dof_), *errors, seconds])
+    title = "TrendFilterCV: errors to the truth; the smoothing spline is scipy.interpolate.make_smoothing_spline (GCV)"
+    header = ["curve", "order", "seed", "alpha", "warnings", "dof", "trend filter", "spline", "seconds"]
+    return table(title, header, rows)
+
+
+def dof(small: bool) -> str:
+    """Degrees of freedom against the rank of the differences that are zero, on random problems."""
+    rows = []
+    for kind in ("line", "grid"):
+        equal = solved = 0
+        count = 20 if small else 200
+        for seed in range(count):
+            rng = np.random.default_rng(seed)
+            order = seed % 4 if kind == "line" else 0
+            if kind == "line":
+                t = np.sort(rng.uniform(0, 1, 60))
+                A, graph = trend(60, order, t), None
+            else:
+                t, graph = np.arange(60.0), (6, 10)
+                A = grid(graph)
+            b = np.sin(6 * t / t[-1]) + 0.3 * rng.standard_normal(60)
+            scale = 1.0 if kind == "line" else 0.01
+            model = TrendFilter(alpha=scale * 10.0 ** rng.uniform(-4, 0), order=order, graph=graph).fit(t[:, None], b)
+            solved += model.result_.status is Status.SOLVED
+            tied = A.toarray()[model.result_.y == 0.0]
+            tied = tied / np.abs(tied).max(axis=1, initial=1e-300)[:, None]
+            free = 60 - (int(np.linalg.matrix_rank(tied, tol=1e-9)) if tied.size else 0)
+            equal += model.dof_ == free
+        rows.append([kind, f"{solved}/{count}", f"{equal}/{count}"])
+    return table("Degrees of freedom equal to the number of free parameters", ["problems", "solved", "equal"], rows)
+
+
+def picture(size: int) -> np.ndarray:
+    """A disc and a box on waves, with noise."""
+    rng = np.random.default_rng(0)
+    i, j = np.mgrid[0:size, 0:size] / size
+    disc, box = (i - 0.5) ** 2 + (j - 0.4) ** 2 < 0.08, (np.abs(i - 0.7) < 0.15) & (np.abs(j - 0.7) < 0.2)
+    return disc + 0.5 * box + 0.3 * np.sin(6 * i) + 0.1 * rng.standard_normal((size, size))
+
+
+def volume(size: int) -> np.ndarray:
+    """A ball, with noise."""
+    rng = np.random.default_rng(0)
+    i, j, k = np.mgrid[0:size, 0:size, 0:size] / size
+    return ((i - 0.5) ** 2 + (j - 0.4) ** 2 + (k - 0.5) ** 2 < 0.08) + 0.3 * rng.standard_normal((size,) * 3)
+
+
+def image(small: bool) -> str:
+    """Total variation of an image and of a volume, certified."""
+    rows: list[list[Any]] = []
+    for name, noisy in (("image", picture(128 if small else 512)), ("volume", volume(20 if small else 50))):
+        A, b = grid(noisy.shape), noisy.ravel()
+        transposed = sp.csr_array(A.T)
+        product, _ = _process_seconds(lambda: transposed @ (A @ b), 9)  # noqa: B023
+        for strength in (0.05, 0.3, 2.0):
+            problem = Problem(sp.eye_array(b.size, format="csr"), b, "squared", psi=L1(strength / b.size), A=A)
+            for tol in (1e-4, 1e-8):
+                seconds, result = _process_seconds(lambda: solve(problem, tol=tol, record_every=0))  # noqa: B023
+                shape = " × ".join(map(str, noisy.shape))
+                rows.append([f"{name} {shape}", strength, f"{tol:g}", str(result.status), result.gap, result.passes,
+                             seconds, seconds / product, "", ""])  # fmt: skip
+            if importlib.util.find_spec("skimage") and noisy.ndim == 2:
+                rows[-2][-2:] = _split_bregman(noisy, strength, result.objective * b.size)
+    title = (
+        "Total variation: process seconds of solve(), also in products with AᵀA. scikit-image: split Bregman with "
+        "isotropic=False, the same objective, its excess over ours and its seconds"
+    )
+    header = ["data", "strength", "tol", "status", "gap", "sweeps", "seconds", "AᵀA", "excess", "seconds"]
+    return table(title, header, rows)
+
+
+def _split_bregman(noisy: np.ndarray, strength: float, best: float) -> list[Any]:
+    """The relative excess of scikit-image's split Bregman iterations, and their time."""
+    from skimage.restoration import denoise_tv_bregman
+
+    def run() -> np.ndarray:
+        return denoise_tv_bregman(noisy, weight=1.0 / strength, max_num_iter=300, eps=1e-9, isotropic=False)
+
+    seconds, found = _process_seconds(run)
+    value = 0.5 * np.sum((found - noisy) ** 2)
+    value += strength * sum(float(np.abs(np.diff(found, axis=axis)).sum()) for axis in (0, 1))
+    return [value / best - 1.0, seconds]
+
+
+def changes(small: bool) -> str:
+    """Change points of a step function against ruptures, given the number of changes."""
+    rows = []
+    for seed in range(2 if small else 5):
+        rng = np.random.default_rng(seed)
+        true = np.sort(rng.choice(np.arange(50, 950, 50), 6, replace=False))
+        steps = np.cumsum(np.bincount(true, weights=rng.choice([-1.0, 1.0], 6), minlength=1000))
+        noisy = steps + 0.3 * rng.standard_normal(1000)
+        seconds, model = _process_seconds(
+            lambda: TrendFilterCV(order=0, selection="1se").fit(np.arange(1000.0)[:, None], noisy)  # noqa: B023
+        )
+        found = model.changepoints_
+        mine = float(np.mean([np.abs(found - place).min() for place in true])) if found.size else np.nan
+        other = spent = np.nan
+        if importlib.util.find_spec("ruptures"):
+            import ruptures
+
+            spent, breaks = _process_seconds(lambda: ruptures.Dynp(model="l2", jump=1).fit(noisy).predict(6))  # noqa: B023
+            other = float(np.mean([np.abs(np.array(breaks[:-1]) - place).min() for place in true]))
+        rows.append([str(seed), str(found.size), mine, seconds, other, spent])
+    title = (
+        "Change points: the mean distance from a true change to the nearest found. ruptures is told that there are 6"
+    )
+    return table(title, ["seed", "found", "distance", "seconds", "ruptures", "seconds"], rows)
+
+
+PARTS = {"matrix": matrix, "scaling": scaling, "cv": cv, "dof": dof, "image": image, "changes": changes}
 
 
 def main() -> None:

@@ -126,6 +126,8 @@ def _divided_powers(t: np.ndarray, j: int, degree: int) -> np.ndarray:
     with that point, so nothing cancels.
     """
     d = t.size - j
+    if degree == 0:
+        return np.full((d, 1), d**-0.5)
     columns = [np.ones(d), *(t[:d] ** m for m in range(1, degree + 1))]
     for i in range(1, j + 1):
         for m in range(1, degree + 1):
