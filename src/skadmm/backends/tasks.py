@@ -6,14 +6,15 @@ of the samples. The classes here are results that are combined in another way.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import Any
 
 import numpy as np
 
-from skadmm.kernels.expansion import loss_along
-from skadmm.kernels.rows import multiply, multiply_transposed, norms_squared
-from skadmm.kernels.samples import Samples, evaluate_samples
+from skadmm.kernels.expansion import KEPT_ENTRIES, loss_along
+from skadmm.kernels.rows import margins, multiply, multiply_transposed, norms_squared
+from skadmm.kernels.samples import Samples, evaluate_samples, mean_gradient
 
 
 class Max(float):
@@ -28,17 +29,26 @@ class Lost:
     """The result of a task that found the memory it needs lost. A sum that includes it is Lost too."""
 
 
+@functools.lru_cache(maxsize=4)
+def _numbers(n: int) -> np.ndarray:
+    """0 … n − 1: new memory for them would take longer than what is done with them."""
+    return np.arange(n)
+
+
 def loss(samples: Samples, x: np.ndarray) -> float:
     """(1/n) Σ ℓ_i(x)."""
     n = samples.target.size
-    margins = np.empty(n)
-    multiply(samples.rows, x, margins)
-    return loss_along(samples, np.arange(n), np.zeros(n), margins, 1.0) / n
+    every = _numbers(n) if n <= KEPT_ENTRIES else np.arange(n)
+    half = np.empty(n)  # margins at x/2 are exactly half of those at x, whatever their size
+    margins(samples.rows, every, 0.5 * x, half)
+    return loss_along(samples, every, half, half, 1.0) / n
 
 
 def gradient(samples: Samples, x: np.ndarray) -> np.ndarray:
     """The gradient of (1/n) Σ ℓ_i at x."""
-    return loss_and_gradient(samples, x)[1]
+    out = np.empty(x.size)
+    mean_gradient(samples, x, out)
+    return out
 
 
 def loss_and_gradient(samples: Samples, x: np.ndarray) -> tuple[float, np.ndarray]:

@@ -244,7 +244,7 @@ class Problem:
 
     def gradient(self, x: np.ndarray) -> np.ndarray:
         """The gradient of the mean loss."""
-        return self.backend.mean(tasks.gradient, x)
+        return self.backend.mean(tasks.loss_and_gradient, x)[1]
 
     def loss_and_gradient(self, x: np.ndarray, out: np.ndarray) -> float:
         """The mean loss, and its gradient into `out`, in one sweep over the rows."""
