@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from skadmm.kernels.expansion import KEPT_ENTRIES, loss_along
-from skadmm.kernels.rows import margins, multiply, multiply_transposed, norms_squared
+from skadmm.kernels.rows import multiply, multiply_transposed, norms_squared
 from skadmm.kernels.samples import Samples, evaluate_samples, mean_gradient
 
 
@@ -40,7 +40,7 @@ def loss(samples: Samples, x: np.ndarray) -> float:
     n = samples.target.size
     every = _numbers(n) if n <= KEPT_ENTRIES else np.arange(n)
     half = np.empty(n)  # margins at x/2 are exactly half of those at x, whatever their size
-    margins(samples.rows, every, 0.5 * x, half)
+    multiply(samples.rows, 0.5 * x, half)
     return loss_along(samples, every, half, half, 1.0) / n
 
 

@@ -19,8 +19,7 @@ import numpy as np
 from skadmm import _cancel
 from skadmm.kernels.compile import attach, generic, kernel
 from skadmm.kernels.loss_functions import derivative, model_curvature, value
-from skadmm.kernels.rows import CSRRows, DenseRows, add_rows, row_add, row_dot, span, unsigned
-from skadmm.kernels.rows import margins as margins  # noqa: PLC0414 - a sum over rows like those below
+from skadmm.kernels.rows import CSRRows, DenseRows, row_add, row_dot, span, unsigned
 from skadmm.kernels.samples import Samples, targets_of, weight_of
 from skadmm.kernels.threads import one_thread
 
@@ -33,6 +32,13 @@ SCALAR_WORK = 20.0
 """Evaluating a loss costs about as much as reading this many entries."""
 SMALL = 2_000_000
 """Below this much work (entries read, or products formed) one part is faster than four."""
+
+
+@kernel
+def margins(rows, index, x, out):
+    """out_i ← a_i·x for the rows in `index`."""
+    for i in index:
+        out[i] = row_dot(rows, i, x)
 
 
 @kernel
@@ -100,6 +106,13 @@ def expand_and_add(samples, index, step, z, move, slope, curvatures, out):
         total += w * value(samples.loss, margin, b)
         row_add(samples.rows, i, slope[i], out)
     return total
+
+
+@kernel
+def add_rows(rows, index, scale, out):
+    """out ← out + Σ over `index` of scale_i a_i."""
+    for i in index:
+        row_add(rows, i, scale[i], out)
 
 
 @kernel
