@@ -33,8 +33,8 @@ from skadmm.solvers.second_order.multipliers import Multipliers
 from skadmm.solvers.second_order.newton_admm import MAX_FEATURES, NewtonADMM
 from skadmm.solvers.second_order.prox_gradient import ProxGradient
 from skadmm.solvers.second_order.reduced_newton import ReducedNewton
-from skadmm.solvers.second_order.signal_newton import SignalNewton
 from skadmm.solvers.second_order.row_interior_point import RowInteriorPoint
+from skadmm.solvers.second_order.signal_newton import SignalNewton
 from skadmm.solvers.second_order.working_set import WorkingSet
 
 Solvers = tuple[type[SecondOrderSolver[Any]], ...]
