@@ -104,3 +104,13 @@ def test_refusals_say_why():
     assert "more than one nonzero entry" in SignalNewton.applies(dense)
     groups = Problem(IDENTITY, OUTLYING, "huber", psi=GroupL2(0.1, np.arange(N) // 4))
     assert "psi must be an ℓ1 norm" in SignalNewton.applies(groups)
+
+
+def test_a_long_signal_needs_no_square_of_its_length():
+    n = 20_000
+    rng = np.random.default_rng(1)
+    noisy = np.sin(np.arange(n) / 2000) + 0.2 * rng.standard_normal(n)
+    problem = Problem(sp.eye_array(n, format="csr"), noisy, Huber(0.3), psi=L1(1.0), A=trend(n, 1))
+    result = solve(problem, tol=1e-6, memory_limit=1e9, record_every=0)
+    assert result.status is Status.SOLVED
+    assert result.solver == "signal-newton"

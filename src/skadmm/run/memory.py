@@ -15,6 +15,7 @@ from skadmm.solvers.select import (
     few_at_once,
     prefers_interior_point,
     prefers_row_interior_point,
+    works_along_chains,
     works_on_blocks,
 )
 
@@ -28,6 +29,8 @@ SPARSE_ENTRY = 12
 """Bytes of a stored entry: a value and a column index."""
 WORKING_SET = 2000
 """Features that a working set is assumed to reach."""
+CHAIN_VECTORS = 20.0
+"""Numbers that solvers along lines and layers of chains keep for each entry of A."""
 SPARSE_FILL = 40.0
 """Entries of the factors of an interior point step for each entry of A."""
 
@@ -37,7 +40,9 @@ def estimate(setup: Setup, algorithm: Algorithm) -> dict[str, float]:
     problem = setup.problem
     n, d = (0 if not problem.backend.local_rows else problem.n_samples), problem.n_features
     needs: dict[str, float] = {"evaluation and records": RECORDS + FLOAT * (4.0 * n + 8.0 * d)}
-    if algorithm.certifies and prefers_interior_point(problem):
+    if algorithm.certifies and works_along_chains(problem):
+        needs["vectors along chains"] = FLOAT * CHAIN_VECTORS * float(problem.constraint.A.nnz + d)
+    elif algorithm.certifies and prefers_interior_point(problem):
         needs["sparse systems"] = SPARSE_FILL * SPARSE_ENTRY * float(problem.constraint.A.nnz + d)
     elif algorithm.certifies and works_on_blocks(problem, setup.rho_given):
         working = float(min(d, WORKING_SET))

@@ -24,7 +24,7 @@ from skadmm.solvers.second_order.base import Entry, SecondOrderSolver, SolverEng
 from skadmm.solvers.second_order.block_descent import BlockDescent
 from skadmm.solvers.second_order.blocks import has_groups
 from skadmm.solvers.second_order.chain_descent import ChainDescent
-from skadmm.solvers.second_order.chain_layers import layers_of, rows_of_two
+from skadmm.solvers.second_order.chain_layers import layer_numbers, rows_of_two
 from skadmm.solvers.second_order.conic import INSTALL, Conic
 from skadmm.solvers.second_order.coordinate_descent import CoordinateDescent, violations
 from skadmm.solvers.second_order.diagonal_quadratic import DiagonalQuadratic
@@ -283,7 +283,7 @@ def refusal(problem: Problem) -> str | None:
     """Why second-order steps cannot take a problem; None when they can."""
     if not (problem.backend.local_rows or problem.backend.block_memory):
         return f"the {problem.backend.name} backend keeps rows elsewhere, and nothing with them between two steps"
-    if prefers_chain_descent(problem) or prefers_interior_point(problem) or prefers_signal_newton(problem):
+    if works_along_chains(problem) or prefers_interior_point(problem):
         return None
     d = problem.n_features
     if d > MAX_FEATURES:
@@ -301,6 +301,13 @@ def refusal(problem: Problem) -> str | None:
     return NewtonADMM.applies(problem) and Multipliers.applies(problem)
 
 
+def works_along_chains(problem: Problem) -> bool:
+    """Is it a signal along a line, or over a graph that splits into few layers of chains, under any loss?"""
+    if prefers_signal_newton(problem) or prefers_chain_descent(problem):
+        return True
+    return problem.constraint.line is not None and InteriorPoint.applies(problem) is None
+
+
 def prefers_chain_descent(problem: Problem) -> bool:
     """Is it a signal over a graph that splits into few layers of chains? One layer is left to a proximal step."""
     if problem.constraint.line is not None or ChainDescent.applies(problem) is not None:
@@ -313,7 +320,7 @@ def prefers_signal_newton(problem: Problem) -> bool:
     if problem.loss.name == "squared" or SignalNewton.applies(problem) is not None:
         return False
     A = problem.constraint.A
-    return problem.constraint.line is not None or (rows_of_two(A) is None and layers_of(A) is not None)
+    return problem.constraint.line is not None or (rows_of_two(A) is None and layer_numbers(A) is not None)
 
 
 def _single_proximal_step(problem: Problem) -> bool:
@@ -332,6 +339,8 @@ def prefers_interior_point(problem: Problem) -> bool:
         return False
     if problem.constraint.line is not None or not l1_rows.has_short_rows(problem):
         return True
+    if problem.n_features > CONFIG.small_graph and ChainDescent.applies(problem) is None:
+        return False
     A = abs(problem.constraint.A)
     return not _single_proximal_step(problem) and factor_work(A @ A.T) <= CONFIG.max_factor_work
 

@@ -33,7 +33,7 @@ from skadmm.problem.problem import Problem
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
 from skadmm.solvers.second_order.base import SecondOrderSolver, SolverState
-from skadmm.solvers.second_order.chain_layers import MAX_LAYERS, Layer, layers_of, rows_of_two
+from skadmm.solvers.second_order.chain_layers import MAX_LAYERS, Layer, layer_numbers, layers_of, rows_of_two
 from skadmm.solvers.second_order.diagonal_quadratic import DiagonalQuadratic, SignalObjective
 from skadmm.solvers.second_order.interior_point import InteriorPoint
 from skadmm.solvers.second_order.l1_rows import row_strengths
@@ -111,7 +111,7 @@ class ChainDescent(SecondOrderSolver[ChainDescentState]):
         reason = InteriorPoint.applies(problem)
         if reason is None:
             reason = rows_of_two(problem.constraint.A)
-        if reason is None and layers_of(problem.constraint.A) is None:
+        if reason is None and layer_numbers(problem.constraint.A) is None:
             reason = f"the graph takes more than {MAX_LAYERS} layers of chains"
         return reason
 
@@ -266,7 +266,6 @@ def structure_of(problem: Problem, quadratic: DiagonalQuadratic | None = None) -
     """The layers of a problem, with the sums over its samples unless they are given."""
     A = problem.constraint.A
     layers = layers_of(A)
-    assert layers is not None, "see applies()"
     single = np.flatnonzero(np.diff(A.indptr) == 1)
     at = A.indptr[single]
     # The line of a chain has scaled rows; here the rows are those of A.

@@ -94,8 +94,8 @@ def rows_of_two(A: sp.csr_array) -> str | None:
     return None
 
 
-def layers_of(A: sp.csr_array) -> list[Layer] | None:
-    """The rows of A with two entries as layers; None where that takes more than MAX_LAYERS."""
+def layer_numbers(A: sp.csr_array) -> np.ndarray | None:
+    """The layer of each row of A with two entries; None where that takes more than MAX_LAYERS."""
     double = np.flatnonzero(np.diff(A.indptr) == 2)
     at = A.indptr[double]
     one, two = A.indices[at].astype(np.int64), A.indices[at + 1].astype(np.int64)
@@ -103,16 +103,21 @@ def layers_of(A: sp.csr_array) -> list[Layer] | None:
     number = 0
     while double.size and number < MAX_LAYERS and _take_paths(one, two, taken, A.shape[1], number):
         number += 1
-    if np.any(taken < 0):
-        return None
-    return [
-        _layer(A, double[taken == c], one[taken == c], two[taken == c]) for c in range(int(taken.max(initial=-1)) + 1)
-    ]
+    return None if np.any(taken < 0) else taken
 
 
-def _layer(A: sp.csr_array, rows: np.ndarray, one: np.ndarray, two: np.ndarray) -> Layer:
-    """The layer of these rows, which join the features `one` and `two`."""
-    d = A.shape[1]
+def layers_of(A: sp.csr_array) -> list[Layer]:
+    """The rows of A with two entries as layers, where :func:`layer_numbers` finds them."""
+    taken = layer_numbers(A)
+    assert taken is not None, "see layer_numbers()"
+    double = np.flatnonzero(np.diff(A.indptr) == 2)
+    return [_layer(A, double[taken == c]) for c in range(int(taken.max(initial=-1)) + 1)]
+
+
+def _layer(A: sp.csr_array, rows: np.ndarray) -> Layer:
+    """The layer of these rows."""
+    d, at = A.shape[1], A.indptr[rows]
+    one, two = A.indices[at].astype(np.int64), A.indices[at + 1].astype(np.int64)
     order, row = np.arange(d), np.full(d, -1)
     chains.lie_along_chains(one, two, rows, order, row)
     joined = row >= 0

@@ -35,7 +35,7 @@ from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
 from skadmm.solvers.second_order.base import SecondOrderSolver, SolverState, ridge_of
 from skadmm.solvers.second_order.chain_descent import ChainDescent, Structure, structure_of
-from skadmm.solvers.second_order.chain_layers import layers_of, rows_of_two
+from skadmm.solvers.second_order.chain_layers import layer_numbers, rows_of_two
 from skadmm.solvers.second_order.diagonal_quadratic import DiagonalQuadratic, single_entries
 from skadmm.solvers.second_order.interior_point import InteriorPoint, no_signal
 from skadmm.solvers.second_order.l1_rows import row_strengths
@@ -228,7 +228,7 @@ class SignalNewton(SecondOrderSolver[SignalNewtonState]):
 
     def _layers(self) -> Structure | None:
         A = self.problem.constraint.A
-        if self.problem.constraint.line is not None or rows_of_two(A) is not None or layers_of(A) is None:
+        if self.problem.constraint.line is not None or rows_of_two(A) is not None or layer_numbers(A) is None:
             return None
         return structure_of(self.problem, DiagonalQuadratic(self.full, self.ridge, self.full, 0.0, A, None))
 
