@@ -25,11 +25,12 @@ from skadmm.solvers.second_order.reduced_newton import ReducedNewton, ReducedNew
 FIRST_RHO = 0.01
 MAX_EVALUATIONS = 20
 """Passes at one strength without a certificate."""
-ROUGH = 100.0
-"""Without a certificate a strength is done at a gap of this many times tol, relative to the objective …"""
-LAST_IMPROVEMENT = 300.0
+ROUGH, MAX_ROUGH = 100.0, 1e-4
+"""Without a certificate a strength is done at a gap of this many times tol relative to the objective, but not above the
+second number unless tol is …"""
+LAST_IMPROVEMENT, MAX_IMPROVEMENT = 300.0, 3e-4
 """… or, for Newton steps on clusters, which converge superlinearly, after a step that improves the objective by less
-than this many times tol. The suboptimality then is a small part of that."""
+than this. The suboptimality then is a small part of that."""
 ONE_STEP = np.zeros(1, np.int64)
 
 
@@ -64,12 +65,16 @@ class Goal:
     def at(self, null: float, objective: float) -> float:
         """The relative gap to reach at a strength with this objective, `null` the loss at x = 0.
 
-        Without a certificate the gap may be ``ROUGH`` · tol of the objective, or tol of `null` where that is larger:
+        Without a certificate the gap may be :meth:`rough` of the objective, or tol of `null` where that is larger:
         enough for held-out losses, whose standard errors are many times this.
         """
         if self.certify:
             return self.tol
-        return self.tol * max(ROUGH, null / objective if objective > 0.0 else ROUGH)
+        return max(self.rough(ROUGH, MAX_ROUGH), self.tol * null / objective if objective > 0.0 else 0.0)
+
+    def rough(self, factor: float, largest: float) -> float:
+        """`factor` times tol, but at most `largest`, and at least tol."""
+        return max(self.tol, min(factor * self.tol, largest))
 
 
 def _setup(problem: Problem, tol: float) -> Setup:
@@ -102,7 +107,7 @@ class Following:
         newton = NewtonADMMConfig(polish_answer=False, stop_on_model=not goal.certify)
         self.configs: dict[str, Any] = {NewtonADMM.name: newton}
         if not goal.certify:
-            last = LAST_IMPROVEMENT * goal.tol
+            last = goal.rough(LAST_IMPROVEMENT, MAX_IMPROVEMENT)
             self.configs[ReducedNewton.name] = ReducedNewtonConfig(last_improvement=last, settled_improvement=last)
         self.tol = goal.at(1.0, 1.0)
         """What the next strength is solved to."""
