@@ -48,9 +48,10 @@ def pieces(d: int, count: int, seed: int = 1) -> np.ndarray:
 
 
 def penalised(X: Any, target: np.ndarray, A: Any, share: float, loss: str = "squared") -> Problem:
-    """λ is a share of the largest entry of the gradient at zero."""
+    """λ is a share of the largest entry of the gradient at zero; along a line, of its largest multiplier."""
     unit = Problem(X, target, loss=loss, psi=L1(1.0), A=A)
-    strength = share * float(np.abs(unit.gradient(np.zeros(unit.n_features))).max())
+    gradient, line = unit.gradient(np.zeros(unit.n_features)), unit.constraint.line
+    strength = share * float(np.abs(gradient if line is None else line.multiplier(gradient)).max())
     return Problem(X, target, loss=loss, psi=L1(strength), A=A)
 
 
@@ -82,7 +83,7 @@ def along_line(size: float, d: int, n: int, order: int, loss: str = "squared", b
     if loss == "logistic":
         target = np.sign(target)
     A = chain(d) if order == 0 else trend(d, order)
-    return penalised(X, target, stack(A, "identity") if below else A, 0.1, loss)
+    return penalised(X, target, stack(A, "identity") if below else A, 0.1 if below else 0.01, loss)
 
 
 def wavelets(size: float, d: int, n: int, name: str = "db2") -> Problem:

@@ -170,7 +170,8 @@ class Run:
         return limits.solved(measure, reached, tol) if tol is not None and reached <= tol else None
 
     def _diverged(self, cause: str) -> Ending:
-        self.last_finite = self.recorder.history.last_certified
+        history = self.recorder.history
+        self.last_finite = history.best_point if np.isfinite(history.best_value) else history.last_certified
         return limits.diverged(cause, has_step=not self.algorithm.stepless)
 
     def take_back(self) -> None:

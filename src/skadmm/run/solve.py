@@ -205,7 +205,7 @@ def _start(plan: Plan, control: _cancel.RunControl) -> Run:
 
 def _explained(run: Run, plan: Plan, ending: Ending, recession: existence.Recession | None) -> Ending:
     """The ending with what else there is to say: there is no minimiser, and why "auto" chose the method."""
-    if recession is not None and ending.status is not Status.DIVERGED:
+    if recession is not None and (ending.status is not Status.DIVERGED or plan.algorithm.stepless):
         message = f"{recession}; x is where the run stood when {ending.message}"
         ending = ending._replace(status=Status.NO_MINIMISER, message=message)
     if run.tuning is not None and run.tuning.at_edge:

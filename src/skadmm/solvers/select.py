@@ -185,6 +185,7 @@ TABLE = (
     Row(lambda s: s.is_signal, (InteriorPoint,), "the Hessian is diagonal"),
     Row(lambda s: s.is_curved_signal, (SignalNewton,), "every sample sees one coefficient"),
     Row(lambda s: s.only_multipliers, (Multipliers,), "B has no inverse, or psi is a constraint"),
+    Row(lambda s: s.general_split and Conic.applies(s.problem) is None, (Multipliers,), "B is not −I"),
     Row(lambda s: s.general_split, (Multipliers, NewtonADMM), "B is not −I"),
     Row(lambda s: s.following and s.separates, (BlockDescent,), "the penalty separates over blocks of features"),
     Row(lambda s: s.works_on_blocks, (BlockDescent,), "the penalty separates over blocks of features"),
