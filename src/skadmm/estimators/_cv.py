@@ -234,7 +234,8 @@ class CrossValidated(StructuredModel):
             if alphas[0] >= top:
                 return
         end = "largest" if best == 0 else "smallest"
-        advice = f"give {'larger' if best == 0 else 'smaller'} alphas" if given else f"lower eps={self.eps:g}"
+        lower = "give eps, a share of the largest alpha" if self.eps is None else f"lower eps={self.eps:g}"
+        advice = f"give {'larger' if best == 0 else 'smaller'} alphas" if given else lower
         warnings.warn(
             f"{type(self).__name__}: the best alpha, {alphas[best]:.3g}, is the {end} of the grid, so a better one may "
             f"lie beyond it: {advice}",
