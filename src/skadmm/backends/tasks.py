@@ -6,15 +6,13 @@ of the samples. The classes here are results that are combined in another way.
 
 from __future__ import annotations
 
-import functools
 import itertools
 from typing import Any
 
 import numpy as np
 
-from skadmm.kernels.expansion import KEPT_ENTRIES, loss_along
 from skadmm.kernels.rows import multiply, multiply_transposed, norms_squared
-from skadmm.kernels.samples import Samples, evaluate_samples, mean_gradient
+from skadmm.kernels.samples import Samples, evaluate_samples, mean_gradient, mean_loss
 
 
 class Max(float):
@@ -29,19 +27,11 @@ class Lost:
     """The result of a task that found the memory it needs lost. A sum that includes it is Lost too."""
 
 
-@functools.lru_cache(maxsize=4)
-def _numbers(n: int) -> np.ndarray:
-    """0 … n − 1: new memory for them would take longer than what is done with them."""
-    return np.arange(n)
-
-
 def loss(samples: Samples, x: np.ndarray) -> float:
     """(1/n) Σ ℓ_i(x)."""
-    n = samples.target.size
-    every = _numbers(n) if n <= KEPT_ENTRIES else np.arange(n)
-    half = np.empty(n)  # margins at x/2 are exactly half of those at x, whatever their size
-    multiply(samples.rows, 0.5 * x, half)
-    return loss_along(samples, every, half, half, 1.0) / n
+    margins = np.empty(samples.target.size)
+    multiply(samples.rows, x, margins)
+    return mean_loss(samples, margins)
 
 
 def gradient(samples: Samples, x: np.ndarray) -> np.ndarray:

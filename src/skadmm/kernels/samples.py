@@ -159,6 +159,20 @@ def _mean_conjugate(targets, theta):
     return total / n
 
 
+@kernel
+def _mean_loss(targets, margins):
+    n = targets.target.size
+    total = 0.0
+    for i in range(n):
+        total += weight_of(targets, i) * value(targets.loss, margins[i], targets.target[i])
+    return total / n
+
+
+def mean_loss(samples: Samples, margins: np.ndarray) -> float:
+    """(1/n) Σ w_i ℓ(z_i, b_i) of the margins z."""
+    return float(_mean_loss(targets_of(samples), margins))
+
+
 def mean_conjugate(samples: Samples, theta: np.ndarray) -> float:
     """(1/n) Σ w_i ℓ*(θ_i / w_i, b_i): the conjugate of the weighted mean loss at θ/n."""
     return float(_mean_conjugate(targets_of(samples), theta))
