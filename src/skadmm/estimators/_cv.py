@@ -308,8 +308,8 @@ class CrossValidated(StructuredModel):
         """This model as it would be with these margins of the rows held out; for scorers, which ask for predictions."""
         other = copy.copy(self)
         other.held_out_margins = margins
-        if getattr(other, "knots_", None) is not None:
-            other.knots_ = None  # the margins are those of the signal already
+        if getattr(other, "positions_", None) is not None:
+            other.positions_ = None  # the margins are those of the signal already
         return other
 
     # -- the model that is chosen --------------------------------------------------------------------------------

@@ -130,7 +130,7 @@ def _coefficients(model: Any) -> str:
 def _picture(model: Any) -> str:
     """The coefficients as a picture of the structure that the model has."""
     graph = getattr(model, "graph_", None)
-    if getattr(model, "knots_", None) is not None and hasattr(model, "order"):
+    if getattr(model, "positions_", None) is not None:
         return _figure(trend_fit(model), "The fitted signal and its knots.")
     if graph is not None and len(graph.shape) == 2:
         return _figure(coefficient_image(model), "The coefficients on their grid.")
@@ -166,7 +166,7 @@ def _slider(model: Any, coefs: np.ndarray) -> str:
         "features": [f"x{j}" if names is None else str(names[j]) for j in shown],
         "chosen": chosen,
     }
-    held = json.dumps(content, separators=(",", ":"), ensure_ascii=False).replace("</", "<\\/")
+    held = json.dumps(content, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
     return (
         f'<script type="application/json" id="path">{held}</script><figure>'
         '<svg id="coefficients" role="img" aria-label="Coefficients at the chosen strength"></svg>'

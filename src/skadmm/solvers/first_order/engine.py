@@ -39,26 +39,30 @@ class CompiledSteps:
     """Rows within reach of compiled code: all steps in one kernel."""
 
     def __init__(self, rule: Any, setup: Setup, split: Any, point: Point, theta: float) -> None:
-        self._arguments = (rule, setup.problem.samples(setup.batch_size), split, point, theta)
+        self._rule, self._samples = rule, setup.problem.samples(setup.batch_size)
+        self._split, self._point, self._theta = split, point, theta
         self._n_blocks, self._problem, self._batch_size = setup.n_blocks, setup.problem, setup.batch_size
         self.take(np.empty(0, np.int64), 0.0)  # compiles, so that no clock runs meanwhile
 
     def init_table(self) -> int:
         """Fill the tables, some blocks at a time; the number of samples touched."""
-        couple_at_start(*self._arguments[2:])
+        couple_at_start(self._split, self._point, self._theta)
         rows_per_chunk = -(-self._n_blocks // PARTS_OF_TABLE)
         touched = 0
         for first in range(0, self._n_blocks, rows_per_chunk):
             self._problem.backend.between_chunks()
             chunk = np.arange(first, min(first + rows_per_chunk, self._n_blocks))
-            touched += _advance(*self._arguments, chunk, np.inf, True)
+            touched += self._advance(chunk, np.inf, True)
         return touched
 
     def take(self, order: np.ndarray, until: float) -> None:
         """One step for each block in `order`."""
         self._problem.backend.between_chunks()
         self._problem.backend.prefetch(order, self._batch_size)
-        _advance(*self._arguments, order, until, False)
+        self._advance(order, until, False)
+
+    def _advance(self, order: np.ndarray, until: float, fill: bool) -> int:
+        return _advance(self._rule, self._samples, self._split, self._point, self._theta, order, until, fill)
 
 
 def steps_of(rule: Any, setup: Setup) -> Any:
