@@ -1,11 +1,15 @@
 """A first compile is announced, to a person and only then; what it makes computes what later processes will."""
 
+import gc
 import os
 import pty
 import subprocess
 import sys
 
+import numba
 import pytest
+
+import skadmm.kernels.compile  # noqa: F401  listens to compilations
 
 PROGRAM = """
 import numpy as np
@@ -70,3 +74,13 @@ def test_a_kernel_holds_all_it_calls():
     environment = os.environ | {"SKADMM_KERNEL_CACHE": "0"}
     process = subprocess.run([sys.executable, "-c", ADVANCED], env=environment, stdout=subprocess.PIPE, check=True)
     assert process.stdout.strip() == b"end"
+
+
+def test_functions_of_others_are_compiled_as_before():
+    """Also those that belong to no module; and garbage is collected as before when a kernel has been compiled."""
+    names: dict = {"__name__": None}
+    exec("def double(x):\n    return 2.0 * x", names)
+    assert names["double"].__module__ is None
+    assert gc.isenabled()
+    assert numba.njit(names["double"])(2.0) == 4.0
+    assert gc.isenabled()

@@ -134,7 +134,8 @@ class _WithoutCollections(event.Listener):
     def on_start(self, event: Any) -> None:
         """Pause where a kernel of this package begins."""
         if self.depth == 0:
-            if event.data["dispatcher"].py_func.__module__.split(".")[0] != NAME:
+            module = event.data["dispatcher"].py_func.__module__ or ""  # functions of others may have none
+            if module.split(".")[0] != NAME:
                 return
             self.enabled = gc.isenabled()
             gc.disable()
