@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import csv
 import html
 import importlib.resources
 import io
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from skadmm._version import __version__
+from skadmm.estimators._graphs import as_names
 from skadmm.io.atomic import write_atomically
 from skadmm.plotting import coefficient_image, coefficients_on_graph, convergence, cv_curve, trend_fit
 
@@ -107,13 +109,12 @@ def _data(model: Any, X: Any, y: Any) -> dict[str, Any]:
 
 def _coefficients(model: Any) -> str:
     rows = np.atleast_2d(np.asarray(model.coef_, dtype=float))
-    names = getattr(model, "feature_names_in_", None)
-    names = [f"x{j}" for j in range(rows.shape[1])] if names is None else list(map(str, names))
+    names = _names(model, rows.shape[1])
     titles = [f"coefficient, class {label}" for label in model.classes_] if len(rows) > 1 else ["coefficient"]
-    lines = [",".join(["feature", *titles])]
-    lines += [
-        ",".join([json.dumps(name), *map(repr, map(float, column))]) for name, column in zip(names, rows.T, strict=True)
-    ]
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(["feature", *titles])
+    writer.writerows([name, *column.tolist()] for name, column in zip(names, rows.T, strict=True))
     order = np.argsort(-np.abs(rows).max(axis=0), kind="stable")[:MOST_ROWS]
     order = order[np.abs(rows[:, order]).max(axis=0) > 0]
     head = "".join(f"<th>{_escape(title)}</th>" for title in ("feature", *titles))
@@ -122,9 +123,14 @@ def _coefficients(model: Any) -> str:
         for j in order
     )
     table = f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-    link = _download("\n".join(lines), "coefficients.csv", "All of them as CSV")
+    link = _download(stream.getvalue(), "coefficients.csv", "All of them as CSV")
     listed = f"<details><summary>The {order.size} largest as a table</summary>{table}</details>" if order.size else ""
     return f"{_picture(model)}<p>{link}.</p>{listed}"
+
+
+def _names(model: Any, d: int) -> list[str]:
+    """The names of the features, or x0, x1, …"""
+    return as_names(getattr(model, "feature_names_in_", None), d).tolist()
 
 
 def _picture(model: Any) -> str:
@@ -158,12 +164,12 @@ def _slider(model: Any, coefs: np.ndarray) -> str:
     """The coefficients at any strength of the path."""
     height = np.abs(coefs).max(axis=0)
     shown = np.sort(np.argsort(-height, kind="stable")[:MOST_FEATURES])
-    names = getattr(model, "feature_names_in_", None)
+    names = _names(model, coefs.shape[1])
     chosen = int(np.argmin(np.abs(np.log(np.asarray(model.alphas_) / model.alpha_))))
     content: dict[str, Any] = {
         "alphas": [float(f"{alpha:.{DIGITS}g}") for alpha in model.alphas_],
         "coefs": [[float(f"{value:.{DIGITS}g}") for value in row] for row in coefs[:, shown]],
-        "features": [f"x{j}" if names is None else str(names[j]) for j in shown],
+        "features": [names[j] for j in shown],
         "chosen": chosen,
     }
     held = json.dumps(content, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
