@@ -69,3 +69,16 @@ def test_a_report_from_the_command_line(tmp_path, monkeypatch, capsys):
     assert "FusedLassoRegressor" in (tmp_path / "fit.html").read_text(encoding="utf-8")
     assert run([*fit, "--report", "fit.html"]) == 2
     assert "exists already" in capsys.readouterr().err
+
+
+def test_the_coefficients_of_a_signal_go_by_their_positions(tmp_path, monkeypatch, capsys):
+    import pandas as pd
+
+    monkeypatch.chdir(tmp_path)
+    model = skadmm.TrendFilter(alpha=0.1).fit(pd.DataFrame({"time": LINE[:, 0]}), Y)
+    model.report("fit.html")
+    model.save("model.skadmm")
+    assert run(["coef", "model.skadmm", "--csv"]) == 0
+    rows = [line.split(",") for line in capsys.readouterr().out.splitlines()[1:]]
+    np.testing.assert_array_equal([float(row[0]) for row in rows], LINE[:, 0])
+    np.testing.assert_array_equal([float(row[1]) for row in rows], model.coef_)

@@ -49,11 +49,11 @@ def coef(
 
 def coefficient_columns(estimator: Any) -> dict[str, Any]:
     """A column of names, one of coefficients for each problem, and the clusters or groups of the features."""
-    from skadmm.estimators._graphs import as_names
+    from skadmm.estimators.report import coefficient_names
 
-    d = estimator.n_features_in_
-    columns: dict[str, Any] = {"feature": as_names(getattr(estimator, "feature_names_in_", None), d).tolist()}
     rows = np.atleast_2d(np.asarray(estimator.coef_, dtype=float))
+    d = rows.shape[1]
+    columns: dict[str, Any] = {"feature": coefficient_names(estimator)}
     titles = [f"coef[{label}]" for label in estimator.classes_] if len(rows) > 1 else ["coef"]
     columns |= dict(zip(titles, rows, strict=True))
     if hasattr(estimator, "clusters_"):

@@ -109,7 +109,7 @@ def _data(model: Any, X: Any, y: Any) -> dict[str, Any]:
 
 def _coefficients(model: Any) -> str:
     rows = np.atleast_2d(np.asarray(model.coef_, dtype=float))
-    names = _names(model, rows.shape[1])
+    names = coefficient_names(model)
     titles = [f"coefficient, class {label}" for label in model.classes_] if len(rows) > 1 else ["coefficient"]
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
@@ -128,9 +128,12 @@ def _coefficients(model: Any) -> str:
     return f"{_picture(model)}<p>{link}.</p>{listed}"
 
 
-def _names(model: Any, d: int) -> list[str]:
-    """The names of the features, or x0, x1, …"""
-    return as_names(getattr(model, "feature_names_in_", None), d).tolist()
+def coefficient_names(model: Any) -> list[str]:
+    """What each coefficient belongs to: a position of a signal, or a feature by its name, or x0, x1, …"""
+    positions = getattr(model, "positions_", None)
+    if positions is not None:
+        return [f"{position:g}" for position in positions]
+    return as_names(getattr(model, "feature_names_in_", None), np.shape(model.coef_)[-1]).tolist()
 
 
 def _picture(model: Any) -> str:
@@ -164,7 +167,7 @@ def _slider(model: Any, coefs: np.ndarray) -> str:
     """The coefficients at any strength of the path."""
     height = np.abs(coefs).max(axis=0)
     shown = np.sort(np.argsort(-height, kind="stable")[:MOST_FEATURES])
-    names = _names(model, coefs.shape[1])
+    names = coefficient_names(model)
     chosen = int(np.argmin(np.abs(np.log(np.asarray(model.alphas_) / model.alpha_))))
     content: dict[str, Any] = {
         "alphas": [float(f"{alpha:.{DIGITS}g}") for alpha in model.alphas_],
