@@ -17,7 +17,7 @@ from skadmm.backends import as_rows
 from skadmm.estimators import _splitters  # noqa: F401  registers how they are stored
 from skadmm.estimators._base import Prepared, StructuredModel
 from skadmm.estimators._callbacks import Tasks, with_callbacks
-from skadmm.estimators._design import assembled, spread
+from skadmm.estimators._design import build_design
 from skadmm.estimators._large import LargeTable, large_scores, products
 from skadmm.estimators._progress import Counter
 from skadmm.estimators._search import (
@@ -387,10 +387,9 @@ class CrossValidated(StructuredModel):
 
     def _fold(self, prepared: Prepared, part: Any, test: Any, weight: np.ndarray | None) -> tuple[Prepared, Any]:
         """A fold's own table and penalty, and the held-out rows on the same scale."""
-        scale = spread(part, weight) if self._intercept_and_scaling()[1] else prepared.design.scale
-        intercept = prepared.design.intercept
+        fit_intercept, standardize = prepared.design.intercept, self._intercept_and_scaling()[1]
         penalty = prepared.penalty
         if isinstance(getattr(self, "graph", None), str):  # learnt from the rows, so every fold learns its own
             penalty = self._penalty(part, getattr(self, "feature_names_in_", None))
-        fold = prepared._replace(design=assembled(part, scale, intercept), penalty=penalty, sample_weight=weight)
-        return fold, assembled(test, scale, intercept).X
+        design = build_design(part, weight, fit_intercept=fit_intercept, standardize=standardize)
+        return prepared._replace(design=design, penalty=penalty, sample_weight=weight), design.on(test).X

@@ -10,7 +10,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from skadmm.backends import as_rows
 from skadmm.estimators._base import Prepared, StructuredModel
 from skadmm.estimators._classification import Classification
-from skadmm.estimators._design import assembled
 from skadmm.estimators._large import refuse_large
 from skadmm.estimators._regression import Regression
 from skadmm.problem.problem import Problem, on_samples
@@ -34,7 +33,7 @@ class _Going(StructuredModel):
         targets = self._targets(y, sample_weight)
         if hasattr(self, "_online"):
             prepared, results, steps = self._online
-            prepared = prepared._replace(design=assembled(X, prepared.design.scale, prepared.design.intercept))
+            prepared = prepared._replace(design=prepared.design.on(X))
             starts: list[dict[str, Any]] = [
                 {"warm_start": result, "step": step} for result, step in zip(results, steps, strict=True)
             ]

@@ -57,6 +57,13 @@ class _Subspace:
             return value + more, self.transposed @ (slope + extra)
         return value + 0.5 * float(x @ (self.ridge * x)), self.transposed @ (slope + self.ridge * x)
 
+    @property
+    def steepest(self) -> float:
+        """A bound of the curvature along any coordinate; positive."""
+        columns = self.basis.multiply(self.basis).sum(axis=0)
+        largest = self.problem.L_mean * float(columns.max()) + float(self.curved.diagonal().max(initial=0.0))
+        return max(largest, np.finfo(float).tiny)
+
     def hessian(self, u: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         """Second derivatives: exact where there is a table of rows, else differences of gradients."""
         if self.table is None:
@@ -128,7 +135,8 @@ def _newton(inside: _Subspace, u: np.ndarray, l1: np.ndarray, low: np.ndarray, h
         hessian = inside.hessian(u, slope)[np.ix_(free, free)]
         step = np.linalg.lstsq(hessian, total[free], rcond=1e-13)[0]
         moved = False
-        for direction in (step, total[free] / max(float(np.abs(np.diag(hessian)).max()), 1e-300)):
+        steepest = float(np.abs(np.diag(hessian)).max()) or inside.steepest  # a loss may be linear here
+        for direction in (step, total[free] / steepest):
             length, decrease = 1.0, float(total[free] @ direction)
             while length > 1e-10 and not moved:
                 new = u.copy()
