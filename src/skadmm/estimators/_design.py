@@ -1,8 +1,8 @@
 """The table as the solver sees it: centred and scaled columns, and a column of ones for the intercept.
 
 With an intercept a shift of the columns changes nothing but the intercept, which no penalty reaches: x·(a − m) + b' is
-x·a + b with b = b' − m·x. Centred columns are what the solvers are accurate and fast on, so dense tables are centred, and
-of a sparse table those columns whose entries are all stored.
+x·a + b with b = b' − m·x. Centred columns are what the solvers are accurate and fast on, so dense tables are centred,
+and of a sparse table those columns whose entries are all stored.
 """
 
 from __future__ import annotations
