@@ -131,7 +131,10 @@ class Following:
         if engine is not None:
             engine.close()
         self.solvers = solvers
-        self.engine = select.start(setup, point, solvers, self.configs)
+        if self.method in SOLVERS:
+            self.engine = solvers[0].engine(setup, point, self.configs.get(self.method))
+        else:
+            self.engine = select.start(setup, point, solvers, self.configs)
         return self.engine
 
     def __call__(self, alpha: float) -> Solution:

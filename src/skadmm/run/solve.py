@@ -169,14 +169,16 @@ def _start(plan: Plan, control: _cancel.RunControl) -> Run:
         identity = fingerprint(plan.problem, **plan.identity())
         checkpoint = Checkpoint(plan.checkpoint, plan.checkpoint_every, identity)
         kept = checkpoint.read()
-    if checkpoint is None or kept is None:
+    if checkpoint is not None and kept is not None:
+        seed, step, tuning = checkpoint.beginning(kept)
+    elif algorithm.stepless and plan.step == "auto":
+        seed, step, tuning = plan.seed, None, None
+    else:
         seed = plan.seed
         step, tuning = step_size.resolve(
             plan.step, plan.scaled, algorithm, rho=plan.rho, batch_size=plan.batch_size, omega_mode=plan.omega_mode,
             seed=seed, options=plan.options, start=plan.start,
         )  # fmt: skip
-    else:
-        seed, step, tuning = checkpoint.beginning(kept)
     setup = Setup(
         plan.scaled, plan.rho, np.nan if step is None else step, plan.batch_size, plan.omega_mode,
         rho_given=plan.rho_given, solver=plan.solver, warm=plan.start_given, tol=plan.limits.tol,

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from skadmm.kernels.rows import as_matrix
 from skadmm.operators.row_correction import factor_work
 from skadmm.problem.problem import Problem
 from skadmm.solvers.base import Algorithm, Engine, Setup, inverse, register
@@ -65,6 +66,8 @@ class SelectionConfig:
     """Up to this many nodes of a graph, interior point steps may take over on a signal."""
     max_factor_work: float = 1e10
     """Multiplications of one factorisation of an interior point step on a graph, by a bound of its fill."""
+    first_rows: int = 8
+    """Samples examined before the solvers of signals are asked about all of them."""
 
 
 CONFIG = SelectionConfig()
@@ -79,14 +82,23 @@ class Situation:
         """Is it one of many strengths, from each of which the next one starts?"""
 
     @cached_property
+    def may_be_signal(self) -> bool:
+        """Do the first samples see one coefficient each? Then the solvers of signals are asked about all of them."""
+        if not self.problem.backend.local_rows:
+            return False
+        first = as_matrix(self.problem.rows, 0, min(self.config.first_rows, self.problem.n_samples))
+        entries = np.diff(first.indptr) if self.problem.is_sparse else np.count_nonzero(first, axis=1)
+        return bool(entries.max(initial=0) <= 1)
+
+    @cached_property
     def is_signal(self) -> bool:
         """A diagonal quadratic that no other solver takes more cheaply."""
-        return prefers_interior_point(self.problem)
+        return self.may_be_signal and prefers_interior_point(self.problem)
 
     @cached_property
     def is_graph_signal(self) -> bool:
         """A signal over a graph that splits into few layers of chains."""
-        return prefers_chain_descent(self.problem)
+        return self.may_be_signal and prefers_chain_descent(self.problem)
 
     @property
     def small_graph_signal(self) -> bool:
@@ -96,7 +108,7 @@ class Situation:
     @cached_property
     def is_curved_signal(self) -> bool:
         """A signal under another loss than the squared one."""
-        return prefers_signal_newton(self.problem)
+        return self.may_be_signal and prefers_signal_newton(self.problem)
 
     @property
     def only_multipliers(self) -> bool:
@@ -244,15 +256,20 @@ def solvers_for(setup: Setup, point: Point, *, following: bool = False) -> tuple
     """The solvers of a problem in the order in which they run, and why; `following` on a path."""
     situation = Situation(setup, point, CONFIG, following)
     row = next(row for row in TABLE if row.when(situation))
-    problem, solvers = setup.problem, row.solvers
-    if solvers == (BlockDescent,) and NewtonADMM.applies(problem) is None:
-        solvers = (*solvers, NewtonADMM)
-    rescued = setup.tol is not None and problem.n_features <= CONFIG.last_resort and Multipliers not in solvers
-    if rescued and InteriorPoint not in solvers and Multipliers.applies(problem) is None:
-        solvers = (*solvers, Multipliers)
-    if setup.tol is not None:
-        solvers = (*solvers, *last_resorts(problem, solvers))
-    return solvers, row.because
+    if row.solvers == (BlockDescent,) and NewtonADMM.applies(setup.problem) is None:
+        return (*row.solvers, NewtonADMM), row.because
+    return row.solvers, row.because
+
+
+def rescuers(setup: Setup, solvers: Solvers) -> Solvers:
+    """The solvers that take over where all of `solvers` have stalled short of the tolerance."""
+    problem = setup.problem
+    if setup.tol is None:
+        return ()
+    small = problem.n_features <= CONFIG.last_resort
+    if small and not {Multipliers, InteriorPoint} & {*solvers} and Multipliers.applies(problem) is None:
+        return (Multipliers, *last_resorts(problem, (*solvers, Multipliers)))
+    return last_resorts(problem, solvers)
 
 
 def last_resorts(problem: Problem, solvers: Solvers) -> Solvers:
@@ -284,7 +301,8 @@ def refusal(problem: Problem) -> str | None:
     """Why second-order steps cannot take a problem; None when they can."""
     if not (problem.backend.local_rows or problem.backend.block_memory):
         return f"the {problem.backend.name} backend keeps rows elsewhere, and nothing with them between two steps"
-    if works_along_chains(problem) or prefers_interior_point(problem):
+    why_not = NewtonADMM.applies(problem)
+    if why_not is None or works_along_chains(problem) or prefers_interior_point(problem):
         return None
     d = problem.n_features
     if d > MAX_FEATURES:
@@ -299,7 +317,7 @@ def refusal(problem: Problem) -> str | None:
                 "and not every one carries an ℓ1 term of its own"
             )
         return None
-    return NewtonADMM.applies(problem) and Multipliers.applies(problem)
+    return Multipliers.applies(problem)
 
 
 def works_along_chains(problem: Problem) -> bool:
@@ -384,8 +402,13 @@ def _start(setup: Setup, point: Point) -> Engine:
 
 def start(setup: Setup, point: Point, solvers: Solvers, configs: Mapping[str, Any] | None = None) -> Running:
     """An engine that runs the solvers one after the other; `configs` has Configs of their own, by name."""
-    first, *then = (Entry(solver, (configs or {}).get(solver.name)) for solver in solvers)
-    return SolverEngine(first.solver(setup, first.config), point, setup.rho, then)
+
+    def entries(of: Solvers) -> list[Entry]:
+        return [Entry(solver, (configs or {}).get(solver.name)) for solver in of]
+
+    first, *then = entries(solvers)
+    solver = first.solver(setup, first.config)
+    return SolverEngine(solver, point, setup.rho, then, lambda: entries(rescuers(setup, solvers)))
 
 
 register(

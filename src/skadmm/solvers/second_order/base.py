@@ -8,7 +8,7 @@ driver, and the next one where it turns slow.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
@@ -204,10 +204,17 @@ class SolverEngine(Generic[S]):
     """Why these solvers run, in words."""
 
     def __init__(
-        self, solver: SecondOrderSolver[S], point: Point, rho: float | None = None, then: Sequence[Entry] = ()
+        self,
+        solver: SecondOrderSolver[S],
+        point: Point,
+        rho: float | None = None,
+        then: Sequence[Entry] = (),
+        rescuers: Callable[[], Sequence[Entry]] = tuple,
     ) -> None:
-        """`then` are the solvers that take over from `solver`, and from each other, in this order."""
+        """`then` are the solvers that take over from `solver`, and from each other, in this order; `rescuers` names
+        those that follow them, and is called only where they are needed."""
         self.entries = (Entry(type(solver), solver.config), *then)
+        self._rescuers: Callable[[], Sequence[Entry]] | None = rescuers
         self.solver_name = solver.name
         self.number = 0
         """The index of the solver that is running."""
@@ -225,6 +232,12 @@ class SolverEngine(Generic[S]):
         self.solver, self.number = solver(self.setup, config), number
         self.solver_name = ", then ".join(entry.solver.name for entry in self.entries[: number + 1])
         self._stand(self.solver.init(self.point, self.rho))
+
+    def _has(self, number: int) -> bool:
+        """Is there a solver of this index, rescuers included?"""
+        if number >= len(self.entries) and self._rescuers is not None:
+            self.entries, self._rescuers = (*self.entries, *self._rescuers()), None
+        return number < len(self.entries)
 
     @property
     def slow(self) -> bool:
@@ -246,7 +259,7 @@ class SolverEngine(Generic[S]):
         left = len(order)
         with one_thread():
             left -= self._steps(left, until)
-            while self.number + 1 < len(self.entries) and self.slow:
+            while self.slow and self._has(self.number + 1):
                 self.give_up()
                 self.close()
                 self._switch_to(self.number + 1)
@@ -304,7 +317,7 @@ class SolverEngine(Generic[S]):
     def resume(self, state: dict[str, Any]) -> None:
         """Go on from a checkpoint."""
         number = state["number"]
-        if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < len(self.entries):
+        if not isinstance(number, int) or isinstance(number, bool) or number < 0 or not self._has(number):
             raise ValueError("'number' is not what it should be")
         if number != self.number:
             self._switch_to(number)
