@@ -132,7 +132,7 @@ def main() -> None:
     cold = not options.cached
     if not (options.folder / "manifest.json").exists():
         write(options.folder, options.gigabytes)
-    values = options.folder / "values.bin"
+    values = options.folder / "values.npy"
     size = values.stat().st_size
     try:
         print(f"{size / 1e9:.2f} GB, rows of {WIDTH} numbers; cache {'emptied' if cold else 'as it is'}")

@@ -148,7 +148,7 @@ def test_a_stopped_conversion_goes_on(ending, tmp_path, monkeypatch):
 
         def fragile(self, block, stop=stop, count=count):
             if len(count) == stop:
-                with open(self.folder / "values.bin", "ab") as file:
+                with open(self.folder / "values.npy", "ab") as file:
                     file.write(b"half a block")
                 raise KeyboardInterrupt
             count.append(1)
@@ -187,7 +187,7 @@ def test_conversion_takes_little_memory(tmp_path):
     arguments = [sys.executable, "-c", code, str(source), str(tmp_path / "f")]
     kilobytes = int(subprocess.run(arguments, check=True, capture_output=True, text=True).stdout)
     assert kilobytes < 30_000
-    assert os.path.getsize(tmp_path / "f" / "values.bin") == 130_000 * 39 * 8
+    assert os.path.getsize(tmp_path / "f" / "values.npy") == 128 + 130_000 * 39 * 8
 
 
 def test_pages_are_given_back(tmp_path):
@@ -229,8 +229,8 @@ def test_rows_that_will_be_read_are_fetched(kind, tmp_path):
     rows = KINDS[kind](np.random.default_rng(0).standard_normal((20_000, 50)))
     write_blocks(tmp_path / "f", [(rows, np.tile([1.0, -1.0], 10_000))])
     there = Problem(tmp_path / "f", psi=L1(0.01))
-    arrays = {"values.bin": there.rows.values} if kind == "dense" else {
-        "values.bin": there.rows.data, "indices.bin": there.rows.indices,
+    arrays = {"values.npy": there.rows.values} if kind == "dense" else {
+        "values.npy": there.rows.data, "indices.npy": there.rows.indices,
     }  # fmt: skip
     there.backend.folder.release()
     for name, array in arrays.items():
@@ -271,7 +271,7 @@ def test_steps_say_what_they_will_read(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a,b\n1,2\n1,x\n", "not numbers throughout: b"),
+        ("a,b\n1,2\nx,1\n", "not numbers throughout: a"),
         ("a,b\n1,\n", "NaN or infinity"),
         ("a\n1\n", "two or more columns"),
         ("a,a\n1,2\n", "a name of its own"),
@@ -311,7 +311,7 @@ def changed(folder, change):
     ("change", "message"),
     [
         (lambda m: m.update(format="other"), "not a manifest of blocks"),
-        (lambda m: m.update(version=2), "version 2 is not known"),
+        (lambda m: m.update(version=3), "version 3 is not known"),
         (lambda m: m.update(rows=701), "do not add up"),
         (lambda m: m.update(rows=True), "no rows"),
         (lambda m: m.update(columns=4), "another width"),
@@ -322,7 +322,7 @@ def changed(folder, change):
         (lambda m: m.pop("target"), "'target'"),
         (lambda m: m.update(names=["a"]), "1 names for 5"),
         (lambda m: m["blocks"][0].update(rows=-1), "no rows"),
-        (lambda m: m["blocks"][1]["sha256"].update(values="0" * 64), "block 1 of values.bin has changed"),
+        (lambda m: m["blocks"][1]["sha256"].update(values="0" * 64), "block 1 of values.npy has changed"),
         (lambda m: m["blocks"][0].update(rows=149, entries=149 * 5), "do not add up"),
     ],
 )
@@ -335,7 +335,7 @@ def test_a_changed_manifest_is_refused(change, message, tmp_path):
 
 def test_changed_files_are_refused(tmp_path):
     folder = folder_of(tmp_path / "f", "csr")
-    for name in ("values.bin", "indices.bin", "indptr.bin", "target.bin", "weight.bin", "manifest.json"):
+    for name in ("values.npy", "indices.npy", "indptr.npy", "target.npy", "weight.npy", "manifest.json"):
         whole = (folder / name).read_bytes()
         for spoilt in (whole[:-1], whole + b"0", whole[:40] + bytes([whole[40] ^ 1]) + whole[41:], b""):
             (folder / name).write_bytes(spoilt)
@@ -351,13 +351,13 @@ def test_changed_files_are_refused(tmp_path):
 def test_files_elsewhere_are_not_followed(tmp_path):
     """A folder cannot lead out of itself: its file names are fixed, and links are refused."""
     folder = folder_of(tmp_path / "f")
-    shutil.move(folder / "values.bin", tmp_path / "outside.bin")
-    (folder / "values.bin").symlink_to(tmp_path / "outside.bin")
+    shutil.move(folder / "values.npy", tmp_path / "outside.bin")
+    (folder / "values.npy").symlink_to(tmp_path / "outside.bin")
     with pytest.raises(BlocksError, match="it is a link"):
         FileBlocks(folder)
-    (folder / "values.bin").unlink()
+    (folder / "values.npy").unlink()
     changed(folder, lambda m: m.update(values="../outside.bin", path="../outside.bin"))
-    with pytest.raises(BlocksError, match=r"no values\.bin"):
+    with pytest.raises(BlocksError, match=r"no values\.npy"):
         FileBlocks(folder)
 
 
@@ -369,7 +369,7 @@ def test_a_killed_conversion_goes_on(tmp_path):
     )
     process = subprocess.Popen([sys.executable, "-c", code, str(source), str(tmp_path / "f")])
     deadline = time.monotonic() + 60
-    while not (tmp_path / "f" / "values.bin").exists():
+    while not (tmp_path / "f" / "values.npy").exists():
         assert time.monotonic() < deadline
         time.sleep(0.01)
     time.sleep(0.2)
@@ -384,3 +384,75 @@ def test_checkpoints_of_folders(tmp_path):
     run = {"method": "sa-iu-admm", "step": 0.1, "passes": 4, "batch_size": 10}
     solve(there, checkpoint=tmp_path / "c", **(run | {"passes": 2}))
     np.testing.assert_array_equal(solve(there, checkpoint=tmp_path / "c", **run).x, solve(there, **run).x)
+
+
+# -- the files themselves ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_numpy_reads_the_files(kind, tmp_path):
+    folder = folder_of(tmp_path / "f", kind)
+    np.testing.assert_array_equal(np.load(folder / "target.npy"), TARGET)
+    np.testing.assert_array_equal(np.load(folder / "weight.npy"), WEIGHT)
+    values = np.load(folder / "values.npy", mmap_mode="r")
+    if kind == "dense":
+        np.testing.assert_array_equal(values, X)
+    else:
+        parts = values, np.load(folder / "indices.npy"), np.load(folder / "indptr.npy")
+        np.testing.assert_array_equal(scipy.sparse.csr_array(parts, shape=X.shape).toarray(), X)
+
+
+def as_version_1(folder):
+    """The folder as version 1 wrote it: bare numbers in files named .bin."""
+    for file in folder.glob("*.npy"):
+        file.with_suffix(".bin").write_bytes(file.read_bytes()[128:])
+        file.unlink()
+    changed(folder, lambda manifest: (manifest.pop("labels"), manifest.update(version=1)))
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_folders_of_version_1_still_open(kind, tmp_path):
+    folder = folder_of(tmp_path / "f", kind)
+    wanted = solve(Problem(folder, psi=L1(0.01), A=A), tol=1e-8)
+    as_version_1(folder)
+    np.testing.assert_array_equal(solve(Problem(folder, psi=L1(0.01), A=A), tol=1e-8).x, wanted.x)
+
+
+def test_a_changed_header_is_refused(tmp_path):
+    folder = folder_of(tmp_path / "f")
+    content = (folder / "values.npy").read_bytes()
+    (folder / "values.npy").write_bytes(content.replace(b"'<f8'", b"'<f4'", 1))
+    with pytest.raises(BlocksError, match="its header is not that of"):
+        FileBlocks(folder)
+
+
+# -- classes that are texts --------------------------------------------------------------------------------------
+
+TEXTS = np.where(TARGET > 0, "sick", "healthy")
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_classes_may_be_texts(ending, tmp_path):
+    frame = pd.DataFrame(X, columns=list("abcde")).assign(state=TEXTS)
+    path = tmp_path / f"t{ending}"
+    frame.to_csv(path, index=False) if ending == ".csv" else frame.to_parquet(path, row_group_size=200)
+    convert(path, tmp_path / "f", ones=True, block_rows=97)
+    assert FileBlocks(tmp_path / "f").target.tolist() == TEXTS.tolist()
+    there = FusedLassoClassifier(alpha=0.01, tol=1e-10).fit(tmp_path / "f")
+    here = FusedLassoClassifier(alpha=0.01, tol=1e-10).fit(X, TEXTS)
+    assert there.classes_.tolist() == ["healthy", "sick"]
+    np.testing.assert_allclose(there.coef_, here.coef_, atol=1e-7)
+    assert there.predict(tmp_path / "f").tolist() == here.predict(X).tolist()
+
+
+def test_targets_that_change_from_numbers_to_texts_are_refused(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n1,x\n")
+    with pytest.raises(BlocksError, match="targets are texts"):
+        convert(tmp_path / "t.csv", tmp_path / "f", block_rows=1)
+
+
+def test_numbers_of_classes_that_are_not_there_are_refused(tmp_path):
+    write_blocks(tmp_path / "f", [(X, TEXTS)])
+    changed(tmp_path / "f", lambda manifest: manifest.update(labels=["healthy"]))
+    with pytest.raises(BlocksError, match="numbers that no class has"):
+        FileBlocks(tmp_path / "f")

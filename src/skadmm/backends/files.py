@@ -1,19 +1,22 @@
 """A folder of blocks: rows on disk, mapped into memory, whose pages can be released after use.
 
-    manifest.json       shape, kind, types; for every block its rows and the checksums of its part of each file
+    manifest.json       shape, kind, types, names; for every block its rows and the checksums of its part of each file
     manifest.sha256     the checksum of the manifest
-    values.bin          the entries: all rows (dense, in C order), or the stored entries of CSR
-    indices.bin, indptr.bin     the columns of the entries, and where each row begins (CSR only)
-    target.bin, weight.bin      one number per row, where there are any
+    values.npy          the entries: all rows (dense, in C order), or the stored entries of CSR
+    indices.npy, indptr.npy     the columns of the entries, and where each row begins (CSR only)
+    target.npy, weight.npy      one number per row, where there are any
 
+``numpy.load`` reads each of the arrays. Classes that are texts are in the manifest, and the targets are their numbers.
 The file names are fixed: nothing in a manifest is ever used as a path. Opening a folder reads it once, checks every
-checksum and refuses a folder that is incomplete or damaged, so that compiled code can trust it.
+checksum and refuses a folder that is incomplete or damaged, so that compiled code can trust it. Folders of version 1
+(files named ``.bin``, without the header of an npy file) still open.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import mmap
 import os
 from pathlib import Path
@@ -24,16 +27,29 @@ import numpy as np
 from skadmm import _cancel
 from skadmm.kernels.rows import CSRRows, DenseRows, stored_entries
 
-FORMAT, VERSION = "skadmm-blocks", 1
+FORMAT, VERSION = "skadmm-blocks", 2
 MANIFEST, CHECKSUM = "manifest.json", "manifest.sha256"
-FILES = {"values": "values.bin", "indices": "indices.bin", "indptr": "indptr.bin", "target": "target.bin",
-         "weight": "weight.bin"}  # fmt: skip
+ARRAYS = ("values", "indices", "indptr", "target", "weight")
+HEADER_BYTES = 128
+"""The length of the header of an npy file: enough for any shape, so that it can be replaced when the rows are known."""
 LARGEST_MANIFEST = 1 << 28
 """Bytes."""
 LARGE_BLOCK = 32_768
 """Blocks with fewer stored entries are not prefetched."""
 PREFETCHED_BYTES = 64_000_000
 """Bytes that are prefetched at a time."""
+
+
+def file_name(array: str, version: int = VERSION) -> str:
+    """The file of an array."""
+    return f"{array}.npy" if version > 1 else f"{array}.bin"
+
+
+def npy_header(dtype: np.dtype, shape: tuple[int, ...]) -> bytes:
+    """The header of an npy file (format 1.0) of an array in C order, padded to HEADER_BYTES."""
+    magic, room = b"\x93NUMPY\x01\x00", HEADER_BYTES - 10
+    text = f"{{'descr': {dtype.str!r}, 'fortran_order': False, 'shape': {shape!r}, }}"
+    return magic + room.to_bytes(2, "little") + text.ljust(room - 1).encode("latin1") + b"\n"
 
 
 class BlocksError(ValueError):
@@ -75,28 +91,33 @@ class FileBlocks:
         self.folder = Path(folder)
         self._mappings: dict[str, mmap.mmap] = {}
         manifest = self._manifest = read_manifest(self.folder)
+        self._version: int = manifest["version"]
         self.n, self.d = manifest["rows"], manifest["columns"]
         self.names: list[str] | None = manifest["names"]
         self.ones: bool = manifest["ones"]
         dtype = np.dtype(manifest["dtype"])
         entries = sum(block["entries"] for block in manifest["blocks"])
         dense = manifest["kind"] == "dense"
-        values = self._map("values", dtype, entries)
+        values = self._map("values", dtype, (self.n, self.d) if dense else (entries,))
         if dense:
-            self.rows: DenseRows | CSRRows = DenseRows(values.reshape(self.n, self.d))
+            self.rows: DenseRows | CSRRows = DenseRows(values)
         else:
             indices, indptr = (
-                self._map("indices", np.dtype("<i4"), entries),
-                self._map("indptr", np.dtype("<i8"), self.n + 1),
+                self._map("indices", np.dtype("<i4"), (entries,)),
+                self._map("indptr", np.dtype("<i8"), (self.n + 1,)),
             )
             starts = np.array(indptr)
             if starts[0] != 0 or starts[-1] != entries or np.any(np.diff(starts) < 0):
-                raise BlocksError(f"{self.folder}: damaged: the rows of {FILES['indptr']} do not follow each other")
+                raise BlocksError(f"{self.folder}: damaged: rows of {self._name('indptr')} do not follow each other")
             small = entries < np.iinfo(np.int32).max
             self.rows = CSRRows(values, indices, starts.astype(np.int32) if small else starts, self.d)
-        self.target = self._vector("target")
+        self._targets = self._vector("target")
         self.sample_weight = self._vector("weight")
         self._verify()
+        self.target = self._targets
+        labels = manifest.get("labels")
+        if labels is not None and self._targets is not None:
+            self.target = np.asarray(labels)[self._targets.astype(np.intp)]
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -129,10 +150,10 @@ class FileBlocks:
             first, last = int(rows.indptr[start]), int(rows.indptr[stop])
         else:
             arrays, first, last = {"values": rows.values}, start * self.d, stop * self.d
-        fetched = 0
+        fetched, header = 0, self._header
         for name, array in arrays.items():
-            begin = first * array.itemsize // mmap.PAGESIZE * mmap.PAGESIZE
-            length = last * array.itemsize - begin
+            begin = (header + first * array.itemsize) // mmap.PAGESIZE * mmap.PAGESIZE
+            length = header + last * array.itemsize - begin
             if length > 0 and _advise(self._mappings[name], "MADV_WILLNEED", begin, length):
                 fetched += length
         return fetched
@@ -144,33 +165,42 @@ class FileBlocks:
 
     def _file(self, name: str) -> Path:
         """The path of a file, which must be a regular file of the folder itself."""
-        path = self.folder / FILES[name]
+        path = self.folder / self._name(name)
         if path.is_symlink():
             raise BlocksError(f"{path}: it is a link: a folder of blocks holds its files itself")
         if not path.is_file():
-            raise BlocksError(f"{self.folder}: damaged: there is no {FILES[name]}")
+            raise BlocksError(f"{self.folder}: damaged: there is no {path.name}")
         return path
 
-    def _map(self, name: str, dtype: np.dtype, count: int) -> np.ndarray:
-        """A file of `count` entries as an array that is read from disk when it is used."""
-        path = self._file(name)
-        if path.stat().st_size != count * dtype.itemsize:
-            raise BlocksError(
-                f"{path}: damaged: {path.stat().st_size:,} bytes, its manifest says {count * dtype.itemsize:,}"
-            )
-        if count == 0:
-            return np.empty(0, dtype)
+    def _name(self, array: str) -> str:
+        return file_name(array, self._version)
+
+    @property
+    def _header(self) -> int:
+        """Bytes before the first entry of a file."""
+        return HEADER_BYTES if self._version > 1 else 0
+
+    def _map(self, name: str, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
+        """A file as an array of this shape that is read from disk when it is used."""
+        path, count, header = self._file(name), math.prod(shape), self._header
+        size = header + count * dtype.itemsize
+        if path.stat().st_size != size:
+            raise BlocksError(f"{path}: damaged: {path.stat().st_size:,} bytes, its manifest says {size:,}")
         # Copy on write, although nothing is written: read-only arrays would need kernels of their own.
         with open(path, "rb") as file:
-            mapping = mmap.mmap(file.fileno(), count * dtype.itemsize, access=mmap.ACCESS_COPY)
+            if header and file.read(header) != npy_header(dtype, shape):
+                raise BlocksError(f"{path}: damaged: its header is not that of {shape} numbers of type {dtype}")
+            if count == 0:
+                return np.empty(shape, dtype)
+            mapping = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY)
         self._mappings[name] = mapping
-        return np.frombuffer(mapping, dtype)
+        return np.frombuffer(mapping, dtype, offset=header).reshape(shape)
 
     def _vector(self, name: str) -> np.ndarray | None:
         """The targets or the weights, in memory; None where the folder has none."""
         if not self._manifest[name]:
             return None
-        return np.array(self._map(name, np.dtype("<f8"), self.n))
+        return np.array(self._map(name, np.dtype("<f8"), (self.n,)))
 
     def _verify(self) -> None:
         """Check every byte against its checksum, that numbers are finite, and that columns are in range."""
@@ -183,21 +213,29 @@ class FileBlocks:
             parts = {"values": values[entries]}
             if isinstance(self.rows, CSRRows):
                 parts["indices"] = self.rows.indices[entries]
-            for name, vector in (("target", self.target), ("weight", self.sample_weight)):
+            for name, vector in (("target", self._targets), ("weight", self.sample_weight)):
                 if vector is not None:
                     parts[name] = vector[rows]
             if parts.keys() != block["sha256"].keys():
                 raise BlocksError(f"{self.folder}: damaged: block {number} does not have the checksums it should")
             for name, part in parts.items():
                 if hashlib.sha256(part.data).hexdigest() != block["sha256"][name]:
-                    raise BlocksError(f"{self.folder}: damaged: block {number} of {FILES[name]} has changed")
+                    raise BlocksError(f"{self.folder}: damaged: block {number} of {self._name(name)} has changed")
                 if part.dtype.kind == "f" and not np.isfinite(part).all():
-                    raise BlocksError(f"{self.folder}: block {number} of {FILES[name]} holds NaN or infinity")
+                    raise BlocksError(f"{self.folder}: block {number} of {self._name(name)} holds NaN or infinity")
             if isinstance(self.rows, CSRRows):
                 starts = np.asarray(self.rows.indptr[rows.start : rows.stop + 1]) - entry
                 if not _sorted_within(parts["indices"], starts, self.d):
                     raise BlocksError(f"{self.folder}: damaged: columns of block {number} out of range or out of order")
             row, entry = rows.stop, entries.stop
+        labels = self._manifest.get("labels")
+        if labels is not None and self._targets is not None and not _numbers_of(self._targets, len(labels)):
+            raise BlocksError(f"{self.folder}: damaged: {self._name('target')} has numbers that no class has")
+
+
+def _numbers_of(targets: np.ndarray, count: int) -> bool:
+    """Are they all whole numbers from 0 to count − 1?"""
+    return bool(np.all((targets >= 0) & (targets < count) & (targets == np.floor(targets))))
 
 
 def _sorted_within(columns: np.ndarray, starts: np.ndarray, width: int) -> bool:
@@ -255,9 +293,10 @@ def _check_form(manifest: Any) -> None:
     for name in ("target", "weight", "ones"):
         if not isinstance(manifest[name], bool):
             raise ValueError(f"{name} is {manifest[name]!r}")
-    names = manifest["names"]
-    if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
-        raise ValueError("names are not names")
+    names, labels = manifest["names"], manifest.get("labels")
+    for what, texts in (("names", names), ("labels", labels)):
+        if texts is not None and not (isinstance(texts, list) and all(isinstance(text, str) for text in texts)):
+            raise ValueError(f"{what} are not texts")
     if not (_is_count(manifest["rows"]) and _is_count(manifest["columns"]) and manifest["columns"] < 2**31):
         raise ValueError("it has no rows or no columns")
     if names is not None and len(names) != manifest["columns"]:

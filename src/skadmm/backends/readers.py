@@ -240,9 +240,14 @@ def target_column(path: Path, names: list[str], target: str | None) -> str:
 
 
 def split_frame(frame: Any, target: str, ones: bool) -> tuple[np.ndarray, np.ndarray]:
-    """X and the target as arrays of float64."""
-    others = [str(name) for name, dtype in frame.dtypes.items() if getattr(dtype, "kind", "O") not in "fiub"]
+    """X as an array of float64, and the target: of float64, or of texts."""
+    features = frame.drop(columns=[target])
+    others = [str(name) for name, dtype in features.dtypes.items() if getattr(dtype, "kind", "O") not in "fiub"]
     if others:
         raise ValueError(f"columns that are not numbers throughout: {', '.join(others[:5])}. Encode them first")
-    X = frame.drop(columns=[target]).to_numpy(dtype=np.float64)
-    return (with_ones(X) if ones else X), frame[target].to_numpy(dtype=np.float64)
+    X, y = features.to_numpy(dtype=np.float64), frame[target]
+    if getattr(y.dtype, "kind", "O") in "fiub":
+        return (with_ones(X) if ones else X), y.to_numpy(dtype=np.float64)
+    if y.isna().any():
+        raise ValueError(f"the target {target!r} has missing values")
+    return (with_ones(X) if ones else X), y.astype(str).to_numpy(dtype=object)

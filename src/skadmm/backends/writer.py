@@ -16,7 +16,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from skadmm.backends.files import CHECKSUM, FILES, FORMAT, MANIFEST, VERSION, BlocksError
+from skadmm.backends.files import (
+    ARRAYS,
+    CHECKSUM,
+    FORMAT,
+    HEADER_BYTES,
+    MANIFEST,
+    VERSION,
+    BlocksError,
+    file_name,
+    npy_header,
+)
 
 PROGRESS = "progress.json"
 
@@ -26,6 +36,7 @@ class Block(NamedTuple):
 
     X: np.ndarray | scipy.sparse.csr_array
     target: np.ndarray | None
+    """Numbers, or texts that are classes."""
     weight: np.ndarray | None
     position: int
     """Where the source continues after these rows, in the reader's own measure."""
@@ -59,8 +70,9 @@ class BlockWriter:
         self.dtype, self.ones = np.dtype(dtype), ones
         self.position = 0
         self.blocks: list[dict[str, Any]] = []
-        self.lengths = dict.fromkeys(FILES, 0)
-        self.about: dict[str, Any] = {"kind": None, "columns": 0, "names": None, "target": False, "weight": False}
+        self.lengths = dict.fromkeys(ARRAYS, 0)
+        self.about: dict[str, Any] = {"kind": None, "columns": 0, "names": None, "target": False, "weight": False,
+                                      "labels": None}  # fmt: skip
         if (folder / MANIFEST).exists():
             raise BlocksError(f"{folder}: it is finished already; remove it, or give another name")
         self._resume()
@@ -86,13 +98,13 @@ class BlockWriter:
                     f"{self.folder}: it was begun from another file or with other options; remove it to begin again"
                 )
             self.position, self.blocks, self.about = int(kept["place"]), kept["blocks"], kept["about"]
-            self.lengths = {name: int(kept["lengths"][name]) for name in FILES}
+            self.lengths = {name: int(kept["lengths"][name]) for name in ARRAYS}
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             if isinstance(error, BlocksError):
                 raise
             raise BlocksError(f"{path}: damaged ({error}); remove the folder to begin again") from error
         for name, length in self.lengths.items():
-            path = self.folder / FILES[name]
+            path = self.folder / file_name(name)
             if length > 0 and (not path.is_file() or path.is_symlink() or path.stat().st_size < length):
                 raise BlocksError(f"{path}: damaged: shorter than it was; remove the folder to begin again")
             if path.exists():
@@ -116,11 +128,13 @@ class BlockWriter:
         for name, array in parts.items():
             if array.dtype.kind == "f" and not np.isfinite(array).all():
                 raise BlocksError(f"rows {self.rows:,} … {self.rows + n - 1:,}: {name} hold NaN or infinity")
-            with open(self.folder / FILES[name], "ab") as file:
+            header = b"" if self.lengths[name] else npy_header(array.dtype, (0,))  # the shape is known at the end
+            with open(self.folder / file_name(name), "ab") as file:
+                file.write(header)
                 file.write(np.ascontiguousarray(array).data)
                 file.flush()
                 os.fsync(file.fileno())
-            self.lengths[name] += array.nbytes
+            self.lengths[name] += len(header) + array.nbytes
         sums = {name: hashlib.sha256(array.data).hexdigest() for name, array in parts.items() if name != "indptr"}
         self.blocks.append({"rows": n, "entries": int(parts["values"].size), "sha256": sums})
         self.position = block.position
@@ -137,10 +151,27 @@ class BlockWriter:
                      "indptr": starts if not self.blocks else starts[1:]}  # fmt: skip
         else:
             parts = {"values": np.ascontiguousarray(X, dtype=self.dtype).reshape(-1)}
-        for name, vector in (("target", block.target), ("weight", block.weight)):
+        for name, vector in (("target", self._numbers(block.target)), ("weight", block.weight)):
             if vector is not None:
                 parts[name] = np.ascontiguousarray(vector, dtype="<f8")
         return parts
+
+    def _numbers(self, target: np.ndarray | None) -> np.ndarray | None:
+        """Targets as numbers: a class that is a text is numbered where it first occurs."""
+        if target is None:
+            return None
+        target = np.asarray(target)
+        texts = target.dtype.kind in "OUST"
+        if not self.blocks:
+            self.about["labels"] = [] if texts else None
+        if texts != (self.about["labels"] is not None):
+            raise BlocksError(f"block {len(self.blocks)}: its targets are texts and those of other blocks are numbers")
+        if not texts:
+            return target
+        found, places = np.unique(target.astype(str), return_inverse=True)
+        labels = self.about["labels"]
+        labels += [str(label) for label in found if label not in labels]
+        return np.array([labels.index(label) for label in found], dtype=np.float64)[places]
 
     def _save_progress(self) -> None:
         kept = {"origin": self.origin, "place": self.position, "blocks": self.blocks, "lengths": self.lengths,
@@ -156,10 +187,23 @@ class BlockWriter:
             "format": FORMAT, "version": VERSION, "rows": self.rows, "dtype": self.dtype.str, "ones": self.ones,
             "blocks": self.blocks,
         } | self.about | {"columns": width, "names": names}  # fmt: skip
+        self._write_headers(width)
         text = json.dumps(manifest, ensure_ascii=False).encode()
         _replace(self.folder / CHECKSUM, hashlib.sha256(text).hexdigest().encode())
         _replace(self.folder / MANIFEST, text)
         (self.folder / PROGRESS).unlink()
+
+    def _write_headers(self, width: int) -> None:
+        """Give the npy files the shapes of their arrays."""
+        types = {"values": self.dtype, "indices": np.dtype("<i4"), "indptr": np.dtype("<i8")}
+        for name in (name for name, length in self.lengths.items() if length):
+            dtype = types.get(name, np.dtype("<f8"))
+            count = (self.lengths[name] - HEADER_BYTES) // dtype.itemsize
+            shape = (self.rows, width) if name == "values" and self.about["kind"] == "dense" else (count,)
+            with open(self.folder / file_name(name), "r+b") as file:
+                file.write(npy_header(dtype, shape))
+                file.flush()
+                os.fsync(file.fileno())
 
 
 def _replace(path: Path, content: bytes) -> None:
