@@ -6,9 +6,10 @@ import reference
 import scipy.sparse
 from twins import CLASSES, KINDS, NUMBERS, OMEGA, PSI, WEIGHT, X0, A, C, D, M, N, X, target
 
-from skadmm import Problem
+from skadmm import Problem, Status, solve
 from skadmm.losses import LOSSES, derivative, value
-from skadmm.regularizers import L1, ElasticNet, LInf, SquaredL2
+from skadmm.problem.kkt import kkt_residual
+from skadmm.regularizers import L1, Box, ElasticNet, LInf, SquaredL2
 
 Y0 = np.linspace(-1.0, 1.0, M)
 MIXING = -np.eye(M) + 0.2 * np.random.default_rng(5).standard_normal((M, M))
@@ -269,3 +270,46 @@ def test_nothing_given_is_changed():
     given = [X.copy(), CLASSES.copy(), WEIGHT.copy(), A.copy(), C.copy()]
     make().fold().objective(X0)
     assert all(np.array_equal(before, now) for before, now in zip(given, [X, CLASSES, WEIGHT, A, C], strict=True))
+
+
+def test_feasibility_counts_apart_from_the_rows_that_fold_omega():
+    """Where y does not follow from x, a small error of Ax + By = c does not hide behind a large x."""
+    rng = np.random.default_rng(0)
+    B = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    across = np.outer([1.0, -1.0], [1.0, -1.0, 0.0, 0.0])
+    problem = Problem(
+        rng.standard_normal((20, 4)),
+        rng.standard_normal(20),
+        "squared",
+        omega=Box(-1e3, 1e3),
+        psi=L1(1.0),
+        A=across,
+        B=B,
+    )
+    x, y = np.array([1.0, 1.0 - 1e-6, 900.0, -900.0]), np.zeros(2)
+    for one, split in ((problem, y), (problem.fold(), np.concatenate([y, x]))):
+        kkt = kkt_residual(one, x, split, np.zeros(one.n_constraints), np.zeros(4))
+        assert kkt.feasibility == pytest.approx(np.sqrt(2) * 1e-6, rel=1e-6)
+        assert kkt.relative > 0.1
+    exact = kkt_residual(problem, np.array([1.0, 1.0, 5.0, -5.0]), y, np.zeros(2), np.zeros(4))
+    assert exact.relative == 0.0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_solution_with_a_singular_split_is_feasible(seed):
+    rng = np.random.default_rng(seed)
+    X = np.abs(rng.standard_normal((60, 12)))
+    across = np.outer([1.0, -2.0], rng.standard_normal(12))
+    problem = Problem(
+        X,
+        np.sign(rng.standard_normal(60)),
+        omega=ElasticNet(1e-5, l1_ratio=0.5),
+        psi=LInf(3.0),
+        A=across,
+        B=np.ones((2, 2)),
+    )
+    result = solve(problem, tol=1e-6)
+    assert result.status is Status.SOLVED
+    error = np.linalg.norm(problem.constraint.residual(result.x, result.y))
+    size = max(np.linalg.norm(across @ result.x), 1e-6 * np.linalg.norm(np.abs(across) @ np.abs(result.x)))
+    assert error <= 1e-5 * size

@@ -28,14 +28,17 @@ class Constraint:
     line : Line or None
         Differences along a line that A is known to be. Evenly spaced ones, and those of order one at any positions, are
         recognised without it.
+    folded : int
+        How many of the last rows fold Ω into ψ: x − z = 0.
     """
 
-    def __init__(self, A: Any, B: Any, c: Any, n_features: int, line: Line | None = None) -> None:
+    def __init__(self, A: Any, B: Any, c: Any, n_features: int, line: Line | None = None, folded: int = 0) -> None:
         self.A = as_operator(A, n_features) if A is not None else scipy.sparse.csr_array((0, n_features))
         m = self.A.shape[0]
         self.B = _as_second(B, m)
         self.c = np.zeros(m) if c is None else _checks.vector(c, "c", m, of="the number of rows of A")
         self._line = line
+        self.folded = folded
 
     @cached_property
     def line(self) -> Line | None:
@@ -102,6 +105,11 @@ class Constraint:
         """Bᵀ v."""
         return -v if self.B is None else self.B.T @ v
 
+    @property
+    def determines_y(self) -> bool:
+        """Does y follow from x: is B invertible?"""
+        return self.B is None or self._B_solve is not None
+
     def residual(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """A x + B y − c."""
         return self.A @ x + self.By(y) - self.c
@@ -130,11 +138,12 @@ class Constraint:
         d = self.A.shape[1]
         A = scipy.sparse.vstack([self.A, scipy.sparse.eye_array(d)], format="csr")
         B = None if self.B is None else scipy.sparse.block_diag([self.B, -scipy.sparse.eye_array(d)], format="csr")
-        return Constraint(A, B, np.concatenate([self.c, np.zeros(d)]), d)
+        return Constraint(A, B, np.concatenate([self.c, np.zeros(d)]), d, folded=d)
 
     def rescaled(self, scale: np.ndarray) -> "Constraint":
         """A diag(scale) u + B y = c: the constraint in x = scale · u."""
-        return Constraint(self.A @ scipy.sparse.diags_array(scale), self.B, self.c, self.A.shape[1])
+        A = self.A @ scipy.sparse.diags_array(scale)
+        return Constraint(A, self.B, self.c, self.A.shape[1], folded=self.folded)
 
 
 def _as_second(B: Any, m: int) -> Any:

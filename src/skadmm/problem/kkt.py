@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -11,7 +12,9 @@ from skadmm.problem.constraint import Constraint
 GRADIENT_FLOOR = 1e-4
 """Residuals of gradients are measured against at least this share of ‖∇f(0)‖, which rounding can reach."""
 ROUNDING_FLOOR = 1e-4
-"""Feasibility is measured against at least this share of ‖|A||x|‖: where Ax vanishes, what is left is rounding."""
+"""Feasibility is measured against at least this share of ‖|A||x|‖: where Ax vanishes, what is left is rounding …"""
+WITHOUT_Y = 1e-6
+"""… and of this share where y does not follow from x, so that infeasibility is an error of x itself."""
 ZERO_SOLUTION = 1e-6
 """Where the solution may be zero: against at least this share of what A makes of a gradient step from zero."""
 OBJECTIVE_FLOOR = 1e-3
@@ -64,9 +67,10 @@ def kkt_residual(
 
     Relative means: stationarity against the larger of ‖∇f(x)‖ and ‖Aᵀβ‖, the split against ‖Bᵀβ‖, both not below
     1e-4 ‖∇f(0)‖ (or ‖∇f(0)‖ itself where there is no constraint); feasibility against the largest of ‖Ax‖, ‖By‖
-    and ‖c‖, but not below 1e-4 ‖|A||x|‖, nor, where the solution is zero, below a millionth of what A makes of a
-    gradient step from zero. With the mean loss at x the residual is also no less than what feasibility is worth,
-    |β·(Ax + By − c)| and |ψ(y(x)) − ψ(y)|, against the objective, but not below 1e-3 of the loss at zero.
+    and ‖c‖, but not below 1e-4 ‖|A||x|‖ (1e-6 where y does not follow from x, and there the rows that fold Ω count
+    apart), nor, where the solution is zero, below a millionth of what A makes of a gradient step from zero. With the
+    mean loss at x the residual is also no less than what feasibility is worth, |β·(Ax + By − c)| and
+    |ψ(y(x)) − ψ(y)|, against the objective, but not below 1e-3 of the loss at zero.
     """
     constraint = problem.constraint
     At_beta, Bt_beta = constraint.At(multiplier), constraint.Bt(multiplier)
@@ -80,7 +84,7 @@ def kkt_residual(
     floor = (GRADIENT_FLOOR if problem.n_constraints else 1.0) * problem.gradient_scale
     relative = max(
         _against(stationarity, gradient, At_beta, least=floor),
-        _relative_feasibility(problem, x, y, feasibility),
+        _relative_feasibility(problem, x, y, residual),
         _against(split, Bt_beta, least=floor),
     )
     if loss is not None and y.size:
@@ -93,13 +97,26 @@ def _against(part: float, *vectors: np.ndarray, least: float = 0.0) -> float:
     return part / scale if scale > 0 else np.inf if part > 0 else 0.0
 
 
-def _relative_feasibility(problem: Penalised, x: np.ndarray, y: np.ndarray, feasibility: float) -> float:
+def _relative_feasibility(problem: Penalised, x: np.ndarray, y: np.ndarray, residual: np.ndarray) -> float:
+    """Of the rows given and of those that fold Ω, each against its own scale where y does not follow from x."""
     constraint = problem.constraint
-    rounding = ROUNDING_FLOOR * float(np.linalg.norm(abs(constraint.A) @ np.abs(x)))
+    terms = abs(constraint.A) @ np.abs(x)
     sides = constraint.A @ x, constraint.By(y), constraint.c
+    if constraint.determines_y:
+        return _feasibility(problem, residual, sides, ROUNDING_FLOOR * float(np.linalg.norm(terms)))
+    first = constraint.n_constraints - constraint.folded
+    return max(
+        _feasibility(problem, residual[rows], [v[rows] for v in sides], WITHOUT_Y * float(np.linalg.norm(terms[rows])))
+        for rows in (slice(first), slice(first, None))
+    )
+
+
+def _feasibility(problem: Penalised, residual: np.ndarray, sides: Sequence[np.ndarray], rounding: float) -> float:
+    feasibility = float(np.linalg.norm(residual))
     relative = _against(feasibility, *sides, least=rounding)
     if relative > 0.1:  # x and y of the size of what separates them: the solution may be zero
-        relative = _against(feasibility, *sides, least=ZERO_SOLUTION * _typical_split(problem))
+        least = max(rounding, ZERO_SOLUTION * _typical_split(problem))
+        relative = _against(feasibility, *sides, least=least)
     return relative
 
 
