@@ -21,20 +21,56 @@ from skadmm.losses import Loss
 
 
 class Evaluation(NamedTuple):
-    """All samples at one point x."""
+    """The loss of all samples and its derivatives at one point x.
+
+    Parameters
+    ----------
+    loss : float
+        The mean loss.
+    gradient : ndarray of shape (d,)
+        The gradient of the mean loss.
+    slopes : array or object
+        w_i ℓ'(a_i·x, b_i) of each sample: an array, or a handle that ``mean_conjugate`` of the same backend takes.
+    margins : ndarray or None
+        a_i·x of each sample; None where they stay in other processes.
+
+    See Also
+    --------
+    skadmm.backends.Evaluations : Remembers the last ones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm.backends import open_backend
+    >>> from skadmm.losses import Squared
+    >>> backend = open_backend(np.eye(3), np.ones(3), None, Squared())
+    >>> backend.evaluate(np.zeros(3)).gradient
+    array([-0.33333333, -0.33333333, -0.33333333])
+    """
 
     loss: float
-    """The mean loss."""
     gradient: np.ndarray
-    """The gradient of the mean loss."""
     slopes: Any
-    """w_i ℓ'(a_i·x, b_i) of each sample: an array, or a handle that ``mean_conjugate`` of the same backend takes."""
     margins: np.ndarray | None
-    """a_i·x of each sample; None where they stay in other processes."""
 
 
 class Backend(Protocol):
-    """The samples of a problem, and what can be computed of them where they are."""
+    """The samples of a problem, and what can be computed of them where they are; a Protocol for type checkers.
+
+    See Also
+    --------
+    skadmm.backends.StoredSamples : The base class of backends.
+    skadmm.backends.open_backend : The backend that holds a given X.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm.backends import open_backend
+    >>> from skadmm.losses import Squared
+    >>> backend = open_backend(np.eye(3), np.ones(3), None, Squared())
+    >>> backend.name, backend.n, backend.d, backend.local_rows
+    ('memory', 3, 3, True)
+    """
 
     name: str
     """In messages: "memory", "files", "dask"."""
@@ -124,13 +160,30 @@ NumberedPoint = tuple[int, np.ndarray]
 
 
 class RemoteBackend(Backend, Protocol):
-    """A backend whose rows are blocks in other processes (workers), each with a memory that tasks may use.
+    """A backend whose rows are blocks in other processes (workers); a Protocol for type checkers.
 
-    A memory is lost with its worker: a task must be able to do without, or report ``tasks.Lost``.
+    Each block has a memory that tasks may use. It is lost with its worker: a task must be able to do without it, or
+    report ``tasks.Lost``.
+
+    Attributes
+    ----------
+    sizes : ndarray
+        The number of samples in each block.
+
+    See Also
+    --------
+    skadmm.backends.Backend : What every backend has.
+
+    Examples
+    --------
+    The backend of Dask collections is one:
+
+    >>> from skadmm.backends import BACKENDS
+    >>> "dask" in BACKENDS
+    True
     """
 
     sizes: np.ndarray
-    """The number of samples in each block."""
 
     def number(self) -> int:
         """A number that was not returned before, for a :data:`NumberedPoint`."""
@@ -166,7 +219,18 @@ class RemoteBackend(Backend, Protocol):
 
 
 class WorkerGone(Exception):  # noqa: N818
-    """The worker that holds the blocks, or their memory, has been lost."""
+    """The error for a lost worker, which held blocks of rows or their memory.
+
+    See Also
+    --------
+    skadmm.backends.RemoteBackend : Raises it.
+
+    Examples
+    --------
+    >>> from skadmm.backends import WorkerGone
+    >>> issubclass(WorkerGone, Exception)
+    True
+    """
 
 
 def as_remote(backend: Backend) -> RemoteBackend:
@@ -177,9 +241,22 @@ def as_remote(backend: Backend) -> RemoteBackend:
 
 
 class StoredSamples:
-    """The base class of backends: remembered evaluations, and constants of the data computed by ``each`` and ``mean``.
+    """The base class of backends: it remembers evaluations and computes constants of the data.
 
     A subclass adds the other members of :class:`Backend`.
+
+    See Also
+    --------
+    skadmm.backends.Backend : The members that a subclass adds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm.backends import open_backend
+    >>> from skadmm.losses import Squared
+    >>> backend = open_backend(np.eye(3), np.ones(3), None, Squared())
+    >>> backend.largest_norm, backend.at_zero[0]
+    (1.0, 0.5)
     """
 
     @cached_property
@@ -225,7 +302,29 @@ class StoredSamples:
 
 
 class Evaluations:
-    """Evaluations of the samples of a backend. The last two are remembered, so that no point is evaluated twice."""
+    """The evaluations of a backend; the last two are remembered, so that no point is evaluated twice.
+
+    Parameters
+    ----------
+    backend : Backend
+        The samples.
+
+    See Also
+    --------
+    skadmm.backends.Evaluation : One of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm.backends import open_backend
+    >>> from skadmm.losses import Squared
+    >>> backend = open_backend(np.eye(3), np.ones(3), None, Squared())
+    >>> evaluation, touched = backend.evaluations.at(np.zeros(3))
+    >>> evaluation.loss, touched
+    (0.5, 3)
+    >>> backend.evaluations.at(np.zeros(3))[1]
+    0
+    """
 
     KEPT = 2
 

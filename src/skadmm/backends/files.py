@@ -53,38 +53,119 @@ def npy_header(dtype: np.dtype, shape: tuple[int, ...]) -> bytes:
 
 
 class BlocksError(ValueError):
-    """A folder that is not a complete, undamaged set of blocks."""
+    """The error for a folder that is not a complete, undamaged set of blocks.
+
+    See Also
+    --------
+    skadmm.backends.FileBlocks : Raises it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from skadmm.backends import BlocksError, FileBlocks
+    >>> try:
+    ...     FileBlocks(tempfile.mkdtemp())
+    ... except BlocksError:
+    ...     print("refused")
+    refused
+    """
 
 
 def is_folder(X: Any) -> bool:
-    """Is X a folder of blocks, or a path?"""
+    """Return whether X is a folder of blocks, or a path.
+
+    Parameters
+    ----------
+    X : object
+        Anything.
+
+    Returns
+    -------
+    bool
+        True for a str, a path and a :class:`FileBlocks`.
+
+    See Also
+    --------
+    skadmm.backends.as_folder : Opens a folder.
+
+    Examples
+    --------
+    >>> from skadmm.backends import is_folder
+    >>> is_folder("rows"), is_folder([[1.0, 2.0]])
+    (True, False)
+    """
     return isinstance(X, (FileBlocks, str, os.PathLike))
 
 
 def as_folder(X: Any) -> FileBlocks:
-    """The folder, opened."""
+    """Open a folder of blocks.
+
+    Parameters
+    ----------
+    X : str, path or FileBlocks
+        The folder; one that is open already is returned.
+
+    Returns
+    -------
+    FileBlocks
+        The folder, opened.
+
+    See Also
+    --------
+    skadmm.backends.is_folder : Recognises a folder.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from skadmm.backends import as_folder
+    >>> from skadmm.backends.convert import write_blocks
+    >>> folder = pathlib.Path(tempfile.mkdtemp()) / "rows"
+    >>> _ = write_blocks(folder, [(np.eye(3), np.ones(3))])
+    >>> as_folder(folder).shape
+    (3, 3)
+    """
     return X if isinstance(X, FileBlocks) else FileBlocks(X)
 
 
 class FileBlocks:
-    """A folder of blocks, as ``skadmm data convert`` or :func:`skadmm.backends.convert.write_blocks` writes it.
+    """A folder of blocks of rows on a disk, which estimators and ``Problem`` take in place of X.
 
     Parameters
     ----------
     folder : path
+        A folder, as ``skadmm data convert`` or :func:`skadmm.backends.convert.write_blocks` writes it.
 
     Attributes
     ----------
-    shape : (n, d)
-    target, sample_weight : arrays or None
-    names : list of column names or None
+    shape : tuple of int
+        The numbers of rows and columns, (n, d).
+    target, sample_weight : ndarray or None
+        The targets and weights that are stored with the rows.
+    names : list of str or None
+        The names of the columns.
     ones : bool
-        Does the last column hold ones, for an intercept?
+        True where the last column holds ones, for an intercept.
 
     Raises
     ------
     BlocksError
         Where the folder is incomplete, damaged, or not a folder of blocks.
+
+    See Also
+    --------
+    skadmm.Problem : Takes such a folder for X.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from skadmm.backends import FileBlocks
+    >>> from skadmm.backends.convert import write_blocks
+    >>> folder = pathlib.Path(tempfile.mkdtemp()) / "rows"
+    >>> _ = write_blocks(folder, [(np.eye(3), np.ones(3))])
+    >>> FileBlocks(folder).shape
+    (3, 3)
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:

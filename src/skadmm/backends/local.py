@@ -31,20 +31,36 @@ class LocalBackend(StoredSamples):
 
     Parameters
     ----------
-    rows : rows as compiled code reads them
+    rows : DenseRows or CSRRows
+        Rows as compiled code reads them, see :func:`as_rows`.
     target : ndarray of shape (n,)
-        Classes coded as −1 and +1.
+        The targets; classes are coded as −1 and +1.
     weight : ndarray of shape (n,) or (0,)
         Weights with mean one, or an empty array where all samples count the same.
     loss : loss
+        An instance of one of the classes of losses.
     classes : array, optional
         The two classes, in classification.
     feature_names : list of str, optional
+        The names of the columns.
 
     Attributes
     ----------
     rows_per_chunk : int
         Rows that are read between two checks of whether the run was cancelled.
+
+    See Also
+    --------
+    skadmm.backends.FileBackend : Samples in files.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm.backends import open_backend
+    >>> from skadmm.losses import Squared
+    >>> backend = open_backend(np.eye(3), np.ones(3), None, Squared())
+    >>> type(backend).__name__
+    'LocalBackend'
     """
 
     name = "memory"
@@ -156,13 +172,37 @@ class LocalBackend(StoredSamples):
 
 
 class FileBackend(LocalBackend):
-    """Samples mapped from a folder of blocks. The memory of rows read is released between two chunks.
+    """Samples mapped from a folder of blocks; the memory of rows that were read is released between two chunks.
 
     Parameters
     ----------
     folder : FileBlocks
-    target, weight, loss, classes
-        As for :class:`LocalBackend`.
+        The folder.
+    target : ndarray of shape (n,)
+        The targets; classes are coded as −1 and +1.
+    weight : ndarray of shape (n,) or (0,)
+        Weights with mean one, or an empty array where all samples count the same.
+    loss : loss
+        An instance of one of the classes of losses.
+    classes : ndarray or None
+        The two classes, in classification.
+
+    See Also
+    --------
+    skadmm.backends.FileBlocks : The folder.
+    skadmm.backends.LocalBackend : Samples in memory.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from skadmm.backends import open_backend
+    >>> from skadmm.backends.convert import write_blocks
+    >>> from skadmm.losses import Squared
+    >>> folder = pathlib.Path(tempfile.mkdtemp()) / "rows"
+    >>> _ = write_blocks(folder, [(np.eye(3), np.ones(3))])
+    >>> open_backend(folder, None, None, Squared()).name
+    'files'
     """
 
     name = "files"

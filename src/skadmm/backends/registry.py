@@ -22,14 +22,31 @@ from skadmm.losses import Loss
 
 
 class BackendKind(NamedTuple):
-    """How a kind of storage is recognised and opened."""
+    """An entry of ``BACKENDS``: how a kind of storage is recognised and opened.
+
+    Parameters
+    ----------
+    recognises : callable
+        From X to True where X is stored this way. Must not import optional packages.
+    open : callable
+        From X, target, sample_weight and the loss to the backend. May import optional packages.
+    example : callable, optional
+        From an array in memory to an X that is stored this way, for the tests that every backend has to pass.
+
+    See Also
+    --------
+    skadmm.backends.open_backend : Tries the kinds, the last one added first.
+
+    Examples
+    --------
+    >>> from skadmm.backends import BACKENDS
+    >>> BACKENDS["files"].recognises("a/folder"), BACKENDS["files"].recognises([[1.0, 2.0]])
+    (True, False)
+    """
 
     recognises: Callable[[Any], bool]
-    """Is this X kept there? Must not import optional packages."""
     open: Callable[[Any, Any, Any, Loss], Backend]
-    """From X, target, sample_weight and the loss to the backend. May import optional packages."""
     example: Callable[[np.ndarray], Any] | None = None
-    """From an array in memory to an X that is kept there, for the tests that every backend has to pass."""
 
 
 def _open_dask(X: Any, target: Any, weight: Any, loss: Loss) -> Backend:
@@ -59,7 +76,37 @@ BACKENDS.add("dask", BackendKind(is_dask, _open_dask))
 
 
 def open_backend(X: Any, target: Any, sample_weight: Any, loss: Loss) -> Backend:
-    """The backend that keeps the samples of `X`; an X that is a backend already is returned."""
+    """Open the backend that holds the samples of X.
+
+    Parameters
+    ----------
+    X : array, sparse matrix, table, folder, Dask collection or backend
+        The rows; a backend is returned as it is.
+    target : array-like or None
+        The targets; None for a folder that has its own.
+    sample_weight : array-like or None
+        The weights of the samples.
+    loss : loss
+        An instance of one of the classes of losses.
+
+    Returns
+    -------
+    Backend
+        The samples where they are stored.
+
+    See Also
+    --------
+    skadmm.Problem : Opens its backend this way.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm.backends import open_backend
+    >>> from skadmm.losses import Squared
+    >>> backend = open_backend(np.eye(3), np.ones(3), None, Squared())
+    >>> backend.name
+    'memory'
+    """
     if isinstance(X, StoredSamples):
         return cast(Backend, X)
     kind = next(kind for _, kind in reversed(list(BACKENDS.items())) if kind.recognises(X))

@@ -47,7 +47,7 @@ def parse(content: bytes, n_features: int | None, origin: str) -> tuple[scipy.sp
 
 
 def read_svmlight(path: Any, n_features: int | None = None) -> tuple[scipy.sparse.csr_array, np.ndarray]:
-    """X and the labels of an svmlight file.
+    r"""Read the rows and the labels of an svmlight file.
 
     Parameters
     ----------
@@ -59,8 +59,24 @@ def read_svmlight(path: Any, n_features: int | None = None) -> tuple[scipy.spars
     Returns
     -------
     X : csr_array of shape (n, d)
+        The rows.
     target : ndarray of shape (n,)
         The labels as written.
+
+    See Also
+    --------
+    skadmm.datasets.load : Loads data sets by name.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from skadmm.datasets import read_svmlight
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "rows.txt"
+    >>> _ = file.write_text("+1 1:0.5 3:2\n-1 2:1\n")
+    >>> X, target = read_svmlight(file)
+    >>> X.toarray()
+    array([[0.5, 0. , 2. ],
+           [0. , 1. , 0. ]])
     """
     path = Path(path)
     return parse(read_bytes(path), n_features, str(path))

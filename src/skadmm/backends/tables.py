@@ -12,9 +12,35 @@ from skadmm.kernels.rows import CSRRows, DenseRows
 
 
 def as_rows(X: Any, name: str = "X") -> tuple[DenseRows | CSRRows, list[str] | None]:
-    """The rows of `X`, and its column names where it has any.
+    """Turn a table into rows that compiled code reads, and find the names of its columns.
 
     No copy is made of a C- or F-ordered float32 or float64 array, nor of the values of a CSR matrix of those types.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or table
+        The table: NumPy, SciPy, pandas, polars, pyarrow, or anything that exports an Arrow stream.
+    name : str
+        The name of the argument in messages.
+
+    Returns
+    -------
+    rows : DenseRows or CSRRows
+        The rows.
+    names : list of str or None
+        The names of the columns, where the table has them.
+
+    See Also
+    --------
+    skadmm.backends.LocalBackend : Uses the rows.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skadmm.backends import as_rows
+    >>> rows, names = as_rows(pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]}))
+    >>> rows.shape, names
+    ((2, 2), ['a', 'b'])
     """
     names = None
     if isinstance(X, FileBlocks):

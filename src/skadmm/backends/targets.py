@@ -14,7 +14,37 @@ from skadmm.losses import Loss
 def as_target(
     target: Any, n: int, loss: Loss, classes: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """The target as float64, and None; in classification coded as −1 and +1, and the two classes in sorted order."""
+    """Check the targets; classes are coded as −1 and +1.
+
+    Parameters
+    ----------
+    target : array-like of length n
+        Numbers, or two classes.
+    n : int
+        The number of rows.
+    loss : loss
+        It says whether targets are classes.
+    classes : ndarray, optional
+        The two classes, where they are known already.
+
+    Returns
+    -------
+    target : ndarray of float
+        The targets as compiled code reads them.
+    classes : ndarray or None
+        The two classes in sorted order; None in regression.
+
+    See Also
+    --------
+    skadmm.backends.as_weight : Checks the weights.
+
+    Examples
+    --------
+    >>> from skadmm.backends import as_target
+    >>> from skadmm.losses import Logistic
+    >>> as_target(["no", "yes", "no"], 3, Logistic())
+    (array([-1.,  1., -1.]), array(['no', 'yes'], dtype='<U3'))
+    """
     if target is None:
         raise ValueError("target=None: it takes a vector with an entry for each row of X")
     array = np.asarray(target)
@@ -43,7 +73,30 @@ def _two_classes(array: np.ndarray, loss: Loss) -> np.ndarray:
 
 
 def as_weight(weight: Any, n: int) -> np.ndarray:
-    """The weights scaled to mean one; an empty array where none are given."""
+    """Check the weights of the samples, and scale them to mean one.
+
+    Parameters
+    ----------
+    weight : array-like of length n or None
+        Numbers ≥ 0.
+    n : int
+        The number of rows.
+
+    Returns
+    -------
+    ndarray
+        The weights with mean one; empty where none are given.
+
+    See Also
+    --------
+    skadmm.backends.as_target : Checks the targets.
+
+    Examples
+    --------
+    >>> from skadmm.backends import as_weight
+    >>> as_weight([1, 3], 2)
+    array([0.5, 1.5])
+    """
     if weight is None:
         return np.empty(0)
     weight = _checks.vector(weight, "sample_weight", n, of="the number of rows of X")

@@ -30,15 +30,29 @@ BUILTIN.add("digits", _digits)
 
 
 def load_builtin(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """X and the target (−1, +1) of one of scikit-learn's own data sets.
+    """Load one of the data sets of scikit-learn as a problem of two classes.
 
     Parameters
     ----------
-    name : "breast-cancer" or "digits"
+    name : {"breast-cancer", "digits"}
+        The name of the set.
 
     Returns
     -------
     X : ndarray of shape (n, d)
+        The rows.
     target : ndarray of shape (n,)
+        The classes, −1 and +1.
+
+    See Also
+    --------
+    skadmm.datasets.load : Loads these and other sets.
+
+    Examples
+    --------
+    >>> from skadmm.datasets import load_builtin
+    >>> X, target = load_builtin("breast-cancer")
+    >>> X.shape
+    (569, 30)
     """
     return BUILTIN[name]()

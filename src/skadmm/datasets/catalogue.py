@@ -9,35 +9,90 @@ LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
 
 @dataclass(frozen=True)
 class Facts:
-    """The content of the right file. ``None`` means unknown, and is not checked."""
+    """The content of the right file of a data set; None means unknown, and is not checked.
+
+    Parameters
+    ----------
+    samples : int
+        The number of rows.
+    features : int
+        The number of columns.
+    nonzeros : int or None
+        The number of stored entries.
+    labels : dict or None
+        The number of rows with each label, as written in the file.
+    text_sha256 : dict
+        By stem of the file's name, the SHA-256 of the uncompressed text. It is the same for every compression.
+
+    See Also
+    --------
+    skadmm.datasets.DataSet : Has such facts.
+
+    Examples
+    --------
+    >>> from skadmm.datasets import CATALOGUE
+    >>> CATALOGUE["a9a"].facts.labels
+    {1.0: 7841, -1.0: 24720}
+    """
 
     samples: int
     features: int
     nonzeros: int | None = None
     labels: dict[float, int] | None = None
-    """The number of rows with each label, as written in the file."""
     text_sha256: dict[str, str] = field(default_factory=dict)
-    """By stem of the file's name: the SHA-256 of the uncompressed text. The same for every compression."""
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """A data set. A substitute has a name of its own, not that of the set that it replaces."""
+    """An entry of the catalogue: where a data set comes from, and how its file is recognised.
+
+    A substitute has a name of its own, not that of the set that it replaces.
+
+    Parameters
+    ----------
+    name : str
+        The name that :func:`load` takes.
+    facts : Facts
+        The content of the right file.
+    source : str
+        Who made the data.
+    licence : str
+        Under which terms.
+    stems : tuple of str
+        Possible file names, without the endings of compression; the first that is found is used.
+    layout : str
+        The format: "svmlight", "phy" (KDD Cup 2004) or "sido0" (Causality Workbench).
+    url : str or None
+        A file that can be downloaded without a form.
+    by_hand : str or None
+        What to download where, for a set that asks for a form or has no public address.
+    stands_for : str or None
+        The set of the paper that this one replaces, where it is a substitute.
+    in_paper : bool
+        True for a set of the paper.
+    note : str
+        Anything else worth knowing.
+
+    See Also
+    --------
+    skadmm.datasets.load : Reads a set.
+
+    Examples
+    --------
+    >>> from skadmm.datasets import CATALOGUE
+    >>> CATALOGUE["a9a"].facts.samples, CATALOGUE["a9a"].in_paper
+    (32561, True)
+    """
 
     name: str
     facts: Facts
     source: str
     licence: str
     stems: tuple[str, ...]
-    """Possible file names, without the endings of compression; the first that is found is used."""
     layout: str = "svmlight"
-    """"svmlight", "phy" (KDD Cup 2004) or "sido0" (Causality Workbench)."""
     url: str | None = None
-    """A file that can be downloaded without a form."""
     by_hand: str | None = None
-    """What to download where, for a set that asks for a form or has no public address."""
     stands_for: str | None = None
-    """The set of the paper that this one replaces, where it is a substitute."""
     in_paper: bool = False
     note: str = ""
 

@@ -28,6 +28,22 @@ def fetch(name: str, data_dir: str | os.PathLike[str] | None = None) -> Path:
     DataError
         Where the set asks for a form (the message says what to download and where to put it), the download fails,
         or the file is not the set.
+
+    See Also
+    --------
+    skadmm.datasets.load : Reads a set that has been downloaded.
+
+    Examples
+    --------
+    A set that has no public address is refused with what to do:
+
+    >>> import tempfile
+    >>> from skadmm.datasets import DataError, fetch
+    >>> try:
+    ...     fetch("20ng-ltc", tempfile.mkdtemp())
+    ... except DataError as error:
+    ...     print("20ng-ltc" in str(error))
+    True
     """
     entry = CATALOGUE[name]
     folder = Path(data_dir) if data_dir is not None else cache_folder()

@@ -15,21 +15,41 @@ from skadmm.datasets.locating import VARIABLE, DataError, cache_folder, data_fol
 
 
 class Loaded(NamedTuple):
-    """A data set in memory."""
+    """A data set in memory.
+
+    Parameters
+    ----------
+    name : str
+        The name of the set, or of the file.
+    X : csr_array or ndarray of shape (n, d)
+        The rows.
+    target : ndarray of shape (n,)
+        The classes −1 and +1: the larger label of the file is +1, except where the set says otherwise.
+    sha256 : str
+        The checksum of the uncompressed text, or of the arrays where there is no text.
+    origin : str
+        The name of the file, or where the data were generated.
+
+    See Also
+    --------
+    skadmm.datasets.load : Returns it.
+
+    Examples
+    --------
+    >>> from skadmm.datasets import load
+    >>> load("breast-cancer").X.shape
+    (569, 30)
+    """
 
     name: str
     X: Any
-    """csr_array or ndarray of shape (n, d)."""
     target: np.ndarray
-    """−1 and +1: the larger label of the file is +1, except where the set says otherwise."""
     sha256: str
-    """The checksum of the uncompressed text, or of the arrays where there is no text."""
     origin: str
-    """The file's name, or where the data was built."""
 
 
 def load(name: str, data_dir: str | os.PathLike[str] | None = None, *, check: bool = True) -> Loaded:
-    """A data set by name, or any svmlight file by path.
+    """Load a data set by name, or any svmlight file by path.
 
     Parameters
     ----------
@@ -43,11 +63,24 @@ def load(name: str, data_dir: str | os.PathLike[str] | None = None, *, check: bo
     Returns
     -------
     Loaded
+        The rows, the classes, a checksum and the origin.
 
     Raises
     ------
     DataError
         Where there is no file, or it is not the right one; the message says what was expected.
+
+    See Also
+    --------
+    skadmm.datasets.fetch : Downloads a set.
+    skadmm.datasets.load_builtin : Sets that need no file.
+
+    Examples
+    --------
+    >>> from skadmm.datasets import load
+    >>> data = load("digits")
+    >>> data.X.shape, data.target.shape
+    ((1797, 64), (1797,))
     """
     if name in BUILTIN:
         X, target = load_builtin(name)

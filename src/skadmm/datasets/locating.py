@@ -9,7 +9,24 @@ VARIABLE = "SKADMM_DATA"
 
 
 class DataError(Exception):
-    """Data that are missing, or not what their name says. The message is one line and says what to do."""
+    """The error for data that are missing, or are not what their name says.
+
+    The message is one line and says what to do.
+
+    See Also
+    --------
+    skadmm.datasets.load : Raises it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from skadmm.datasets import DataError, load
+    >>> try:
+    ...     load("rcv1", data_dir=tempfile.mkdtemp())
+    ... except DataError as error:
+    ...     print("not found")
+    not found
+    """
 
 
 def cache_folder() -> Path:
@@ -28,7 +45,31 @@ def cache_folder() -> Path:
 
 
 def data_folders(data_dir: str | os.PathLike[str] | None = None) -> list[Path]:
-    """The folders to search, in order. A folder given by argument or by SKADMM_DATA must exist."""
+    """List the folders in which data sets are searched, in order.
+
+    Parameters
+    ----------
+    data_dir : path, optional
+        A folder to search in place of the others. By default they are those in the environment variable SKADMM_DATA,
+        then ./data, then the cache of downloads.
+
+    Returns
+    -------
+    list of Path
+        The folders. One given by argument or by SKADMM_DATA must exist.
+
+    See Also
+    --------
+    skadmm.datasets.load : Searches these folders.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from skadmm.datasets import data_folders
+    >>> folder = tempfile.mkdtemp()
+    >>> [str(path) for path in data_folders(folder)] == [folder]
+    True
+    """
     if data_dir is not None:
         return [_existing(Path(data_dir), "--data-dir")]
     named = [Path(part) for part in os.environ.get(VARIABLE, "").split(os.pathsep) if part]
@@ -42,7 +83,33 @@ def _existing(folder: Path, origin: str) -> Path:
 
 
 def find_file(stems: tuple[str, ...], folders: list[Path]) -> Path | None:
-    """The first file with one of the names `stems`, plain or compressed; None where there is none."""
+    """Find a data file by its possible names.
+
+    Parameters
+    ----------
+    stems : tuple of str
+        Possible names, without the endings of compression.
+    folders : list of Path
+        Where to search, in order.
+
+    Returns
+    -------
+    Path or None
+        The first file with one of the names, plain or compressed; None where there is none.
+
+    See Also
+    --------
+    skadmm.datasets.data_folders : The folders that :func:`load` searches.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from skadmm.datasets import find_file
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> (folder / "numbers.gz").touch()
+    >>> find_file(("numbers",), [folder]).name
+    'numbers.gz'
+    """
     for folder in folders:
         for stem in stems:
             for ending in ENDINGS:

@@ -46,11 +46,14 @@ def make_graph_classification(
     density: float = 1.0,
     random_state: Any = 0,
 ) -> GraphClassification:
-    """Logistic data whose coefficients are constant over the groups of a graph and zero on most.
+    """Generate two classes whose logistic coefficients are constant over groups of a graph and zero on most.
 
     Parameters
     ----------
-    n_samples, n_features : int
+    n_samples : int
+        The number of rows.
+    n_features : int
+        The number of columns.
     n_groups : int
         Groups of neighbouring features, as equal in size as can be; each is a cycle of the graph.
     n_active : int
@@ -62,10 +65,25 @@ def make_graph_classification(
     density : float in (0, 1]
         The share of entries kept; below 1 the rest is set to zero at random.
     random_state : int, Generator or None
+        Draws the data.
 
     Returns
     -------
     GraphClassification
+        A named tuple of ``X``, ``target``, ``adjacency``, the true coefficients ``x`` and the ``groups`` of the
+        features. A named tuple of ``X``, ``target``, ``adjacency``, the true coefficients ``x`` and the ``groups`` of
+        the features.
+
+    See Also
+    --------
+    skadmm.datasets.make_fused_signal : Regression along a line.
+
+    Examples
+    --------
+    >>> from skadmm.datasets import make_graph_classification
+    >>> data = make_graph_classification(50, 20, n_groups=4, n_active=1)
+    >>> data.X.shape, data.groups
+    ((50, 20), array([0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3]))
     """
     n, d = _checks.count(n_samples, "n_samples"), _checks.count(n_features, "n_features")
     n_groups, n_active = _checks.count(n_groups, "n_groups"), _checks.count(n_active, "n_active", least=0)
@@ -114,20 +132,38 @@ def make_fused_signal(
     noise: float = 0.1,
     random_state: Any = 0,
 ) -> FusedSignal:
-    """Regression data whose coefficients are piecewise constant along the features.
+    """Generate regression data whose coefficients are piecewise constant along the features.
 
     Parameters
     ----------
-    n_samples, n_features : int
+    n_samples : int
+        The number of rows.
+    n_features : int
+        The number of columns.
     n_pieces : int
         Pieces of constant value; every other piece is zero, the others are drawn from ±[1, 2].
     noise : float
         The standard deviation of the noise, relative to that of the signal.
     random_state : int, Generator or None
+        Draws the data.
 
     Returns
     -------
     FusedSignal
+        A named tuple of ``X``, ``target``, the true coefficients ``x`` and the features ``jumps`` at which a piece
+        begins. A named tuple of ``X``, ``target``, the true coefficients ``x`` and the features ``jumps`` at which a
+        piece begins.
+
+    See Also
+    --------
+    skadmm.datasets.make_graph_classification : Two classes and a graph.
+
+    Examples
+    --------
+    >>> from skadmm.datasets import make_fused_signal
+    >>> data = make_fused_signal(50, 20, n_pieces=4, random_state=0)
+    >>> data.X.shape, data.jumps
+    ((50, 20), array([10, 12, 15]))
     """
     n, d = _checks.count(n_samples, "n_samples"), _checks.count(n_features, "n_features")
     n_pieces = _checks.count(n_pieces, "n_pieces")

@@ -14,12 +14,42 @@ from skadmm.io import archive, codec
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """The estimator in the file at `path`.
+    """Load an estimator from a file that its ``save`` method has written.
+
+    Nothing in the file is executed: it holds numbers, text and the name of a class of this package.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    estimator
+        The fitted estimator.
 
     Raises
     ------
     ModelFileError
-        Where the file is none of ours, damaged, cut short, or written by a newer version.
+        Where the file is not a model of this package, is damaged or incomplete, or was written by a newer version.
+
+    See Also
+    --------
+    skadmm.FusedLassoRegressor : One of the estimators that can be saved.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from skadmm import FusedLassoRegressor, load
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 6))
+    >>> y = X @ [1.0, 1.0, 1.0, 0.0, 0.0, 0.0] + 0.1 * rng.standard_normal(50)
+    >>> model = FusedLassoRegressor(alpha=0.1).fit(X, y)
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "model.skadmm"
+    >>> model.save(file)
+    >>> (load(file).predict(X) == model.predict(X)).all()
+    np.True_
     """
     path = Path(path)
     manifest, arrays = archive.read(path, KIND)

@@ -11,7 +11,25 @@ from skadmm.losses import LOSSES
 
 
 class ModelFileError(ValueError):
-    """A file that is not a whole, sound model of this package."""
+    """The error of :func:`skadmm.load` for a file that is not a complete, undamaged model of this package.
+
+    See Also
+    --------
+    skadmm.load : Reads models.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from skadmm import ModelFileError, load
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "model.skadmm"
+    >>> file.write_bytes(b"something else")
+    14
+    >>> try:
+    ...     load(file)
+    ... except ModelFileError:
+    ...     print("refused")
+    refused
+    """
 
 
 KIND = archive.Kind("skadmm-model", 1, "model", ModelFileError, {"class": str, "parameters": dict, "state": dict})

@@ -7,17 +7,94 @@ from skadmm.kernels.compile import generic
 
 @generic
 def value(loss: Any, z: float, b: float) -> float:
-    """ℓ(z, b)."""
+    """Compute ℓ(z, b), the loss of one sample.
+
+    Parameters
+    ----------
+    loss : loss
+        An instance such as ``Squared()`` or ``Huber(0.5)``.
+    z : float
+        The margin aᵢ·x.
+    b : float
+        The target; −1 or +1 for the losses of classification.
+
+    Returns
+    -------
+    float
+        ℓ(z, b).
+
+    See Also
+    --------
+    skadmm.losses.define : Where a loss gives its own.
+
+    Examples
+    --------
+    >>> from skadmm.losses import Squared, value
+    >>> value(Squared(), 2.0, 0.0)
+    2.0
+    """
 
 
 @generic
 def derivative(loss: Any, z: float, b: float) -> float:
-    """ℓ'(z, b), in z."""
+    """Compute ℓ'(z, b), the derivative in z of the loss of one sample.
+
+    Parameters
+    ----------
+    loss : loss
+        An instance such as ``Squared()`` or ``Huber(0.5)``.
+    z : float
+        The margin aᵢ·x.
+    b : float
+        The target; −1 or +1 for the losses of classification.
+
+    Returns
+    -------
+    float
+        ℓ'(z, b).
+
+    See Also
+    --------
+    skadmm.losses.define : Where a loss gives its own.
+
+    Examples
+    --------
+    >>> from skadmm.losses import Huber, derivative
+    >>> derivative(Huber(1.0), 5.0, 0.0)
+    1.0
+    """
 
 
 @generic
 def curvature(loss: Any, z: float, b: float) -> float:
-    """ℓ''(z, b), in z; an element of the generalised derivative of ℓ' where there is a kink."""
+    """Compute ℓ''(z, b), the second derivative in z of the loss of one sample.
+
+    Where ℓ' has a kink it is an element of the generalised derivative.
+
+    Parameters
+    ----------
+    loss : loss
+        An instance such as ``Squared()`` or ``Huber(0.5)``.
+    z : float
+        The margin aᵢ·x.
+    b : float
+        The target; −1 or +1 for the losses of classification.
+
+    Returns
+    -------
+    float
+        ℓ''(z, b).
+
+    See Also
+    --------
+    skadmm.losses.define : Where a loss gives its own.
+
+    Examples
+    --------
+    >>> from skadmm.losses import Logistic, curvature
+    >>> curvature(Logistic(), 0.0, 1.0)
+    0.25
+    """
 
 
 @generic
@@ -27,4 +104,29 @@ def model_curvature(loss: Any, z: float, b: float) -> float:
 
 @generic
 def conjugate(loss: Any, theta: float, b: float) -> float:
-    """ℓ*(θ, b) = sup over z of θz − ℓ(z, b); infinite outside its domain."""
+    """Compute the convex conjugate ℓ*(θ, b), the supremum over z of θz − ℓ(z, b).
+
+    Parameters
+    ----------
+    loss : loss
+        An instance such as ``Squared()`` or ``Huber(0.5)``.
+    theta : float
+        The dual variable θ of one sample.
+    b : float
+        The target; −1 or +1 for the losses of classification.
+
+    Returns
+    -------
+    float
+        ℓ*(θ, b), infinite outside its domain.
+
+    See Also
+    --------
+    skadmm.losses.define : Where a loss gives its own.
+
+    Examples
+    --------
+    >>> from skadmm.losses import Huber, conjugate
+    >>> conjugate(Huber(1.0), 0.5, 0.0), conjugate(Huber(1.0), 2.0, 0.0)
+    (0.125, inf)
+    """

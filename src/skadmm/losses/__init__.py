@@ -18,7 +18,28 @@ LOSSES.add("squared-hinge", SquaredHinge)
 
 
 def as_loss(loss: Any) -> Any:
-    """A loss from its name, or the loss itself."""
+    """Turn the name of a loss into the loss.
+
+    Parameters
+    ----------
+    loss : str or loss
+        A name in ``skadmm.losses.LOSSES``, or an instance, whose parameters are checked.
+
+    Returns
+    -------
+    loss
+        An instance of one of the classes of losses.
+
+    See Also
+    --------
+    skadmm.losses.define : Make a loss of one's own.
+
+    Examples
+    --------
+    >>> from skadmm.losses import as_loss
+    >>> as_loss("huber")
+    Huber(delta=1.0)
+    """
     if isinstance(loss, str):
         return LOSSES[loss]()
     if isinstance(loss, type) or not hasattr(loss, "curvature_bound"):

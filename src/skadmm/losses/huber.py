@@ -10,11 +10,29 @@ from skadmm.losses._base import define
 
 @facts(name="huber", labels=False, attained=True)
 class Huber(NamedTuple):
-    """ℓ(z, b) = ½r² for |r| ≤ δ and δ|r| − ½δ² beyond, with r = z − b.
+    """Huber's loss, quadratic for small residuals and linear for large ones.
 
-    AIC and BIC take exp(−ℓ) for the likelihood, which is right where targets are in units of the noise.
+    ℓ(z, b) = ½r² for |r| ≤ δ and δ|r| − ½δ² beyond, with r = z − b. A few outliers in the targets then have a bounded
+    influence. AIC and BIC take exp(−ℓ) for the likelihood, which is right where targets are in units of the noise.
 
-    Reference: Huber, P. J. (1964). Robust estimation of a location parameter.
+    Parameters
+    ----------
+    delta : float
+        The residual δ > 0 at which the loss turns from quadratic to linear.
+
+    See Also
+    --------
+    skadmm.losses.Squared : The loss without the linear part.
+
+    References
+    ----------
+    Huber, P. J. (1964). Robust estimation of a location parameter.
+
+    Examples
+    --------
+    >>> from skadmm.losses import Huber, value
+    >>> [value(Huber(1.0), z, 0.0) for z in (0.5, 1.0, 10.0)]
+    [0.125, 0.5, 9.5]
     """
 
     delta: float = 1.0

@@ -12,7 +12,22 @@ SATURATED = 8.0
 
 @facts(name="logistic", labels=True, attained=False)
 class Logistic(NamedTuple):
-    """ℓ(z, b) = log(1 + exp(−bz)), b ∈ {−1, +1}."""
+    """The logistic loss for two classes, ℓ(z, b) = log(1 + exp(−bz)) with b ∈ {−1, +1}.
+
+    It is the negative log likelihood of logistic regression.
+
+    See Also
+    --------
+    skadmm.losses.SquaredHinge : Another loss for two classes, zero beyond the margin.
+
+    Examples
+    --------
+    >>> from skadmm.losses import Logistic, value
+    >>> round(value(Logistic(), 0.0, 1.0), 4)
+    0.6931
+    >>> Logistic().curvature_bound
+    0.25
+    """
 
     @property
     def curvature_bound(self) -> float:

@@ -8,7 +8,18 @@ from skadmm.losses._base import define
 
 @facts(name="squared", labels=False, attained=True, gaussian=True)
 class Squared(NamedTuple):
-    """ℓ(z, b) = ½ (z − b)²."""
+    """The squared loss for numbers, ℓ(z, b) = ½ (z − b)².
+
+    See Also
+    --------
+    skadmm.losses.Huber : Less sensitive to outliers.
+
+    Examples
+    --------
+    >>> from skadmm.losses import Squared, derivative, value
+    >>> value(Squared(), 3.0, 1.0), derivative(Squared(), 3.0, 1.0)
+    (2.0, 2.0)
+    """
 
     @property
     def curvature_bound(self) -> float:

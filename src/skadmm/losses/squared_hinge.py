@@ -9,7 +9,20 @@ from skadmm.losses._base import define
 
 @facts(name="squared-hinge", labels=True, attained=True)
 class SquaredHinge(NamedTuple):
-    """ℓ(z, b) = ½ max(0, 1 − bz)², b ∈ {−1, +1}."""
+    """The squared hinge loss for two classes, ℓ(z, b) = ½ max(0, 1 − bz)² with b ∈ {−1, +1}.
+
+    Samples on the right side of the margin, bz ≥ 1, contribute nothing. There are no probabilities.
+
+    See Also
+    --------
+    skadmm.losses.Logistic : The loss of logistic regression, with probabilities.
+
+    Examples
+    --------
+    >>> from skadmm.losses import SquaredHinge, value
+    >>> [value(SquaredHinge(), z, 1.0) for z in (-1.0, 0.0, 2.0)]
+    [2.0, 0.5, 0.0]
+    """
 
     @property
     def curvature_bound(self) -> float:

@@ -20,7 +20,7 @@ def canonical(matrix: Any) -> sp.csr_array:
 
 
 def identity(d: int) -> sp.csr_array:
-    """A = I: every coefficient itself.
+    """Build A = I, so that ψ penalises the coefficients themselves.
 
     Parameters
     ----------
@@ -30,12 +30,24 @@ def identity(d: int) -> sp.csr_array:
     Returns
     -------
     csr_array of shape (d, d)
+        The identity.
+
+    See Also
+    --------
+    skadmm.operators.stack : Puts it below other matrices.
+
+    Examples
+    --------
+    >>> from skadmm.operators import identity
+    >>> identity(2).toarray()
+    array([[1., 0.],
+           [0., 1.]])
     """
     return canonical(sp.eye_array(checked_count(d, "d"), format="csr"))
 
 
 def as_operator(A: Any, n_features: int, role: str = "A") -> sp.csr_array:
-    """`A` checked and brought to canonical form.
+    """Check a matrix and bring it to canonical form.
 
     Parameters
     ----------
@@ -49,6 +61,18 @@ def as_operator(A: Any, n_features: int, role: str = "A") -> sp.csr_array:
     Returns
     -------
     csr_array of shape (m, n_features)
+        Float64, with sorted indices and without explicit zeros or duplicates.
+
+    See Also
+    --------
+    skadmm.operators.identity : The default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm.operators import as_operator
+    >>> as_operator(np.array([[1, -1, 0]]), 3).toarray()
+    array([[ 1., -1.,  0.]])
     """
     n_features = checked_count(n_features, "n_features")
     if A is None or (isinstance(A, str) and A == "identity"):

@@ -37,7 +37,9 @@ def incidence(
     signs: Any = None,
     n_features: int | None = None,
 ) -> sp.csr_array:
-    """One row per edge (i, j): (A x)_e = w_ij (x_i − s_ij x_j), so that ‖A x‖₁ pulls neighbours together.
+    """Build the differences over the edges of a graph.
+
+    Edge (i, j) is the row (A x)_e = w_ij (x_i − s_ij x_j), so that ‖A x‖₁ pulls neighbours together.
 
     Weights and signs are those the graph carries: of an adjacency matrix the absolute values and the signs of its
     entries; of a networkx graph those of the edge attribute "weight"; of an edge list those of the third entry of each
@@ -67,6 +69,25 @@ def incidence(
     -------
     csr_array of shape (number of edges, d)
         Rows in the order of the edges given; of an adjacency matrix, row by row of its upper triangle.
+
+    See Also
+    --------
+    skadmm.operators.chain : Neighbours in an order.
+    skadmm.operators.grid : Neighbours in an image.
+    skadmm.operators.precision_graph : A graph learnt from data.
+
+    Examples
+    --------
+    >>> import networkx
+    >>> from skadmm.operators import incidence
+    >>> graph = networkx.Graph()
+    >>> graph.add_edge("a", "b", weight=2.0)
+    >>> graph.add_edge("b", "c", weight=-1.0)
+    >>> incidence(graph, nodes=["a", "b", "c"]).toarray()
+    array([[ 2., -2.,  0.],
+           [ 0.,  1.,  1.]])
+    >>> incidence([(0, 2)], n_features=3).toarray()
+    array([[ 1.,  0., -1.]])
     """
     if n_features is not None:
         n_features = checked_count(n_features, "n_features")

@@ -10,7 +10,9 @@ from skadmm.operators.trend import checked_shape
 
 
 def grid(shape: Any, *, weights: Any = None) -> sp.csr_array:
-    """Differences along every axis, A = [w₁ D₁; w₂ D₂; …] with D_k = I ⊗ D ⊗ I: anisotropic total variation.
+    """Build the differences along every axis of an image or volume: anisotropic total variation.
+
+    A = [w₁ D₁; w₂ D₂; …] with D_k = I ⊗ D ⊗ I, D the first differences.
 
     Parameters
     ----------
@@ -23,6 +25,20 @@ def grid(shape: Any, *, weights: Any = None) -> sp.csr_array:
     -------
     csr_array of shape (m, prod(shape))
         The rows of the first axis, then of the second, and so on; within an axis in C order.
+
+    See Also
+    --------
+    skadmm.operators.chain : One axis.
+    skadmm.operators.incidence : Any graph.
+
+    Examples
+    --------
+    >>> from skadmm.operators import grid
+    >>> grid((2, 2)).toarray()
+    array([[-1.,  0.,  1.,  0.],
+           [ 0., -1.,  0.,  1.],
+           [-1.,  1.,  0.,  0.],
+           [ 0.,  0., -1.,  1.]])
     """
     axes = checked_shape(shape)
     scales = checked_weights(weights, len(axes), "weights", "axis")

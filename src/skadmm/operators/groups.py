@@ -10,7 +10,9 @@ from skadmm.operators.canonical import canonical, checked_count, checked_weights
 
 
 def overlapping_groups(groups: Iterable[Any], d: int, *, weights: Any = None) -> tuple[sp.csr_array, list[np.ndarray]]:
-    """Copies of the features group by group, A x = [w_g x_g]_g, so that Σ_g w_g ‖x_g‖ is separable in y = A x.
+    """Build the matrix that copies the features group by group, A x = [w_g x_g]_g.
+
+    The penalty Σ_g w_g ‖x_g‖ is then separable in y = A x, also where groups overlap.
 
     Parameters
     ----------
@@ -24,12 +26,30 @@ def overlapping_groups(groups: Iterable[Any], d: int, *, weights: Any = None) ->
     Returns
     -------
     A : csr_array of shape (sum of the sizes, d)
+        One entry per row: the weight of the group in the column of the feature.
     rows : list of ndarray
         The rows of `A` that belong to each group, ready for ``GroupL2(strength, groups=rows)``.
+
+    See Also
+    --------
+    skadmm.regularizers.GroupL2 : The penalty of the rows.
+    skadmm.GroupLassoRegressor : An estimator that uses both.
 
     References
     ----------
     Jacob, Obozinski, Vert. Group lasso with overlap and graph lasso. ICML 2009.
+
+    Examples
+    --------
+    >>> from skadmm.operators import overlapping_groups
+    >>> A, rows = overlapping_groups([[0, 1], [1, 2]], d=3)
+    >>> A.toarray()
+    array([[1., 0., 0.],
+           [0., 1., 0.],
+           [0., 1., 0.],
+           [0., 0., 1.]])
+    >>> rows
+    [array([0, 1]), array([2, 3])]
     """
     d = checked_count(d, "d")
     members = [_checked_group(group, d, g) for g, group in enumerate(groups)]

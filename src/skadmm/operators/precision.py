@@ -25,7 +25,10 @@ def precision_graph(
     min_support: float | str = "auto",
     standardize: bool = True,
 ) -> PrecisionGraph:
-    """Edges where Θ_ij ≠ 0, Θ = argmin tr(SΘ) − log det Θ + alpha Σ_{i≠j} |Θ_ij|, S the correlation matrix.
+    """Learn a graph of features from data by the graphical lasso.
+
+    There is an edge where Θ_ij ≠ 0, with Θ = argmin tr(SΘ) − log det Θ + alpha Σ_{i≠j} |Θ_ij| and S the correlation
+    matrix.
 
     Features whose correlations do not exceed alpha fall into separate blocks exactly, so S is formed block by block
     and only |S_ij| > alpha is kept: tens of thousands of sparse columns are fine.
@@ -58,11 +61,25 @@ def precision_graph(
     PrecisionGraph
         ``incidence`` takes it directly, with the signs of the partial correlations; ``signs=False`` ignores them.
 
+    See Also
+    --------
+    skadmm.operators.incidence : Differences over the edges of the graph.
+
     References
     ----------
     Friedman, Hastie, Tibshirani. Sparse inverse covariance estimation with the graphical lasso. Biostatistics 9, 2008.
     Witten, Friedman, Simon. New insights and faster computations for the graphical lasso. JCGS 20, 2011.
     Mazumder, Hastie. Exact covariance thresholding into connected components. JMLR 13, 2012.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm.operators import incidence, precision_graph
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((200, 4))
+    >>> X[:, 1] += X[:, 0]
+    >>> incidence(precision_graph(X)).toarray()
+    array([[ 1., -1.,  0.,  0.]])
     """
     from sklearn.utils import check_array
 

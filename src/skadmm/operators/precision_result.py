@@ -11,7 +11,7 @@ from skadmm.io import codec
 class PrecisionGraph(NamedTuple):
     """A graph learnt from data; ``incidence`` takes it as it is.
 
-    Attributes
+    Parameters
     ----------
     adjacency : csr_array of shape (d, d)
         Symmetric; the sign of the partial correlation, s_ij = −sign Θ_ij, where there is an edge.
@@ -25,6 +25,24 @@ class PrecisionGraph(NamedTuple):
         How many pairs with |S_ij| > alpha were cut to keep blocks within ``max_component``.
     converged : bool
         False when a block stopped before its tolerance; the graph is then approximate.
+
+    See Also
+    --------
+    skadmm.operators.precision_graph : Learns such a graph.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm.operators import precision_graph
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((200, 4))
+    >>> X[:, 1] += X[:, 0]
+    >>> graph = precision_graph(X)
+    >>> graph.adjacency.toarray()
+    array([[0., 1., 0., 0.],
+           [1., 0., 0., 0.],
+           [0., 0., 0., 0.],
+           [0., 0., 0., 0.]])
     """
 
     adjacency: sp.csr_array

@@ -8,7 +8,7 @@ from skadmm.operators.canonical import canonical, checked_matrix, checked_weight
 
 
 def stack(*parts: Any, weights: Any = None) -> sp.csr_array:
-    """A = [w₁ A₁; w₂ A₂; …], so that ψ sees every A_k x.
+    """Stack matrices, A = [w₁ A₁; w₂ A₂; …], so that ψ penalises every A_k x.
 
     Parameters
     ----------
@@ -19,15 +19,22 @@ def stack(*parts: Any, weights: Any = None) -> sp.csr_array:
 
     Returns
     -------
-    csr_array
+    csr_array of shape (sum of the rows, width)
+        The parts from top to bottom.
+
+    See Also
+    --------
+    skadmm.regularizers.Stacked : Another penalty for each of two parts.
 
     Examples
     --------
-    The graph-guided model, with a share of the plain ℓ1 norm:
-
     >>> from skadmm.operators import chain, stack
-    >>> stack(chain(3), "identity").shape
-    (5, 3)
+    >>> stack(chain(3), "identity").toarray()
+    array([[-1.,  1.,  0.],
+           [ 0., -1.,  1.],
+           [ 1.,  0.,  0.],
+           [ 0.,  1.,  0.],
+           [ 0.,  0.,  1.]])
     """
     if not parts:
         raise ValueError("parts must hold at least one matrix, got none")

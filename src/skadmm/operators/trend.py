@@ -10,9 +10,10 @@ from skadmm.operators.canonical import canonical, checked_count
 
 
 def trend(d: int, order: int, positions: Any = None) -> sp.csr_array:
-    """Differences of order k+1: (A x)_i = Σ_j (−1)^(k+1−j) C(k+1, j) x_{i+j}, as ``numpy.diff(x, k + 1)``.
+    """Build the differences of order k + 1 along a line, as ``numpy.diff(x, k + 1)``.
 
-    At uneven positions they are divided differences, in units of the mean spacing.
+    (A x)_i = Σ_j (−1)^(k+1−j) C(k+1, j) x_{i+j}. At uneven positions they are divided differences, in units of the mean
+    spacing.
 
     ψ = ℓ1 then makes x a piecewise polynomial of degree k: order 0 is the fused lasso on a chain, order 1
     linear trend filtering, and so on.
@@ -29,11 +30,24 @@ def trend(d: int, order: int, positions: Any = None) -> sp.csr_array:
     Returns
     -------
     csr_array of shape (d - 1 - order, d)
+        Row i has its entries in columns i to i + order + 1.
+
+    See Also
+    --------
+    skadmm.TrendFilter : An estimator that uses it.
+    skadmm.operators.chain : Order 0.
 
     References
     ----------
     Kim, Koh, Boyd, Gorinevsky. ℓ1 trend filtering. SIAM Review 51, 2009.
     Tibshirani, R. J. Adaptive piecewise polynomial estimation via trend filtering. Annals of Statistics 42, 2014.
+
+    Examples
+    --------
+    >>> from skadmm.operators import trend
+    >>> trend(4, 1).toarray()
+    array([[ 1., -2.,  1.,  0.],
+           [ 0.,  1., -2.,  1.]])
     """
     d, order = checked_count(d, "d"), checked_count(order, "order", least=0)
     if order > d - 1:
@@ -92,6 +106,20 @@ def chain(d: int) -> sp.csr_array:
     Returns
     -------
     csr_array of shape (d - 1, d)
+        Row i has −1 in column i and +1 in column i + 1.
+
+    See Also
+    --------
+    skadmm.operators.trend : Differences of higher order.
+    skadmm.operators.grid : Differences on an image.
+    skadmm.operators.incidence : Differences on any graph.
+
+    Examples
+    --------
+    >>> from skadmm.operators import chain
+    >>> chain(3).toarray()
+    array([[-1.,  1.,  0.],
+           [ 0., -1.,  1.]])
     """
     return trend(d, 0)
 

@@ -13,7 +13,7 @@ from skadmm.operators.trend import checked_shape
 
 
 def wavelet(shape: Any, name: str = "db2", *, level: int | None = None, mode: str = "periodization") -> sp.csr_array:
-    """A = W, the analysis matrix: W x are the wavelet coefficients of x.
+    """Build the analysis matrix W of a discrete wavelet transform: W x are the wavelet coefficients of x.
 
     Needs PyWavelets (the extra ``wavelet``).
 
@@ -33,16 +33,29 @@ def wavelet(shape: Any, name: str = "db2", *, level: int | None = None, mode: st
     csr_array of shape (m, d)
         Rows from coarse to fine, in the order of ``pywt.ravel_coeffs(pywt.wavedecn(...))``.
 
+    See Also
+    --------
+    skadmm.operators.stack : Puts it below other matrices.
+
     Notes
     -----
     Any length works. With ``mode="periodization"`` a level turns N values into ⌈N/2⌉ approximations and as many
     details; an odd N is first made even by repeating its last value. So m = d and, for an orthogonal wavelet,
     WᵀW = I whenever 2^level divides every length; otherwise m exceeds d by a few rows and W keeps full column
-    rank. The other modes give a few more rows, about one filter length a level.
+    rank. The other modes give a few more rows, about one filter length per level.
 
     References
     ----------
     Mallat. A Wavelet Tour of Signal Processing. 3rd edition, 2008.
+
+    Examples
+    --------
+    >>> from skadmm.operators import wavelet
+    >>> wavelet(4, "haar", level=1).toarray().round(3)
+    array([[ 0.707,  0.707,  0.   ,  0.   ],
+           [ 0.   ,  0.   ,  0.707,  0.707],
+           [ 0.707, -0.707,  0.   ,  0.   ],
+           [ 0.   ,  0.   ,  0.707, -0.707]])
     """
     pywt = _pywavelets()
     axes = checked_shape(shape)

@@ -25,7 +25,34 @@ if TYPE_CHECKING:
 
 @dataclass
 class Outcome:
-    """What a reproduction left behind."""
+    """What a reproduction has computed and written.
+
+    Parameters
+    ----------
+    folder : Path
+        Where figures, tables, the trace and the report are.
+    trace : DataFrame
+        Every recording of every run.
+    summary : DataFrame
+        One row per data set and method.
+    verdicts : list of Verdict
+        Whether each claim of the paper holds.
+    failures : list of Failure
+        Runs that could not be made.
+    seconds : float
+        The time taken.
+
+    See Also
+    --------
+    skadmm.paper.reproduce : Returns it.
+
+    Examples
+    --------
+    >>> from dataclasses import fields
+    >>> from skadmm.paper import Outcome
+    >>> [field.name for field in fields(Outcome)]
+    ['folder', 'trace', 'summary', 'verdicts', 'failures', 'seconds']
+    """
 
     folder: Path
     trace: pd.DataFrame
@@ -51,6 +78,7 @@ def reproduce(
     Parameters
     ----------
     settings : Settings
+        What to run.
     out : path
         Finished cells are kept under ``out/cells`` by a fingerprint of their settings: a run that was stopped goes on
         where it was, and other settings never mix with them.
@@ -68,6 +96,30 @@ def reproduce(
     Returns
     -------
     Outcome
+        The trace, the summary and the claims, which are also written to `out`.
+
+    See Also
+    --------
+    skadmm.paper.Settings : What can be set.
+    skadmm.paper.quick : A run of about a minute.
+
+    Examples
+    --------
+    The report of the short form is written to ``results/report.html`` by
+
+    ``skadmm reproduce --quick``
+
+    and likewise from Python, here with one data set and few samples:
+
+    >>> import pathlib, tempfile
+    >>> from skadmm.paper import PerData, Settings, reproduce
+    >>> settings = Settings(
+    ...     data=("breast-cancer",), figures=(1,), methods=("sa-admm", "batch-admm"), protocols=("paper",),
+    ...     repeats=PerData(1), passes=PerData(2.0), limit=100,
+    ... )
+    >>> outcome = reproduce(settings, tempfile.mkdtemp())
+    >>> (pathlib.Path(outcome.folder) / "report.html").exists()
+    True
     """
     if iterate not in ("last", "average"):
         raise ValueError(f"iterate={iterate!r}: it takes 'last' or 'average'")

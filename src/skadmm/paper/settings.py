@@ -46,7 +46,26 @@ def base_name(data: str) -> str:
 
 @dataclass(frozen=True)
 class PerData(Generic[T]):
-    """A value for every data set, with exceptions by name."""
+    """A value for every data set, with exceptions by name.
+
+    Parameters
+    ----------
+    default : object
+        The value of a data set that is not listed.
+    exceptions : mapping
+        Values by the name of the data set.
+
+    See Also
+    --------
+    skadmm.paper.Settings : Has such values.
+
+    Examples
+    --------
+    >>> from skadmm.paper import PerData
+    >>> passes = PerData(30.0, {"rcv1": 10.0})
+    >>> passes["a9a"], passes["rcv1"]
+    (30.0, 10.0)
+    """
 
     default: T
     exceptions: Mapping[str, T] = field(default_factory=dict)
@@ -71,7 +90,62 @@ SCALING = PerData("none", dict.fromkeys(("covertype", "quantum", "qm9mu", "breas
 
 @dataclass(frozen=True)
 class Settings:
-    """One reproduction. Every field but `data`, `figures`, `methods` and `matrices` reaches every cell it concerns."""
+    """The settings of one reproduction.
+
+    Every field but `data`, `figures`, `methods` and `matrices` reaches every run that it concerns.
+
+    Parameters
+    ----------
+    data : tuple of str
+        Names of data sets; "covertype@minmax" is covertype under a scaling of its own.
+    figures : tuple of int
+        Which of the figures 1, 2 and 3.
+    methods : tuple of str
+        Names in ``skadmm.ALGORITHMS``; empty takes the paper's seven and those beyond it that exist.
+    matrices : tuple of str
+        "stacked" for A = [G; I], "graph" for A = G.
+    repeats : PerData of int
+        Runs of each method.
+    passes : PerData of float
+        Passes over the data in each run.
+    record_every : PerData of float
+        Passes between two recordings.
+    batch_size : PerData of int
+        Samples in one block.
+    strength : PerData of float
+        The strength λ of the penalty.
+    scaling : PerData of str
+        How columns are scaled: "none", "standard", "minmax", "maxabs" or "unit-rows".
+    rho : float
+        The penalty parameter ρ.
+    mu : float
+        The strength of the squared ℓ2 of figure 3.
+    graph_alpha : float or "auto"
+        The penalty of the graphical lasso that learns the graph.
+    graph_degree : float
+        The average degree of the graph that "auto" aims at.
+    limit : int or None
+        Use at most this many samples of a set, for a trial.
+    protocols : tuple of str
+        How the methods with a table are run, one after the other.
+    optimum : bool
+        Also solve every problem to high accuracy for the true optimum; otherwise the lowest value found takes its
+        place.
+    seed : int
+        Splits and runs follow from it.
+
+    See Also
+    --------
+    skadmm.paper.quick : The short form.
+    skadmm.paper.reproduce : Runs them.
+
+    Examples
+    --------
+    >>> from skadmm.paper import Settings
+    >>> settings = Settings(data=("a9a",), figures=(1,))
+    >>> settings.repeats["a9a"], settings.problems
+    (10, ('convex',))
+    """
 
     data: tuple[str, ...]
     figures: tuple[int, ...] = (1, 2, 3)
@@ -88,11 +162,8 @@ class Settings:
     graph_alpha: float | str = "auto"
     graph_degree: float = 2.0
     limit: int | None = None
-    """Use at most this many samples of a set (for a trial)."""
     protocols: tuple[str, ...] = tuple(PROTOCOLS)
-    """How the methods with a table are run, one after the other."""
     optimum: bool = True
-    """Also solve every problem to high accuracy, for the true optimum; else the lowest value found stands for it."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -144,7 +215,29 @@ def _among(values: tuple[Any, ...], allowed: tuple[Any, ...], name: str) -> None
 
 
 def quick(settings: Settings) -> Settings:
-    """The short form: built-in data, few repeats and passes; about a minute."""
+    """Shorten a reproduction to about a minute: built-in data, few repeats and passes.
+
+    Parameters
+    ----------
+    settings : Settings
+        The settings to shorten; methods, figures and other fields are kept.
+
+    Returns
+    -------
+    Settings
+        The short form.
+
+    See Also
+    --------
+    skadmm.paper.reproduce : Runs it.
+
+    Examples
+    --------
+    >>> from skadmm.paper import Settings, quick
+    >>> short = quick(Settings(data=("a9a",)))
+    >>> short.data, short.repeats["digits"]
+    (('breast-cancer', 'digits'), 3)
+    """
     return replace(
         settings,
         data=("breast-cancer", "digits"),

@@ -49,16 +49,34 @@ Solution = tuple[Any, Any]
 
 
 class Constants(NamedTuple):
-    """The four terms in the braces of a bound, which is their sum over 2T."""
+    """The four terms in the braces of a bound, which is their sum over 2T.
+
+    Parameters
+    ----------
+    linearised : float
+        ‖x* − x₀‖²_Hx, the price of linearising the penalty; 0 where it is kept whole.
+    table : float
+        nL‖x* − x₀‖², the price of gradients that are up to a pass old.
+    split : float
+        ‖y* − y₀‖²_Hy.
+    multiplier : float
+        What bounds ρ‖α − α₀‖².
+
+    See Also
+    --------
+    skadmm.paper.theory.constants : Computes them.
+
+    Examples
+    --------
+    >>> from skadmm.paper.theory import Constants
+    >>> Constants(1.0, 2.0, 3.0, 4.0).total
+    10.0
+    """
 
     linearised: float
-    """‖x* − x₀‖²_Hx: the price of linearising the penalty; 0 where it is kept whole."""
     table: float
-    """nL‖x* − x₀‖²: the price of gradients that are up to a pass old."""
     split: float
-    """‖y* − y₀‖²_Hy."""
     multiplier: float
-    """What bounds ρ‖α − α₀‖²."""
 
     @property
     def total(self) -> float:
@@ -67,37 +85,99 @@ class Constants(NamedTuple):
 
 
 def theorem1(problem: Problem, solution: Solution, *, T: Any, rho: float, gamma: float, **start: Any) -> Any:
-    """The bound of Theorem 1, for the linearised updates uzawa and our_up_x2: ``sa-iu-admm``.
+    """Compute the bound of Theorem 1, for the linearised updates uzawa and our_up_x2: ``sa-iu-admm``.
 
     E[Φ(x̄_T, ȳ_T) − Φ(x*, y*) + γ‖Ax̄_T + Bȳ_T − c‖]
     ≤ (1/2T) {‖x* − x₀‖²_Hx + nL‖x* − x₀‖² + ‖y* − y₀‖²_Hy + 2ρ(γ²/ρ² + ‖α₀‖²)}.
 
     Parameters
     ----------
-    problem, solution, T, rho, gamma, **start
-        As for :func:`bound`.
+    problem : Problem
+        The problem; see :func:`bound`.
+    solution : (x*, y*)
+        An optimal pair.
+    T : int or array of int
+        Steps.
+    rho : float
+        The penalty parameter ρ.
+    gamma : float
+        The weight γ of the feasibility violation.
+    **start
+        The arguments `step`, `batch_size`, `x0`, `y0` and `dual0` of :func:`bound`.
 
     Returns
     -------
-    float, or an array where T is one
+    float or array
+        The right-hand side, for each T.
+
+    See Also
+    --------
+    skadmm.paper.theory.bound : Chooses the theorem by the method.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import Problem, solve
+    >>> from skadmm.paper.theory import theorem1
+    >>> from skadmm.regularizers import L1
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 4))
+    >>> y = X[:, 0] + 0.1 * rng.standard_normal(50)
+    >>> problem = Problem(X, y, loss="squared", psi=L1(0.1))
+    >>> result = solve(problem, tol=1e-8)
+    >>> solution = (result.x, result.y)
+    >>> bounds = theorem1(problem, solution, T=[100, 200], rho=0.01, gamma=1.0)
+    >>> bool(np.isclose(bounds[0], 2 * bounds[1]))
+    True
     """
     return bound(problem, solution, method="sa-iu-admm", T=T, rho=rho, gamma=_given(gamma), **start)
 
 
 def theorem2(problem: Problem, solution: Solution, *, T: Any, rho: float, gamma: float, **start: Any) -> Any:
-    """The bound of Theorem 2, for the update our_upd_x, which keeps the penalty whole: ``sa-admm``.
+    """Compute the bound of Theorem 2, for the update our_upd_x, which keeps the penalty whole: ``sa-admm``.
 
     E[Φ(x̄_T, ȳ_T) − Φ(x*, y*) + γ‖Ax̄_T + Bȳ_T − c‖]
     ≤ (1/2T) {nL‖x* − x₀‖² + ‖y* − y₀‖²_Hy + 2ρ(γ²/ρ² + ‖α₀‖²)}.
 
     Parameters
     ----------
-    problem, solution, T, rho, gamma, **start
-        As for :func:`bound`.
+    problem : Problem
+        The problem; see :func:`bound`.
+    solution : (x*, y*)
+        An optimal pair.
+    T : int or array of int
+        Steps.
+    rho : float
+        The penalty parameter ρ.
+    gamma : float
+        The weight γ of the feasibility violation.
+    **start
+        The arguments `step`, `batch_size`, `x0`, `y0` and `dual0` of :func:`bound`.
 
     Returns
     -------
-    float, or an array where T is one
+    float or array
+        The right-hand side, for each T.
+
+    See Also
+    --------
+    skadmm.paper.theory.bound : Chooses the theorem by the method.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import Problem, solve
+    >>> from skadmm.paper.theory import theorem2
+    >>> from skadmm.regularizers import L1
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 4))
+    >>> y = X[:, 0] + 0.1 * rng.standard_normal(50)
+    >>> problem = Problem(X, y, loss="squared", psi=L1(0.1))
+    >>> result = solve(problem, tol=1e-8)
+    >>> solution = (result.x, result.y)
+    >>> bounds = theorem2(problem, solution, T=[100, 200], rho=0.01, gamma=1.0)
+    >>> bool(np.isclose(bounds[0], 2 * bounds[1]))
+    True
     """
     return bound(problem, solution, method="sa-admm", T=T, rho=rho, gamma=_given(gamma), **start)
 
@@ -105,19 +185,49 @@ def theorem2(problem: Problem, solution: Solution, *, T: Any, rho: float, gamma:
 def corollary(
     problem: Problem, solution: Solution, *, T: Any, rho: float, method: str = "sa-iu-admm", **start: Any
 ) -> Any:
-    """The bound of the corollary, on the objective at the feasible point (x̄_T, y(x̄_T)).
+    """Compute the bound of the corollary, on the objective at the feasible point (x̄_T, y(x̄_T)).
 
     E[Φ(x̄_T, y(x̄_T)) − Φ(x*, y*)] ≤ the bound of the method's theorem with ρ(γ/ρ + ‖α₀‖)² as its last term,
     γ = L̃√L_B, L̃ the Lipschitz constant of ψ and L_B the largest eigenvalue of (B⁻¹)ᵀB⁻¹.
 
     Parameters
     ----------
-    problem, solution, T, rho, method, **start
-        As for :func:`bound`.
+    problem : Problem
+        The problem; see :func:`bound`.
+    solution : (x*, y*)
+        An optimal pair.
+    T : int or array of int
+        Steps.
+    rho : float
+        The penalty parameter ρ.
+    method : str
+        ``sa-iu-admm``, ``sa-admm``, or the batch version of either.
+    **start
+        The arguments `step`, `batch_size`, `x0`, `y0` and `dual0` of :func:`bound`.
 
     Returns
     -------
-    float, or an array where T is one
+    float or array
+        The right-hand side, for each T.
+
+    See Also
+    --------
+    skadmm.paper.theory.bound : Chooses the theorem by the method.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import Problem, solve
+    >>> from skadmm.paper.theory import corollary
+    >>> from skadmm.regularizers import L1
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 4))
+    >>> y = X[:, 0] + 0.1 * rng.standard_normal(50)
+    >>> problem = Problem(X, y, loss="squared", psi=L1(0.1))
+    >>> result = solve(problem, tol=1e-8)
+    >>> solution = (result.x, result.y)
+    >>> corollary(problem, solution, T=100, rho=0.01) > 0
+    True
     """
     return bound(problem, solution, method=method, T=T, rho=rho, gamma=None, **start)
 
@@ -136,7 +246,7 @@ def bound(
     y0: Any = None,
     dual0: Any = None,
 ) -> Any:
-    """The bound that the paper proves for a method after T steps.
+    """Compute the bound that the paper proves for a method after T steps.
 
     It holds for indices drawn uniformly with replacement and for the averages over all T steps.
 
@@ -164,12 +274,28 @@ def bound(
 
     Returns
     -------
-    float, or an array where T is one
+    float or array
+        The right-hand side, for each T.
 
     See Also
     --------
-    constants : the terms of the bound, without T.
-    left_side : what it bounds, measured.
+    skadmm.paper.theory.constants : The terms of the bound, without T.
+    skadmm.paper.theory.left_side : What it bounds, measured.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import Problem, solve
+    >>> from skadmm.paper.theory import bound
+    >>> from skadmm.regularizers import L1
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 4))
+    >>> y = X[:, 0] + 0.1 * rng.standard_normal(50)
+    >>> problem = Problem(X, y, loss="squared", psi=L1(0.1))
+    >>> result = solve(problem, tol=1e-8)
+    >>> solution = (result.x, result.y)
+    >>> bound(problem, solution, T=50, rho=0.01) > bound(problem, solution, T=500, rho=0.01)
+    True
     """
     steps = _as_steps(T)
     terms = constants(
@@ -197,16 +323,52 @@ def constants(
     y0: Any = None,
     dual0: Any = None,
 ) -> Constants:
-    """The terms of the bound; a step beyond the theorems' is taken here, where no bound is claimed.
+    """Compute the terms of the bound.
+
+    A step larger than that of the theorems is accepted here, since no bound is claimed.
 
     Parameters
     ----------
-    problem, solution, method, rho, gamma, step, batch_size, x0, y0, dual0
-        As for :func:`bound`.
+    problem : Problem
+        The problem; see :func:`bound`.
+    solution : (x*, y*)
+        An optimal pair.
+    method : str
+        ``sa-iu-admm``, ``sa-admm``, or the batch version of either.
+    rho : float
+        The penalty parameter ρ.
+    gamma : float or None
+        The weight γ of the feasibility violation; None for the corollary.
+    step : float or None
+        1/L; by default the step that ``solve(step="theory")`` takes.
+    batch_size : int
+        Samples in a block.
+    x0, y0, dual0 : arrays or None
+        The starting point, with the defaults of :func:`skadmm.solve`.
 
     Returns
     -------
     Constants
+        The four terms.
+
+    See Also
+    --------
+    skadmm.paper.theory.bound : Their sum over 2T.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import Problem, solve
+    >>> from skadmm.paper.theory import constants
+    >>> from skadmm.regularizers import L1
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 4))
+    >>> y = X[:, 0] + 0.1 * rng.standard_normal(50)
+    >>> problem = Problem(X, y, loss="squared", psi=L1(0.1))
+    >>> result = solve(problem, tol=1e-8)
+    >>> solution = (result.x, result.y)
+    >>> constants(problem, solution, rho=0.01, method="sa-admm").linearised
+    0.0
     """
     if not isinstance(problem, Problem):
         raise TypeError(f"problem={type(problem).__name__}: it takes a skadmm.Problem")
@@ -249,7 +411,37 @@ def constants(
 
 
 def corollary_gamma(problem: Problem) -> float:
-    """γ = L̃√L_B, the price of moving y from ȳ_T to y(x̄_T) per unit of feasibility violation."""
+    """Compute γ = L̃√L_B, the price of moving y from ȳ_T to y(x̄_T) per unit of feasibility violation.
+
+    L̃ is the Lipschitz constant of ψ and L_B the largest eigenvalue of (B⁻¹)ᵀB⁻¹.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+
+    Returns
+    -------
+    float
+        The weight γ of the corollary.
+
+    See Also
+    --------
+    skadmm.paper.theory.corollary : Uses it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import Problem, solve
+    >>> from skadmm.paper.theory import corollary_gamma
+    >>> from skadmm.regularizers import L1
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 4))
+    >>> y = X[:, 0] + 0.1 * rng.standard_normal(50)
+    >>> problem = Problem(X, y, loss="squared", psi=L1(0.1))
+    >>> corollary_gamma(problem)
+    0.2
+    """
     lipschitz = problem.psi.lipschitz(problem.n_split)
     if not np.isfinite(lipschitz):
         raise ValueError(f"psi={type(problem.psi).__name__} is not Lipschitz: the corollary takes a psi that is")
@@ -260,7 +452,37 @@ def corollary_gamma(problem: Problem) -> float:
 
 
 def block_smoothness(problem: Problem, batch_size: int = 1) -> float:
-    """A bound of the smoothness of the mean loss of every block: the smallest L of the theorems."""
+    """Bound the smoothness of the mean loss of every block: the smallest L that the theorems allow.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+    batch_size : int
+        Samples in a block.
+
+    Returns
+    -------
+    float
+        The bound.
+
+    See Also
+    --------
+    skadmm.paper.theory.bound : Uses it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import Problem, solve
+    >>> from skadmm.paper.theory import block_smoothness
+    >>> from skadmm.regularizers import L1
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 4))
+    >>> y = X[:, 0] + 0.1 * rng.standard_normal(50)
+    >>> problem = Problem(X, y, loss="squared", psi=L1(0.1))
+    >>> block_smoothness(problem) >= block_smoothness(problem, batch_size=10)
+    True
+    """
     if batch_size >= problem.n_samples:
         return min(problem.L_mean, problem.L_full)
     starts = np.arange(0, problem.n_samples, batch_size)
@@ -270,21 +492,44 @@ def block_smoothness(problem: Problem, batch_size: int = 1) -> float:
 
 
 def left_side(problem: Problem, x: Any, y: Any = None, *, optimum: float, gamma: float = 0.0) -> float:
-    """What the bounds bound: Φ(x, y) − Φ* + γ‖Ax + By − c‖; with y left out, Φ(x, y(x)) − Φ* as in the corollary.
+    """Compute what the bounds bound, Φ(x, y) − Φ* + γ‖Ax + By − c‖.
+
+    With y left out it is Φ(x, y(x)) − Φ*, as in the corollary.
 
     Parameters
     ----------
     problem : Problem
+        The problem.
     x, y : arrays
         The averages of a run, or any point.
     optimum : float
-        Φ* = Φ(x*, y*).
+        The optimum Φ* = Φ(x*, y*).
     gamma : float
-        γ ≥ 0. Below ‖β*‖, the norm of the optimal multiplier, the left side may be negative.
+        The weight γ ≥ 0. Below ‖β*‖, the norm of the optimal multiplier, the left side may be negative.
 
     Returns
     -------
     float
+        The value that a theorem bounds.
+
+    See Also
+    --------
+    skadmm.paper.theory.bound : The bound.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import Problem, solve
+    >>> from skadmm.paper.theory import left_side
+    >>> from skadmm.regularizers import L1
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 4))
+    >>> y = X[:, 0] + 0.1 * rng.standard_normal(50)
+    >>> problem = Problem(X, y, loss="squared", psi=L1(0.1))
+    >>> result = solve(problem, tol=1e-8)
+    >>> solution = (result.x, result.y)
+    >>> abs(left_side(problem, result.x, optimum=result.objective)) < 1e-9
+    True
     """
     x = _checks.vector(x, "x", problem.n_features, of="the number of columns of X")
     excess = -_checks.number(optimum, "optimum")
@@ -296,7 +541,7 @@ def left_side(problem: Problem, x: Any, y: Any = None, *, optimum: float, gamma:
 
 
 def slope(T: Any, errors: Any) -> float:
-    """The slope of log(error) against log(T) by least squares: −1 for an error of C/T, −½ for C/√T.
+    """Fit the slope of log(error) against log(T) by least squares: −1 for an error of C/T, −½ for C/√T.
 
     Parameters
     ----------
@@ -308,6 +553,18 @@ def slope(T: Any, errors: Any) -> float:
     Returns
     -------
     float
+        The slope.
+
+    See Also
+    --------
+    skadmm.paper.theory.bound : Decreases like 1/T.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm.paper.theory import slope
+    >>> round(slope([10, 100, 1000], [1.0, 0.1, 0.01]), 6)
+    -1.0
     """
     steps = np.atleast_1d(_as_steps(T))
     values = _checks.vector(errors, "errors", steps.size, of="that of T")

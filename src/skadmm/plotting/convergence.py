@@ -16,7 +16,27 @@ if TYPE_CHECKING:
 
 
 class Style(NamedTuple):
-    """How a method is drawn, in every figure."""
+    """How a method is drawn, in every figure.
+
+    Parameters
+    ----------
+    color : str
+        A colour of matplotlib.
+    marker : str
+        A marker of matplotlib.
+    line : str
+        A line style of matplotlib.
+
+    See Also
+    --------
+    skadmm.plotting.style_of : The style of a method.
+
+    Examples
+    --------
+    >>> from skadmm.plotting import STYLES
+    >>> STYLES["sa-admm"]
+    Style(color='#0072B2', marker='o', line='-')
+    """
 
     color: str
     marker: str
@@ -66,8 +86,31 @@ _INCOMPLETE = ("diverged", "interrupted", "failed")
 
 
 def style_of(method: str) -> Style:
-    """The style of a method, or of a run named "method, how it was run"; one that is not in the table gets a style that
-    depends on its name alone."""
+    """Find the style of a method.
+
+    A method that is not in ``STYLES`` gets a style that depends on its name alone, so that it is the same in every
+    figure.
+
+    Parameters
+    ----------
+    method : str
+        The name of a method, or of a run such as "sa-admm, from zero", which has the style of its method.
+
+    Returns
+    -------
+    Style
+        Colour, marker and line.
+
+    See Also
+    --------
+    skadmm.plotting.Style : What it consists of.
+
+    Examples
+    --------
+    >>> from skadmm.plotting import style_of
+    >>> style_of("sa-admm").color == style_of("sa-admm, from zero").color
+    True
+    """
     known = STYLES.get(method.partition(", ")[0])
     if known is not None:
         return known
@@ -77,13 +120,14 @@ def style_of(method: str) -> Style:
 def convergence(
     result: Result, *, optimum: float | None = None, axes: Any = None, label: str | None = None
 ) -> np.ndarray:
-    """One run: objective, gap (where there is one) and feasibility against passes and seconds of the run itself.
+    """Draw one run: objective, gap (where there is one) and feasibility against passes and seconds of the run itself.
 
     The legend says what the selection of the step cost.
 
     Parameters
     ----------
     result : Result
+        The run.
     optimum : float or None
         The smallest objective, if known: the distance to it is then drawn, on a logarithmic scale.
     axes : array of Axes or None
@@ -93,7 +137,27 @@ def convergence(
 
     Returns
     -------
-    ndarray of Axes, one row a quantity, the columns passes and seconds
+    ndarray of Axes
+        One row per quantity; the columns are passes and seconds.
+
+    See Also
+    --------
+    skadmm.plotting.comparison : Several runs.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> from skadmm import Problem, solve
+    >>> from skadmm.plotting import convergence
+    >>> from skadmm.regularizers import L1
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 4))
+    >>> y = X[:, 0] + 0.1 * rng.standard_normal(50)
+    >>> result = solve(Problem(X, y, loss="squared", psi=L1(0.1)), "sa-admm", step=0.1, passes=5)
+    >>> convergence(result).shape
+    (3, 2)
     """
     trace = result.trace
     # A second-order solver keeps y = y(x), and then there is nothing to draw.
@@ -144,7 +208,7 @@ def comparison(
     ax: Any = None,
     legend: bool = True,
 ) -> Any:
-    """Several methods: the mean over repeats as a line, their spread as a band.
+    """Draw several methods: the mean over repeats as a line, their spread as a band.
 
     Parameters
     ----------
@@ -152,7 +216,8 @@ def comparison(
         What :func:`skadmm.compare` returned, or rows of it.
     x : "run_passes", "run_seconds", "passes" or "seconds"
         Of the run itself, with the cost of selecting the step in the legend; or with that cost in every point.
-    y : a column of the frame
+    y : str
+        A column of the frame.
     best : "lowest", a number, {repeat: number} or None
         What is subtracted from an objective, which is then drawn on a logarithmic scale: the lowest value in the frame
         (of each repeat, where repeats have different training sets), a known optimum, or nothing. Other columns are
@@ -162,16 +227,40 @@ def comparison(
     methods : names or None
         Which methods, and in which order; None takes all in the frame's order.
     ax : Axes or None
+        The axes to draw into; None makes a new figure.
     legend : bool
+        False leaves the legend out.
 
     Returns
     -------
     Axes
+        The axes drawn into.
+
+    See Also
+    --------
+    skadmm.compare : Computes the frame.
+    skadmm.plotting.convergence : One run.
 
     Notes
     -----
     The k-th recordings of all repeats make the k-th point. A run that stopped early counts with its last value.
     Runs that diverged, failed or were interrupted are left out, and the legend says how many.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> from skadmm import Problem, compare
+    >>> from skadmm.plotting import comparison
+    >>> from skadmm.regularizers import L1
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 4))
+    >>> y = X[:, 0] + 0.1 * rng.standard_normal(50)
+    >>> problem = Problem(X, y, loss="squared", psi=L1(0.1))
+    >>> frame = compare(problem, ["sa-admm", "batch-admm"], repeats=2, passes=3, step=0.1)
+    >>> comparison(frame).get_yscale()
+    'log'
     """
     for name in ("method", "repeat", x, y):
         if name not in frame.columns:

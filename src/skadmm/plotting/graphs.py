@@ -23,7 +23,7 @@ def coefficients_on_graph(
     labels: bool | None = None,
     ax: Any = None,
 ) -> Any:
-    """The model's graph, every node in the colour of its coefficient.
+    """Draw the graph of a fused lasso, every node in the colour of its coefficient.
 
     Fused features have the same colour and thick edges between them; edges with a negative sign are dashed. A chain is
     drawn from left to right at the height of its coefficients. With ``standardize=True`` the coefficients are those of
@@ -31,7 +31,8 @@ def coefficients_on_graph(
 
     Parameters
     ----------
-    model : a fitted fused lasso
+    model : estimator
+        A fitted fused lasso.
     problem : int
         Which row of ``coef_``, for more than two classes.
     positions : {name: (x, y)}, optional
@@ -41,10 +42,29 @@ def coefficients_on_graph(
         Write the features' names; by default where at most 60 are to be written: all of them, or else those whose
         coefficient is not zero.
     ax : Axes or None
+        The axes to draw into; None makes a new figure.
 
     Returns
     -------
     Axes
+        The axes drawn into.
+
+    See Also
+    --------
+    skadmm.plotting.coefficient_image : For grids.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> from skadmm import FusedLassoRegressor
+    >>> from skadmm.plotting import coefficients_on_graph
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 6))
+    >>> y = X @ [1.0, 1.0, 1.0, 0.0, 0.0, 0.0] + rng.standard_normal(50)
+    >>> model = FusedLassoRegressor(alpha=0.1).fit(X, y)
+    >>> axes = coefficients_on_graph(model)
     """
     graph = getattr(model, "graph_", None)
     if graph is None:

@@ -37,7 +37,7 @@ def coefficient_path(
     problem: int = 0,
     ax: Any = None,
 ) -> Any:
-    """Every coefficient against alpha, strongest penalty on the left.
+    """Draw every coefficient against alpha, the strongest penalty on the left.
 
     Parameters
     ----------
@@ -50,13 +50,35 @@ def coefficient_path(
     chosen : float, optional
         An alpha to mark.
     n_named : int
+        How many features are named.
     problem : int
         Which class, of an estimator with more than two.
     ax : Axes or None
+        The axes to draw into; None makes a new figure.
 
     Returns
     -------
     Axes
+        The axes drawn into.
+
+    See Also
+    --------
+    skadmm.path : Computes a path.
+    skadmm.plotting.cv_curve : The held-out loss along the path.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> from skadmm import FusedLassoRegressorCV
+    >>> from skadmm.plotting import coefficient_path
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 6))
+    >>> y = X @ [1.0, 1.0, 1.0, 0.0, 0.0, 0.0] + rng.standard_normal(50)
+    >>> model = FusedLassoRegressorCV(alphas=5, cv=3, eps=0.01).fit(X, y)
+    >>> coefficient_path(model).get_xlabel()
+    'alpha (weaker to the right)'
     """
     if coefs is None:
         model = alphas
@@ -108,17 +130,37 @@ def _path_of(model: Any, problem: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def cv_curve(model: Any, *, ax: Any = None) -> Any:
-    """The held-out loss or score of a fitted CV estimator: its mean over folds with one standard error, and each fold.
+    """Draw the held-out loss or score of a CV estimator: each fold, and the mean with one standard error.
 
     Parameters
     ----------
-    model : a fitted estimator whose name ends in CV
-        With selection "aic" or "bic" the criterion is drawn.
+    model : estimator
+        A fitted estimator whose name ends in CV. With selection "aic" or "bic" the criterion is drawn.
     ax : Axes or None
+        The axes to draw into; None makes a new figure.
 
     Returns
     -------
     Axes
+        The axes drawn into.
+
+    See Also
+    --------
+    skadmm.plotting.coefficient_path : The coefficients along the path.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> from skadmm import FusedLassoRegressorCV
+    >>> from skadmm.plotting import cv_curve
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 6))
+    >>> y = X @ [1.0, 1.0, 1.0, 0.0, 0.0, 0.0] + rng.standard_normal(50)
+    >>> model = FusedLassoRegressorCV(alphas=5, cv=3, eps=0.01).fit(X, y)
+    >>> cv_curve(model).get_xscale()
+    'log'
     """
     if not hasattr(model, "alphas_"):
         raise ValueError(f"model={type(model).__name__}: cv_curve takes a fitted estimator with cross-validation")
@@ -160,7 +202,8 @@ def coefficient_image(
 
     Parameters
     ----------
-    model : a fitted model, or an array of coefficients
+    model : estimator or array
+        A fitted model, or the coefficients themselves.
     shape : (rows, columns), optional
         By default that of the model's grid.
     problem : int
@@ -168,10 +211,26 @@ def coefficient_image(
     limit : float, optional
         The coefficient of the darkest colours, the largest by default; give the same to pictures side by side.
     ax : Axes or None
+        The axes to draw into; None makes a new figure.
 
     Returns
     -------
     Axes
+        The axes drawn into.
+
+    See Also
+    --------
+    skadmm.plotting.coefficients_on_graph : For any graph.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> from skadmm.plotting import coefficient_image
+    >>> axes = coefficient_image(np.arange(6.0), shape=(2, 3))
+    >>> axes.images[0].get_array().shape
+    (2, 3)
     """
     coef = np.atleast_2d(getattr(model, "coef_", model))[problem]
     sides: tuple[int, ...] = tuple(getattr(getattr(model, "graph_", None), "shape", ()) if shape is None else shape)
@@ -189,17 +248,37 @@ def coefficient_image(
 
 
 def trend_fit(model: Any, X: Any = None, y: Any = None, *, ax: Any = None) -> Any:
-    """A fitted signal over its observations.
+    """Draw a fitted signal over its observations.
 
     Parameters
     ----------
-    model : a TrendFilter fitted on positions
-    X, y : positions and observations, optional
+    model : TrendFilter
+        Fitted on positions.
+    X, y : arrays, optional
+        Positions and observations to draw as points.
     ax : Axes or None
+        The axes to draw into; None makes a new figure.
 
     Returns
     -------
     Axes
+        The axes drawn into.
+
+    See Also
+    --------
+    skadmm.TrendFilter : Fits the signal.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> from skadmm import TrendFilter
+    >>> from skadmm.plotting import trend_fit
+    >>> position = np.arange(20.0)[:, None]
+    >>> signal = np.abs(position[:, 0] - 10.0)
+    >>> model = TrendFilter(alpha=0.01, order=1).fit(position, signal)
+    >>> axes = trend_fit(model, position, signal)
     """
     at = getattr(model, "positions_", None)
     if at is None:

@@ -43,7 +43,7 @@ def _intervals(reg, lower, upper, penalised):
 
 
 def alpha_max(problem: Problem, trend: Line | GraphTrend | None = None) -> float:
-    """The smallest strength of ψ at which the part of Ax that it penalises is zero at a solution.
+    """Compute the smallest strength of ψ at which the part of Ax that it penalises is zero at a solution.
 
     Rows of A that ψ does not penalise (weight zero, in no group) do not count: features that only they reach are free.
     Let N be the null space of the other rows, x₀ a minimiser of f + Ω on N, and K the subdifferential at zero of ψ with
@@ -73,6 +73,25 @@ def alpha_max(problem: Problem, trend: Line | GraphTrend | None = None) -> float
         general for its null space to be found.
     TypeError
         Where ψ has no strength.
+
+    See Also
+    --------
+    skadmm.path : Begins at this strength.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import Problem, alpha_max, solve
+    >>> from skadmm.regularizers import L1
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 4))
+    >>> y = X[:, 0] + 0.1 * rng.standard_normal(50)
+    >>> problem = Problem(X, y, loss="squared", psi=L1(0.1))
+    >>> top = alpha_max(problem)
+    >>> bool(np.isclose(top, np.abs(X.T @ y).max() / 50))
+    True
+    >>> solve(problem.replace(psi=L1(1.001 * top)), tol=1e-6).x
+    array([0., 0., 0., 0.])
     """
     if problem.n_split == 0:
         raise ValueError("alpha_max needs a problem with a psi")

@@ -22,14 +22,40 @@ OBJECTIVE_FLOOR = 1e-3
 
 
 class KKT(NamedTuple):
-    """The three parts of the optimality residual, absolute, and the largest of them relative to its scale."""
+    """The residual of the optimality conditions: its three parts, and the largest of them relative to its scale.
+
+    Parameters
+    ----------
+    stationarity : float
+        ‖x − prox_Ω(x − ∇f(x) − Aᵀβ)‖ with β = ρ·dual.
+    feasibility : float
+        ‖Ax + By − c‖.
+    split : float
+        ‖y − prox_ψ(y − Bᵀβ)‖.
+    relative : float
+        The largest of the three, each relative to its scale; ``solve(tol=...)`` compares it with `tol` where there is
+        no duality gap.
+
+    See Also
+    --------
+    skadmm.Result : Has the residual of the solution in ``kkt``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import Problem, solve
+    >>> from skadmm.regularizers import L1
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 4))
+    >>> y = X[:, 0] + 0.1 * rng.standard_normal(50)
+    >>> problem = Problem(X, y, loss="squared", psi=L1(0.1))
+    >>> solve(problem, tol=1e-6).kkt.relative < 1e-5
+    True
+    """
 
     stationarity: float
-    """‖x − prox_Ω(x − ∇f(x) − Aᵀβ)‖, β = ρ·dual."""
     feasibility: float
-    """‖Ax + By − c‖."""
     split: float
-    """‖y − prox_ψ(y − Bᵀβ)‖."""
     relative: float
 
 

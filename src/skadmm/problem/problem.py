@@ -23,7 +23,7 @@ _prox = compiled(prox)
 
 
 class Problem:
-    """minimise (1/n) Σ ℓ(aᵢ·x, bᵢ) + Ω(x) + ψ(y) subject to A x + B y = c.
+    """The problem to minimise (1/n) Σ ℓ(aᵢ·x, bᵢ) + Ω(x) + ψ(y) subject to A x + B y = c.
 
     A problem does not change; :meth:`replace` makes a variant.
 
@@ -41,14 +41,35 @@ class Problem:
         A name in ``skadmm.losses.LOSSES`` or an instance such as ``Huber(0.5)``.
     omega, psi : regulariser or None
         Ω on x and ψ on y. Without ψ the constraint is dropped.
-    A, B, c : the constraint, see :class:`skadmm.problem.constraint.Constraint`
-        A defaults to the identity when there is a ψ, B to −I, c to 0. A may be a ``Constraint``.
+    A, B, c : matrix, matrix, array of length m
+        The constraint. A defaults to the identity when there is a ψ, B to −I, c to 0. A may be a ``Constraint``.
     sample_weight : array of length n or None
         A weight k means the same as k copies of the row.
+
+    See Also
+    --------
+    skadmm.solve : Solves it.
+    skadmm.path : Solves it for many strengths of ψ.
 
     References
     ----------
     Zhong, L. W. and Kwok, J. T. (2013). Fast stochastic alternating direction method of multipliers.
+
+    Examples
+    --------
+    The fused lasso on ten ordered features:
+
+    >>> import numpy as np
+    >>> from skadmm import Problem
+    >>> from skadmm.operators import chain, stack
+    >>> from skadmm.regularizers import L1
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 10))
+    >>> problem = Problem(X, X[:, 0], loss="squared", psi=L1(0.1), A=stack(chain(10), "identity"))
+    >>> problem
+    Problem(X=50 × 10 (dense), loss=squared, psi=L1(0.1), A=19 × 10)
+    >>> problem.replace(psi=L1(0.2)).psi.strength
+    0.2
     """
 
     backend: Backend

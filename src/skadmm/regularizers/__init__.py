@@ -30,7 +30,32 @@ REGULARIZERS.add("box", Box)
 
 
 def as_regularizer(reg: Any, size: int, role: str) -> Any:
-    """`reg` checked and prepared for vectors of `size`; None is :class:`Zero`. `role` names the argument."""
+    """Check a regulariser and prepare it for vectors of a given length.
+
+    Parameters
+    ----------
+    reg : regulariser or None
+        None is :class:`Zero`.
+    size : int
+        The length of the vectors.
+    role : str
+        The name of the argument in messages.
+
+    Returns
+    -------
+    regulariser
+        The same with its parameters checked, and turned into arrays of the right length.
+
+    See Also
+    --------
+    skadmm.regularizers.Regularizer : What a regulariser has.
+
+    Examples
+    --------
+    >>> from skadmm.regularizers import Box, as_regularizer
+    >>> as_regularizer(Box(0.0, 1.0), 2, "omega")
+    Box(lower=array([0., 0.]), upper=array([1., 1.]))
+    """
     if reg is None:
         return Zero()
     if isinstance(reg, str):

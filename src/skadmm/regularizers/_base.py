@@ -20,7 +20,32 @@ FURTHEST, BISECTIONS = 60, 60
 
 
 class Regularizer(Protocol):
-    """The face of every regulariser."""
+    """The attributes and methods that every regulariser has; a Protocol for type checkers.
+
+    A regulariser is a named tuple of its parameters, and a convex function of a vector with a cheap proximal step.
+
+    Attributes
+    ----------
+    name : str
+        The name by which it is known.
+    separable : bool
+        Is it a sum of functions of one coordinate each?
+    smooth : bool
+        Is it differentiable, with a Lipschitz gradient?
+    subdifferentiable : bool
+        Is it finite everywhere, so that a subgradient exists at every point?
+
+    See Also
+    --------
+    skadmm.regularizers.define : Attach the functions of a vector to a class.
+    skadmm.regularizers.define_separable : Attach the functions of one coordinate to a class.
+
+    Examples
+    --------
+    >>> from skadmm.regularizers import REGULARIZERS
+    >>> sorted(name for name, kind in REGULARIZERS.items() if kind.smooth)
+    ['squared-l2', 'zero']
+    """
 
     name: ClassVar[str]
     separable: bool
@@ -113,9 +138,66 @@ def define(
     subgradient: Callable[..., Any] | None = None,
     dual_norm: Callable[..., Any] | None = None,
 ) -> None:
-    """Make `cls` a regulariser of whole vectors: attach its functions, compiled.
+    """Make a class a regulariser of whole vectors: attach its functions, which are compiled when they are first used.
 
-    Without a `dual_norm` it is found by bisection: w is a subgradient at zero exactly when reg*(w) = −reg(0).
+    Every function takes the instance first and is written in Numba's subset of Python.
+
+    Parameters
+    ----------
+    cls : type
+        A ``NamedTuple`` with its ``facts``; see ``regularizers/linf.py`` for an example.
+    value : callable
+        Of (reg, v): reg(v), infinite outside a constraint set.
+    prox : callable
+        Of (reg, v, step, out): writes the minimiser of ‖u − v‖²/(2·step) + reg(u) to `out`, which may be `v` itself.
+    conjugate : callable
+        Of (reg, w): the supremum over v of w·v − reg(v).
+    dual_scale : callable
+        Of (reg, w): the largest s in [0, 1] for which s·w lies in the domain of the conjugate.
+    subgradient : callable, optional
+        Of (reg, v, out): writes a subgradient at `v` to `out`. Methods that need one refuse a regulariser without it.
+    dual_norm : callable, optional
+        Of (reg, w): the smallest s ≥ 0 for which w is in s times the subdifferential at zero. Without it, it is found
+        by bisection: w is a subgradient at zero exactly when reg*(w) = −reg(0).
+
+    See Also
+    --------
+    skadmm.regularizers.define_separable : For sums of functions of one coordinate.
+
+    Examples
+    --------
+    A ball of radius one:
+
+    >>> import math
+    >>> from typing import NamedTuple
+    >>> import numpy as np
+    >>> from skadmm import Problem
+    >>> from skadmm.kernels.compile import facts
+    >>> from skadmm.regularizers import define
+    >>> @facts(name="unit-ball", separable=False, smooth=False, subdifferentiable=False)
+    ... class UnitBall(NamedTuple):
+    ...     def prepared(self, size, role):
+    ...         return self
+    ...
+    ...     @property
+    ...     def strong_convexity(self):
+    ...         return 0.0
+    ...
+    ...     def lipschitz(self, size):
+    ...         return math.inf
+    >>> def prox(reg, v, step, out):
+    ...     scale = max(1.0, np.linalg.norm(v))
+    ...     for j in range(v.size):
+    ...         out[j] = v[j] / scale
+    >>> define(
+    ...     UnitBall,
+    ...     value=lambda reg, v: 0.0 if np.linalg.norm(v) <= 1.0 + 1e-12 else math.inf,
+    ...     prox=prox,
+    ...     conjugate=lambda reg, w: np.linalg.norm(w),
+    ...     dual_scale=lambda reg, w: 1.0,
+    ... )
+    >>> Problem(np.eye(2), np.zeros(2), loss="squared", psi=UnitBall()).prox_psi(np.array([3.0, 4.0]))
+    array([0.6, 0.8])
     """
     functions: dict[str, Callable[..., Any]] = {
         "value": value,
@@ -139,7 +221,64 @@ def define_separable(
     subgradient_at: Callable[..., Any] | None = None,
     dual_norm_at: Callable[..., Any] | None = None,
 ) -> None:
-    """Make `cls` a separable regulariser from the functions of one coordinate; `dual_norm_at` as in :func:`define`."""
+    """Make a class a regulariser from its functions of one coordinate, which are compiled when they are first used.
+
+    Every function takes the instance and the number j of the coordinate first and is written in Numba's subset of
+    Python.
+
+    Parameters
+    ----------
+    cls : type
+        A ``NamedTuple`` with its ``facts``; see ``regularizers/l1.py`` for an example.
+    value_at : callable
+        Of (reg, j, v): the function at v, infinite outside a constraint set.
+    prox_at : callable
+        Of (reg, j, v, step): the minimiser of (u − v)²/(2·step) plus the function at u.
+    conjugate_at : callable
+        Of (reg, j, w): the supremum over v of wv minus the function at v.
+    dual_scale_at : callable
+        Of (reg, j, w): the largest s in [0, 1] for which s·w lies in the domain of the conjugate.
+    subgradient_at : callable, optional
+        Of (reg, j, v): a subgradient at v. Methods that need one refuse a regulariser without it.
+    dual_norm_at : callable, optional
+        Of (reg, j, w): the smallest s ≥ 0 for which w is in s times the subdifferential at zero; by default it is found
+        by bisection.
+
+    See Also
+    --------
+    skadmm.regularizers.define : For functions of a whole vector.
+
+    Examples
+    --------
+    The lower bound v_j ≥ −1:
+
+    >>> import math
+    >>> from typing import NamedTuple
+    >>> import numpy as np
+    >>> from skadmm import Problem
+    >>> from skadmm.kernels.compile import facts
+    >>> from skadmm.regularizers import define_separable
+    >>> @facts(name="above-minus-one", separable=True, smooth=False, subdifferentiable=False)
+    ... class AboveMinusOne(NamedTuple):
+    ...     def prepared(self, size, role):
+    ...         return self
+    ...
+    ...     @property
+    ...     def strong_convexity(self):
+    ...         return 0.0
+    ...
+    ...     def lipschitz(self, size):
+    ...         return math.inf
+    >>> define_separable(
+    ...     AboveMinusOne,
+    ...     value_at=lambda reg, j, v: 0.0 if v >= -1.0 else math.inf,
+    ...     prox_at=lambda reg, j, v, step: max(v, -1.0),
+    ...     conjugate_at=lambda reg, j, w: -w if w <= 0.0 else math.inf,
+    ...     dual_scale_at=lambda reg, j, w: 1.0 if w <= 0.0 else 0.0,
+    ... )
+    >>> Problem(np.eye(2), np.zeros(2), loss="squared", psi=AboveMinusOne()).prox_psi(np.array([-3.0, 2.0]))
+    array([-1.,  2.])
+    """
     functions: dict[str, Callable[..., Any]] = {
         "value_at": value_at,
         "prox_at": prox_at,
@@ -264,12 +403,36 @@ def _dual_norm_by_conjugate(reg, w):
 
 
 def with_strength(reg: Any, strength: float, role: str = "psi") -> Any:
-    """`reg` with another strength. A regulariser has one where it has a field of that name that multiplies it.
+    """Replace the strength of a regulariser.
+
+    Parameters
+    ----------
+    reg : regulariser
+        One with a field named ``strength`` that multiplies the whole function.
+    strength : float
+        The new strength.
+    role : str
+        The name of the argument in messages.
+
+    Returns
+    -------
+    regulariser
+        The same function with the new strength.
 
     Raises
     ------
     TypeError
-        Where it has none; `role` names the argument.
+        Where the regulariser has no strength.
+
+    See Also
+    --------
+    skadmm.path : Solves a problem for many strengths.
+
+    Examples
+    --------
+    >>> from skadmm.regularizers import L1, with_strength
+    >>> with_strength(L1(1.0), 0.5)
+    L1(strength=0.5, weights=None)
     """
     if "strength" not in getattr(reg, "_fields", ()):
         raise TypeError(

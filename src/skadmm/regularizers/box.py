@@ -11,9 +11,31 @@ from skadmm.regularizers._base import define_separable
 
 @facts(name="box", separable=True, smooth=False, subdifferentiable=False)
 class Box(NamedTuple):
-    """reg(v) = 0 where lower_j ≤ v_j ≤ upper_j for every j, infinite elsewhere.
+    """Bounds on every coordinate, lower_j ≤ v_j ≤ upper_j.
 
-    A bound is a number or one number per coordinate; −inf and +inf leave a side open.
+    The function is 0 within the bounds and infinite elsewhere.
+
+    Parameters
+    ----------
+    lower : float or array-like
+        The lower bound, a number or one number per coordinate; −inf leaves a side open.
+    upper : float or array-like
+        The upper bound, likewise; +inf leaves a side open.
+
+    See Also
+    --------
+    skadmm.regularizers.NonNegative : The bounds 0 and infinity.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import Problem
+    >>> from skadmm.regularizers import Box
+    >>> problem = Problem(np.eye(3), np.zeros(3), loss="squared", psi=Box(-1.0, 1.0))
+    >>> problem.psi_value(np.array([3.0, -4.0, 0.0]))
+    inf
+    >>> problem.prox_psi(np.array([3.0, -4.0, 0.0]))
+    array([ 1., -1.,  0.])
     """
 
     lower: Any = 0.0

@@ -11,9 +11,36 @@ from skadmm.regularizers._base import checked_strength, checked_weights, define_
 
 @facts(name="elastic-net", separable=True, smooth=False, subdifferentiable=True)
 class ElasticNet(NamedTuple):
-    """reg(v) = strength · (l1_ratio · Σ weights_j |v_j| + ½ (1 − l1_ratio) · ‖v‖²).
+    """The elastic net, reg(v) = strength · (l1_ratio · Σ weights_j |v_j| + ½ (1 − l1_ratio) · ‖v‖²).
 
-    Reference: Zou, H. and Hastie, T. (2005). Regularization and variable selection via the elastic net.
+    Parameters
+    ----------
+    strength : float
+        The factor ≥ 0 of the whole function.
+    l1_ratio : float
+        The share of the ℓ1 norm, between 0 and 1.
+    weights : array-like, optional
+        One number ≥ 0 per coordinate; all 1 by default. A coordinate of weight 0 has no ℓ1 penalty.
+
+    See Also
+    --------
+    skadmm.regularizers.L1 : The ℓ1 norm alone.
+    skadmm.regularizers.SquaredL2 : The squared ℓ2 norm alone.
+
+    References
+    ----------
+    Zou, H. and Hastie, T. (2005). Regularization and variable selection via the elastic net.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import Problem
+    >>> from skadmm.regularizers import ElasticNet
+    >>> problem = Problem(np.eye(3), np.zeros(3), loss="squared", psi=ElasticNet(1.0, l1_ratio=0.5))
+    >>> problem.psi_value(np.array([3.0, -4.0, 0.0]))
+    9.75
+    >>> problem.prox_psi(np.array([3.0, -4.0, 0.0]))
+    array([ 1.66666667, -2.33333333,  0.        ])
     """
 
     strength: float = 1.0

@@ -13,12 +13,39 @@ from skadmm.regularizers._norms import norm_l2
 
 @facts(name="group-l2", separable=False, smooth=False, subdifferentiable=True)
 class GroupL2(NamedTuple):
-    """reg(v) = strength · Σ_g weights_g ‖v_g‖₂ over disjoint groups; coordinates in no group are free.
+    """The group lasso penalty, reg(v) = strength · Σ_g weights_g ‖v_g‖₂ over disjoint groups.
 
-    `groups` is a list of index arrays, an integer label per coordinate (negative: in no group), or None for one group
-    of all. `weights` are 1 unless given, in the order of the groups or of the labels.
+    A group is zero as a whole or not at all. Coordinates in no group are not penalised.
 
-    Reference: Yuan, M. and Lin, Y. (2006). Model selection and estimation in regression with grouped variables.
+    Parameters
+    ----------
+    strength : float
+        The factor ≥ 0 of the whole function.
+    groups : list of arrays, array of int, or None
+        The coordinates of each group; or one integer label per coordinate, negative where it is in no group; or None
+        for one group of all coordinates.
+    weights : array-like, optional
+        One number ≥ 0 per group, in the order of the groups or of the sorted labels; all 1 by default.
+
+    See Also
+    --------
+    skadmm.operators.overlapping_groups : Groups that overlap.
+    skadmm.regularizers.GroupLInf : The maximum norm within each group.
+
+    References
+    ----------
+    Yuan, M. and Lin, Y. (2006). Model selection and estimation in regression with grouped variables.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import Problem
+    >>> from skadmm.regularizers import GroupL2
+    >>> problem = Problem(np.eye(3), np.zeros(3), loss="squared", psi=GroupL2(1.0, groups=[[0, 1], [2]]))
+    >>> problem.psi_value(np.array([3.0, -4.0, 0.0]))
+    5.0
+    >>> problem.prox_psi(np.array([3.0, -4.0, 0.0]))
+    array([ 2.4, -3.2,  0. ])
     """
 
     strength: float = 1.0

@@ -13,11 +13,40 @@ from skadmm.regularizers._norms import clip_linf, norm_l1, norm_linf, subgradien
 
 @facts(name="group-linf", separable=False, smooth=False, subdifferentiable=True)
 class GroupLInf(NamedTuple):
-    """reg(v) = strength · Σ_g weights_g ‖v_g‖∞ over disjoint groups; coordinates in no group are free.
+    """The sum of maximum norms, reg(v) = strength · Σ_g weights_g ‖v_g‖∞ over disjoint groups.
 
-    `groups` and `weights` are those of :class:`~skadmm.regularizers.GroupL2`.
+    A group is zero as a whole or not at all, and its largest coordinates tend to have one size. Coordinates in no group
+    are not penalised.
 
-    Reference: Turlach, B. A., Venables, W. N. and Wright, S. J. (2005). Simultaneous variable selection.
+    Parameters
+    ----------
+    strength : float
+        The factor ≥ 0 of the whole function.
+    groups : list of arrays, array of int, or None
+        The coordinates of each group; or one integer label per coordinate, negative where it is in no group; or None
+        for one group of all coordinates.
+    weights : array-like, optional
+        One number ≥ 0 per group, in the order of the groups or of the sorted labels; all 1 by default.
+
+    See Also
+    --------
+    skadmm.operators.overlapping_groups : Groups that overlap.
+    skadmm.regularizers.GroupL2 : The Euclidean norm within each group.
+
+    References
+    ----------
+    Turlach, B. A., Venables, W. N. and Wright, S. J. (2005). Simultaneous variable selection.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import Problem
+    >>> from skadmm.regularizers import GroupLInf
+    >>> problem = Problem(np.eye(3), np.zeros(3), loss="squared", psi=GroupLInf(1.0, groups=[[0, 1], [2]]))
+    >>> problem.psi_value(np.array([3.0, -4.0, 0.0]))
+    4.0
+    >>> problem.prox_psi(np.array([3.0, -4.0, 0.0]))
+    array([ 3., -3.,  0.])
     """
 
     strength: float = 1.0

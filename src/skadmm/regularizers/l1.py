@@ -11,7 +11,32 @@ from skadmm.regularizers._base import checked_strength, checked_weights, define_
 
 @facts(name="l1", separable=True, smooth=False, subdifferentiable=True)
 class L1(NamedTuple):
-    """reg(v) = strength · Σ weights_j |v_j|."""
+    """The weighted ℓ1 norm, reg(v) = strength · Σ weights_j |v_j|.
+
+    Its proximal step sets small coordinates exactly to zero.
+
+    Parameters
+    ----------
+    strength : float
+        The factor ≥ 0 of the whole function.
+    weights : array-like, optional
+        One number ≥ 0 per coordinate; all 1 by default. A coordinate of weight 0 is not penalised.
+
+    See Also
+    --------
+    skadmm.regularizers.ElasticNet : With a squared ℓ2 norm added.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import Problem
+    >>> from skadmm.regularizers import L1
+    >>> problem = Problem(np.eye(3), np.zeros(3), loss="squared", psi=L1(1.0))
+    >>> problem.psi_value(np.array([3.0, -4.0, 0.0]))
+    7.0
+    >>> problem.prox_psi(np.array([3.0, -4.0, 0.0]))
+    array([ 2., -3.,  0.])
+    """
 
     strength: float = 1.0
     weights: Any = None

@@ -10,7 +10,30 @@ from skadmm.regularizers._norms import norm_l2
 
 @facts(name="l2", separable=False, smooth=False, subdifferentiable=True)
 class L2(NamedTuple):
-    """reg(v) = strength · ‖v‖₂, all coordinates zero together or none."""
+    """The Euclidean norm, reg(v) = strength · ‖v‖₂.
+
+    All coordinates are zero together, or none is.
+
+    Parameters
+    ----------
+    strength : float
+        The factor ≥ 0 of the whole function.
+
+    See Also
+    --------
+    skadmm.regularizers.GroupL2 : A sum of such norms over groups of coordinates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import Problem
+    >>> from skadmm.regularizers import L2
+    >>> problem = Problem(np.eye(3), np.zeros(3), loss="squared", psi=L2(1.0))
+    >>> problem.psi_value(np.array([3.0, -4.0, 0.0]))
+    5.0
+    >>> problem.prox_psi(np.array([3.0, -4.0, 0.0]))
+    array([ 2.4, -3.2,  0. ])
+    """
 
     strength: float = 1.0
 

@@ -10,7 +10,30 @@ from skadmm.regularizers._norms import clip_linf, norm_l1, norm_linf, subgradien
 
 @facts(name="linf", separable=False, smooth=False, subdifferentiable=True)
 class LInf(NamedTuple):
-    """reg(v) = strength · ‖v‖∞, which draws the largest coordinates together."""
+    """The maximum norm, reg(v) = strength · ‖v‖∞.
+
+    Its proximal step shortens the largest coordinates to one common size.
+
+    Parameters
+    ----------
+    strength : float
+        The factor ≥ 0 of the whole function.
+
+    See Also
+    --------
+    skadmm.regularizers.GroupLInf : A sum of such norms over groups of coordinates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import Problem
+    >>> from skadmm.regularizers import LInf
+    >>> problem = Problem(np.eye(3), np.zeros(3), loss="squared", psi=LInf(1.0))
+    >>> problem.psi_value(np.array([3.0, -4.0, 0.0]))
+    4.0
+    >>> problem.prox_psi(np.array([3.0, -4.0, 0.0]))
+    array([ 3., -3.,  0.])
+    """
 
     strength: float = 1.0
 

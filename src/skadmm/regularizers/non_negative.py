@@ -9,7 +9,25 @@ from skadmm.regularizers._base import define_separable
 
 @facts(name="non-negative", separable=True, smooth=False, subdifferentiable=False)
 class NonNegative(NamedTuple):
-    """reg(v) = 0 where every v_j ≥ 0, infinite elsewhere."""
+    """The constraint that every coordinate is at least zero.
+
+    The function is 0 where every v_j ≥ 0 and infinite elsewhere.
+
+    See Also
+    --------
+    skadmm.regularizers.Box : Bounds on both sides.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import Problem
+    >>> from skadmm.regularizers import NonNegative
+    >>> problem = Problem(np.eye(3), np.zeros(3), loss="squared", psi=NonNegative())
+    >>> problem.psi_value(np.array([3.0, -4.0, 0.0]))
+    inf
+    >>> problem.prox_psi(np.array([3.0, -4.0, 0.0]))
+    array([3., 0., 0.])
+    """
 
     def prepared(self, size: int, role: str) -> Self:
         return self

@@ -9,9 +9,31 @@ from skadmm.regularizers._base import checked_strength, checked_weights, define_
 
 @facts(name="squared-l2", separable=True, smooth=True, subdifferentiable=True)
 class SquaredL2(NamedTuple):
-    """reg(v) = ½ · strength · Σ weights_j v_j².
+    """The squared ℓ2 norm, reg(v) = ½ · strength · Σ weights_j v_j².
 
     A coordinate with a weight of zero, such as an intercept, is not penalised.
+
+    Parameters
+    ----------
+    strength : float
+        The factor ≥ 0 of the whole function.
+    weights : array-like, optional
+        One number ≥ 0 per coordinate; all 1 by default. A coordinate of weight 0 is not penalised.
+
+    See Also
+    --------
+    skadmm.regularizers.ElasticNet : With an ℓ1 norm added.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import Problem
+    >>> from skadmm.regularizers import SquaredL2
+    >>> problem = Problem(np.eye(3), np.zeros(3), loss="squared", psi=SquaredL2(1.0))
+    >>> problem.psi_value(np.array([3.0, -4.0, 0.0]))
+    12.5
+    >>> problem.prox_psi(np.array([3.0, -4.0, 0.0]))
+    array([ 1.5, -2. ,  0. ])
     """
 
     strength: float = 1.0

@@ -25,7 +25,34 @@ from skadmm.regularizers._base import (
 
 @facts(name="stacked")
 class Stacked(NamedTuple):
-    """reg([v; z]) = first(v) + second(z), v of length `split`."""
+    """The sum of two functions of two parts of a vector, reg([v; z]) = first(v) + second(z).
+
+    Differences that are penalised by one function and coefficients by another are one ψ with a stacked A.
+
+    Parameters
+    ----------
+    first : regulariser
+        Of the first `split` coordinates.
+    second : regulariser
+        Of the others.
+    split : int
+        The number of coordinates in the first part.
+
+    See Also
+    --------
+    skadmm.operators.stack : The matrix whose parts belong to it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import Problem
+    >>> from skadmm.operators import chain, stack
+    >>> from skadmm.regularizers import L1, NonNegative, Stacked
+    >>> psi = Stacked(L1(0.1), NonNegative(), split=2)
+    >>> problem = Problem(np.eye(3), np.zeros(3), loss="squared", psi=psi, A=stack(chain(3), "identity"))
+    >>> problem.penalty(np.array([1.0, 1.0, 3.0]))
+    0.2
+    """
 
     first: Any
     second: Any

@@ -9,7 +9,23 @@ from skadmm.regularizers._base import define_separable
 
 @facts(name="zero", separable=True, smooth=True, subdifferentiable=True)
 class Zero(NamedTuple):
-    """reg(v) = 0."""
+    """The function that is zero everywhere, reg(v) = 0.
+
+    See Also
+    --------
+    skadmm.regularizers.as_regularizer : Takes it in place of None.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import Problem
+    >>> from skadmm.regularizers import Zero
+    >>> problem = Problem(np.eye(3), np.zeros(3), loss="squared", psi=Zero())
+    >>> problem.psi_value(np.array([3.0, -4.0, 0.0]))
+    0.0
+    >>> problem.prox_psi(np.array([3.0, -4.0, 0.0]))
+    array([ 3., -4.,  0.])
+    """
 
     def prepared(self, size: int, role: str) -> Self:
         return self

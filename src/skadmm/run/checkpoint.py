@@ -25,7 +25,31 @@ from skadmm.run.step_size import StepChoice
 
 
 class CheckpointError(ValueError):
-    """A file that is not a complete checkpoint of this run."""
+    """The error of :func:`skadmm.solve` for a file that is not a complete checkpoint of this run.
+
+    See Also
+    --------
+    skadmm.solve : Writes and reads checkpoints.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> import numpy as np
+    >>> from skadmm import Problem, CheckpointError, solve
+    >>> from skadmm.regularizers import L1
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 4))
+    >>> y = X[:, 0] + 0.1 * rng.standard_normal(50)
+    >>> problem = Problem(X, y, loss="squared", psi=L1(0.1))
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "run.skadmm"
+    >>> file.write_bytes(b"something else")
+    14
+    >>> try:
+    ...     solve(problem, tol=1e-6, checkpoint=file)
+    ... except CheckpointError as error:
+    ...     print("refused")
+    refused
+    """
 
 
 KIND = archive.Kind("skadmm-checkpoint", 1, "checkpoint", CheckpointError, {"fingerprint": dict, "run": dict})

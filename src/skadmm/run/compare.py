@@ -56,6 +56,7 @@ def compare(
     Parameters
     ----------
     problem : Problem
+        The problem that all methods solve.
     methods : names, or None
         Of ``skadmm.ALGORITHMS``, or of ``skadmm.SOLVERS``. None takes every method in ``skadmm.ALGORITHMS``.
     repeats : int
@@ -83,6 +84,27 @@ def compare(
         warning, and the others go on. Only when nothing at all ran is the first error raised. Ctrl-C returns what is
         done. ``frame.attrs`` holds ``settings`` (by method), ``failures``, ``interrupted``, ``test_size``,
         ``repeats``, ``random_state`` and the size of the ``problem``.
+
+    See Also
+    --------
+    skadmm.plotting.comparison : Draws the frame.
+    skadmm.solve : One run.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import Problem, compare
+    >>> from skadmm.regularizers import L1
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 4))
+    >>> y = X[:, 0] + 0.1 * rng.standard_normal(50)
+    >>> problem = Problem(X, y, loss="squared", psi=L1(0.1))
+    >>> frame = compare(problem, ["sa-admm", "batch-admm"], repeats=2, passes=3, step=0.1)
+    >>> frame.groupby("method")["run_passes"].max()
+    method
+    batch-admm    3.0
+    sa-admm       3.0
+    Name: run_passes, dtype: float64
     """
     import pandas as pd
 

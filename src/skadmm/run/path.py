@@ -31,24 +31,60 @@ MIN_EXPLAINED = 1e-5
 
 @dataclass(repr=False)
 class Path:
-    """Solutions for decreasing strengths; row k of every array belongs to ``alphas[k]``."""
+    """Solutions for decreasing strengths; row k of every array belongs to ``alphas[k]``.
+
+    Parameters
+    ----------
+    alphas : ndarray of shape (k,)
+        The strengths of ψ, decreasing.
+    x : ndarray of shape (k, d)
+        The solutions.
+    losses : ndarray of shape (k,)
+        The mean loss (1/n) Σ ℓ at each solution.
+    dof : ndarray of shape (k,)
+        Degrees of freedom: for a graph, the fused groups that are not zero; features that are not penalised count one
+        each.
+    gaps : ndarray of shape (k,)
+        What each solve reached: the relative duality gap, or the relative KKT residual without a certificate.
+    statuses : list of str
+        How each solve ended.
+    n_samples : int
+        The number of samples.
+    deviance : ndarray of shape (k,)
+        Minus twice the log likelihood up to a constant, see :func:`skadmm.losses.deviance`.
+    stopped_early : bool
+        True where the path ended before the last strength of its grid because the loss no longer changed.
+
+    See Also
+    --------
+    skadmm.path : Computes it.
+    skadmm.plotting.coefficient_path : Draws it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import Problem, path
+    >>> from skadmm.regularizers import L1
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 4))
+    >>> y = X[:, 0] + 0.1 * rng.standard_normal(50)
+    >>> problem = Problem(X, y, loss="squared", psi=L1(0.1))
+    >>> found = path(problem, [0.5, 0.1])
+    >>> found.x.shape, found.statuses
+    ((2, 4), ['solved', 'solved'])
+    >>> print(found.alphas[found.best("bic")])
+    0.1
+    """
 
     alphas: np.ndarray
     x: np.ndarray
-    """Shape (number of strengths, d)."""
     losses: np.ndarray
-    """(1/n) Σ ℓ at each solution."""
     dof: np.ndarray
-    """Degrees of freedom: for a graph, the fused groups that are not zero; free features count one each."""
     gaps: np.ndarray
-    """What each solve reached: the relative duality gap, or the relative KKT residual without a certificate."""
     statuses: list[str]
     n_samples: int
     deviance: np.ndarray
-    """−2 log likelihood up to a constant: n log(RSS/n) for the squared loss, whose variance is estimated; 2n times the
-    mean loss for all others. See :func:`skadmm.losses.deviance`."""
     stopped_early: bool = False
-    """Did the path end before the last strength of its grid, because the loss no longer moved?"""
 
     @property
     def aic(self) -> np.ndarray:
@@ -121,10 +157,16 @@ def path(
     alphas : array-like or None
         The strengths; solved in decreasing order. None: `n_alphas` from alpha_max down to eps · alpha_max, in equal
         ratios.
-    n_alphas, eps : int, float
-        The default grid.
-    tol, passes, method
-        For each strength, see :func:`skadmm.solve`.
+    n_alphas : int
+        The number of strengths of the default grid.
+    eps : float
+        The ratio of the last strength of the default grid to the first.
+    tol : float
+        The tolerance for each strength, see :func:`skadmm.solve`.
+    passes : float
+        The limit of passes for each strength.
+    method : str
+        The method for each strength.
     certify : bool
         False: a strength is done at a gap of 100 · tol of the objective (at most 1e-4 unless tol is larger), or of tol
         of the loss at x = 0 where that is larger, or when steps hardly improve the objective; faster, and accurate
@@ -144,11 +186,35 @@ def path(
     Returns
     -------
     Path
+        The solutions and what they reached.
 
     Raises
     ------
     MemoryError
         Where the path would take more memory than it may, before it is taken.
+
+    See Also
+    --------
+    skadmm.alpha_max : The first strength of the default grid.
+    skadmm.FusedLassoRegressorCV : Chooses a strength by cross-validation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import Problem, path
+    >>> from skadmm.regularizers import L1
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 4))
+    >>> y = X[:, 0] + 0.1 * rng.standard_normal(50)
+    >>> problem = Problem(X, y, loss="squared", psi=L1(0.1))
+    >>> found = path(problem, n_alphas=5, eps=0.01)
+    >>> found.to_frame()[["dof", "status"]]
+       dof  status
+    0    0  solved
+    1    1  solved
+    2    1  solved
+    3    1  solved
+    4    2  solved
     """
     with_strength(problem.psi, 1.0)  # an error where there is no strength
     tol, passes = _checks.number(tol, "tol", above=0), _checks.number(passes, "passes", above=0)

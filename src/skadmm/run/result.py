@@ -23,7 +23,26 @@ TRACE_COLUMNS = ("passes", "seconds", "objective", "objective_average", "feasibi
 
 
 class Status(Enum):
-    """How a run ended."""
+    """How a run ended.
+
+    ``SOLVED`` means that the tolerance was met; ``Result.stopped_on`` names the measure. ``PASS_LIMIT`` and
+    ``TIME_LIMIT`` mean that a limit came first. ``STALLED`` means that no step improves the objective although the
+    tolerance is not met. ``NO_MINIMISER`` means that the objective decreases without end along a direction that is not
+    penalised; the message names the features. ``STOPPED`` (by a callback), ``INTERRUPTED`` (Ctrl-C) and ``DIVERGED``
+    end a run early.
+
+    See Also
+    --------
+    skadmm.Result : Has the status and a message.
+
+    Examples
+    --------
+    >>> from skadmm import Status
+    >>> print(Status.SOLVED)
+    solved
+    >>> [status.value for status in Status]
+    ['solved', 'pass limit', 'time limit', 'stalled', 'no minimiser', 'stopped by callback', 'interrupted', 'diverged']
+    """
 
     SOLVED = "solved"
     """The tolerance was met; ``Result.stopped_on`` says which measure met it."""
@@ -43,7 +62,41 @@ class Status(Enum):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a callback sees: read-only copies of the current iterate."""
+    """What a callback of :func:`skadmm.solve` receives: read-only copies of the current iterate.
+
+    Parameters
+    ----------
+    method : str
+        The name of the method.
+    step_number : int
+        Steps made so far.
+    passes : float
+        Effective passes over the data so far.
+    seconds : float
+        Time spent in the method so far.
+    x, y, dual : ndarray
+        The current iterate.
+    record : mapping
+        The newest row of the trace.
+
+    See Also
+    --------
+    skadmm.solve : Calls callbacks at every recording.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import Problem, solve
+    >>> from skadmm.regularizers import L1
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 4))
+    >>> y = X[:, 0] + 0.1 * rng.standard_normal(50)
+    >>> problem = Problem(X, y, loss="squared", psi=L1(0.1))
+    >>> def enough(snapshot):
+    ...     return snapshot.record["objective"] < 0.2
+    >>> print(solve(problem, "sa-admm", step=0.1, passes=20, callback=enough).status)
+    stopped by callback
+    """
 
     method: str
     step_number: int
@@ -53,7 +106,6 @@ class Snapshot:
     y: np.ndarray
     dual: np.ndarray
     record: Mapping[str, float]
-    """The newest row of the trace."""
 
 
 Callback = Callable[[Snapshot], bool | None]
@@ -64,10 +116,70 @@ Callback = Callable[[Snapshot], bool | None]
 class Result:
     """The outcome of :func:`skadmm.solve`.
 
-    ``x``, ``y`` and ``dual`` are the last good iterate, ``x_average`` and ``y_average`` the means over all steps
-    (Algorithm 1's output). ``passes`` counts every sample touched, also to initialise tables and to select the step,
-    divided by n; ``run_passes`` leaves out the selection of the step. ``seconds`` is the time spent in the method,
-    recording excluded.
+    ``print(result)`` gives one line, ``result.trace`` the recordings as a DataFrame, ``result.plot()`` their picture.
+    ``passes`` counts every sample touched, also to initialise tables and to select the step, divided by n;
+    ``run_passes`` leaves out the selection of the step.
+
+    Parameters
+    ----------
+    x, y, dual : ndarray
+        The last good iterate; `dual` is scaled, the multiplier of the constraint is ρ times it.
+    x_average, y_average : ndarray
+        The means over all steps, the output of the paper's Algorithm 1.
+    status : Status
+        How the run ended.
+    message : str
+        The ending in words: which solver was chosen and why, and what to do where the tolerance was not met.
+    method : str
+        The name of the method.
+    settings : dict
+        What the run was made with; ``step`` is None for a method that has none.
+    objective : float
+        The objective at (x, y(x)) where B is invertible, else at (x, y).
+    feasibility : float
+        ‖Ax + By − c‖.
+    kkt : KKT
+        The residual of the optimality conditions.
+    gap : float
+        The relative duality gap, or NaN where there is no certificate.
+    stopped_on : str or None
+        The measure that met the tolerance, "gap" or "kkt"; None if none did.
+    passes : float
+        Effective passes over the data.
+    seconds : float
+        The time spent in the method, recording excluded.
+    records : list of dict
+        The rows of ``trace``.
+    tuning : StepChoice or None
+        How the step was selected.
+    solver : str
+        The second-order solvers that ran, in order; empty for a first-order method.
+    tables : dict of arrays
+        What ``solve(warm_start=result)`` continues from.
+    selection_passes : float
+        How many of the passes were spent on selecting the step.
+
+    See Also
+    --------
+    skadmm.solve : Returns it.
+    skadmm.Status : The ways in which a run ends.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import Problem, solve
+    >>> from skadmm.regularizers import L1
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 4))
+    >>> y = X[:, 0] + 0.1 * rng.standard_normal(50)
+    >>> problem = Problem(X, y, loss="squared", psi=L1(0.1))
+    >>> result = solve(problem, tol=1e-6)
+    >>> result.status, result.stopped_on
+    (<Status.SOLVED: 'solved'>, 'gap')
+    >>> result.gap <= 1e-6
+    True
+    >>> result.x.round(2)
+    array([0.88, 0.  , 0.  , 0.  ])
     """
 
     x: np.ndarray
@@ -79,25 +191,18 @@ class Result:
     message: str
     method: str
     settings: dict[str, Any]
-    """What the run was made with; ``step`` is None for a method that has none."""
     objective: float
-    """At (x, y(x)) where B is invertible, else at (x, y)."""
     feasibility: float
     kkt: KKT
     gap: float
-    """The relative duality gap, or NaN where there is no certificate."""
     stopped_on: str | None
-    """The measure that met the tolerance: "gap" or "kkt"; None if none did."""
     passes: float
     seconds: float
     records: list[dict[str, float]] = field(repr=False)
     tuning: StepChoice | None = field(default=None, repr=False)
     solver: str = ""
-    """The second-order solvers that ran, in order; empty for a first-order method."""
     tables: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
-    """The arrays that ``warm_start`` continues from."""
     selection_passes: float = 0.0
-    """How many of the passes were spent on selecting the step."""
 
     @property
     def run_passes(self) -> float:

@@ -28,7 +28,36 @@ from skadmm.solvers.select import missing_last_resort
 
 
 class CallbackError(RuntimeError):
-    """A callback raised. What the run had computed is in ``result``."""
+    """The error of :func:`skadmm.solve` where a callback raised; what the run had computed is kept.
+
+    Parameters
+    ----------
+    message : str
+        What happened.
+    result : Result
+        The run up to the error of the callback.
+
+    See Also
+    --------
+    skadmm.Snapshot : What a callback receives.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import Problem, CallbackError, solve
+    >>> from skadmm.regularizers import L1
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 4))
+    >>> y = X[:, 0] + 0.1 * rng.standard_normal(50)
+    >>> problem = Problem(X, y, loss="squared", psi=L1(0.1))
+    >>> def broken(snapshot):
+    ...     raise ZeroDivisionError
+    >>> try:
+    ...     solve(problem, "sa-admm", step=0.1, passes=2, callback=broken)
+    ... except CallbackError as error:
+    ...     print(error.result.x.shape)
+    (4,)
+    """
 
     def __init__(self, message: str, result: Result) -> None:
         super().__init__(message)
@@ -64,11 +93,12 @@ def solve(
     memory_limit: float | None = None,
     staleness: int = 0,
 ) -> Result:
-    """Minimise (1/n) Σ ℓ(aᵢ·x, bᵢ) + Ω(x) + ψ(y) subject to A x + B y = c.
+    """Solve a problem: minimise (1/n) Σ ℓ(aᵢ·x, bᵢ) + Ω(x) + ψ(y) subject to A x + B y = c.
 
     Parameters
     ----------
     problem : Problem
+        The problem.
     method : str
         A name in ``skadmm.ALGORITHMS``, or "auto": ``Result.message`` says what was chosen, and why. A name in
         ``skadmm.SOLVERS`` runs one of the second-order solvers behind san-admm alone; ``Result.solver`` names those
@@ -86,7 +116,9 @@ def solve(
     batch_size : int or None
         Samples in one block. The samples of a block are read together and share one row of a table. 1 by default;
         "auto" chooses it along with the method.
-    sampler : "uniform", "permutation", "cyclic" or an array of block indices
+    sampler : {"uniform", "permutation", "cyclic"} or array of int
+        In which order blocks of samples are visited: drawn with replacement, a new permutation in every pass, or in
+        order; or the indices of the blocks themselves.
     omega_mode : None, "prox", "system", "fold" or "subgradient"
         How Ω enters. By default: the method's proximal step where it has one; in the linear system for a squared ℓ2
         where the method solves one; the gradient for another smooth Ω; folded into ψ otherwise.
@@ -114,6 +146,7 @@ def solve(
     callback : function or functions of a Snapshot
         Called at every recording; a true return value stops the run.
     random_state : int, Generator or None
+        Draws the blocks, and the samples on which the step is selected.
     verbose : int
         1 shows a progress bar on a terminal.
     progress : bool or None
@@ -135,6 +168,30 @@ def solve(
     Returns
     -------
     Result
+        The solution, the status, the duality gap or KKT residual, and the recorded trace.
+
+    See Also
+    --------
+    skadmm.Problem : The problem.
+    skadmm.Result : What is returned.
+    skadmm.path : Solves for many strengths of ψ.
+    skadmm.compare : Runs several methods.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import Problem, solve
+    >>> from skadmm.regularizers import L1
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 4))
+    >>> y = X[:, 0] + 0.1 * rng.standard_normal(50)
+    >>> problem = Problem(X, y, loss="squared", psi=L1(0.1))
+    >>> result = solve(problem, tol=1e-6)
+    >>> result.x.round(2), result.gap <= 1e-6
+    (array([0.88, 0.  , 0.  , 0.  ]), True)
+    >>> first_order = solve(problem, "sa-admm", rho=1.0, passes=30)
+    >>> print(f"{result.objective:.4f} {first_order.objective:.4f}")
+    0.1012 0.1012
     """
     plan = prepare(
         problem, method,

@@ -51,28 +51,61 @@ class Option(NamedTuple):
 
 @dataclass(frozen=True)
 class Setup:
-    """What a method is started with."""
+    """What a method is started with.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+    rho : float
+        The penalty parameter ρ.
+    step : float
+        The step size.
+    batch_size : int
+        Samples in one block.
+    omega_mode : str
+        How Ω enters: one of the modes that the algorithm lists, or "none".
+    rho_given : bool
+        False where ρ is a default, which the method may change.
+    warm : bool
+        True where the user gave the starting point.
+    tol : float or None
+        The tolerance to stop at.
+    staleness : int
+        On a cluster, by how many steps the point of a block's gradient may be older than the current one.
+    checkpoint : object or None
+        The checkpoint of the run, for methods that store a part of it on workers.
+    options : mapping
+        The settings of the method alone; those left out take their defaults.
+    solver : str
+        The second-order solver that the user named; empty leaves the choice to the method.
+
+    See Also
+    --------
+    skadmm.solvers.Engine : What a method makes of it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import Problem
+    >>> from skadmm.solvers import Setup
+    >>> problem = Problem(np.eye(4), np.ones(4), loss="squared")
+    >>> Setup(problem, rho=0.01, step=1.0, batch_size=2, omega_mode="none").n_blocks
+    2
+    """
 
     problem: Problem
     rho: float
     step: float
     batch_size: int
     rho_given: bool = field(default=True, kw_only=True)
-    """False: ρ is a default, which the method may change."""
     warm: bool = field(default=False, kw_only=True)
-    """Did the user give the starting point?"""
     tol: float | None = field(default=None, kw_only=True)
-    """The tolerance to stop at."""
     staleness: int = field(default=0, kw_only=True)
-    """On a cluster: by how many steps the point of a block's gradient may be older than the current one."""
     checkpoint: Any = field(default=None, kw_only=True)
-    """The checkpoint of the run, for methods that store a part of it on workers."""
     options: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
-    """The settings of the method alone; those left out take their defaults."""
     solver: str = field(default="", kw_only=True)
-    """The second-order solver that the user named; empty leaves the choice to the method."""
     omega_mode: str
-    """How Ω enters: one of the modes the algorithm lists, or "none"."""
 
     @property
     def n_blocks(self) -> int:
@@ -87,29 +120,63 @@ class Setup:
 
 @dataclass(frozen=True)
 class Algorithm:
-    """A method: its description (Table 1 of the paper), what it needs, and how it starts."""
+    """A first-order method, or the second-order default, as an entry of ``skadmm.ALGORITHMS``.
+
+    Parameters
+    ----------
+    name : str
+        The name that ``solve`` takes.
+    summary : str
+        One sentence without its full stop.
+    reference : str
+        Where the method was published.
+    gradient : str
+        The gradient that a step uses: "average", "one sample", "average (history)" or "all samples".
+    linearised : bool
+        True where ‖Ax + By − c‖² is linearised.
+    constant_step : bool
+        True where the step size does not change during a run.
+    omega : tuple of str
+        How Ω may enter, the default first: "prox", "system" (squared ℓ2 only), "fold", "subgradient".
+    start : callable
+        From a :class:`Setup` and a starting point to an :class:`Engine`.
+    theory_step : callable
+        From the problem and ρ to the step size of the method's theory.
+    full : bool
+        True where every step reads all samples.
+    stepless : bool
+        True where there is no step size.
+    certifies : bool
+        True where the method computes a duality gap itself, and stops on it.
+    options : mapping of str to Option
+        The settings of this method alone.
+
+    See Also
+    --------
+    skadmm.solvers.SecondOrderSolver : The base class of the second-order solvers.
+
+    Examples
+    --------
+    >>> from skadmm import ALGORITHMS
+    >>> ALGORITHMS["sa-admm"].gradient, ALGORITHMS["sa-admm"].linearised
+    ('average', False)
+    >>> sorted(ALGORITHMS["svrg-admm"].options)
+    ['epoch', 'form']
+    """
 
     name: str
     summary: str
     reference: str
     gradient: str
-    """"average", "one sample", "average (history)" or "all samples"."""
     linearised: bool
-    """Is ‖Ax + By − c‖² linearised?"""
     constant_step: bool
     omega: tuple[str, ...]
-    """How Ω may enter, the default first: "prox", "system" (squared ℓ2 only), "fold", "subgradient"."""
     start: Callable[["Setup", Point], "Engine"] = field(repr=False)
     theory_step: Callable[[Problem, float], float] = field(repr=False)
-    """The step of the method's theory, from the problem and ρ."""
     full: bool = False
-    """Does every step read all samples?"""
     stepless: bool = False
-    """Has it no step size?"""
     certifies: bool = False
-    """Does it compute a duality gap itself, and stop on it?"""
     options: Mapping[str, Option] = field(default_factory=dict, repr=False)
-    """The settings of this method alone, by name."""
 
     def settled(self, given: Mapping[str, Any] | None) -> dict[str, Any]:
         """The settings of this method alone: those given, checked, and the defaults of the rest."""
@@ -126,14 +193,31 @@ class Algorithm:
 
 
 class Engine(Protocol):
-    """A method at work: what the loop in ``run/driver.py`` drives."""
+    """A method during a run, as the loop in ``run/driver.py`` uses it; a Protocol for type checkers.
+
+    Attributes
+    ----------
+    reason : str
+        Why these solvers run, in words; empty where there was no choice.
+
+    See Also
+    --------
+    skadmm.solvers.Setup : What an engine is made from.
+
+    Examples
+    --------
+    An engine is made by the function ``start`` of an algorithm:
+
+    >>> from skadmm import ALGORITHMS
+    >>> callable(ALGORITHMS["sa-admm"].start)
+    True
+    """
 
     @property
     def point(self) -> Point:
         """x, y, the scaled dual, their running sums and the clock."""
 
     reason: str
-    """Why these solvers run, in words; empty where there was no choice."""
 
     @property
     def solver_name(self) -> str:

@@ -29,7 +29,34 @@ T = TypeVar("T", bound=type[SecondOrderSolver[Any]])
 
 
 def register_solver(solver: T) -> T:
-    """Make a solver class known by its name; can be used as a decorator."""
+    """Make a class of second-order solvers known by its name; can be used as a decorator.
+
+    Parameters
+    ----------
+    solver : subclass of SecondOrderSolver
+        The class; its attribute ``name`` must be new.
+
+    Returns
+    -------
+    type
+        The same class.
+
+    See Also
+    --------
+    skadmm.solvers.SecondOrderSolver : The base class.
+
+    Examples
+    --------
+    A name can be taken once:
+
+    >>> from skadmm import SOLVERS
+    >>> from skadmm.solvers import register_solver
+    >>> try:
+    ...     register_solver(SOLVERS["newton-admm"])
+    ... except ValueError as error:
+    ...     print(error)
+    method 'newton-admm' is already registered
+    """
     SOLVERS.add(solver.name, solver)
     return solver
 
@@ -49,7 +76,30 @@ register_solver(Conic)
 
 
 def settled_options(name: str, given: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The options of a solver, by its name, once they have been checked; what is left out takes its default."""
+    """Check the options of a second-order solver.
+
+    Parameters
+    ----------
+    name : str
+        A name in ``skadmm.SOLVERS``.
+    given : mapping or None
+        Values for fields of the solver's Config.
+
+    Returns
+    -------
+    dict
+        The options that were given, once they have been checked; a field left out takes its default.
+
+    See Also
+    --------
+    skadmm.solve : Takes them as its argument `options`.
+
+    Examples
+    --------
+    >>> from skadmm.solvers import settled_options
+    >>> settled_options("reduced-newton", {"first_opened": 50})
+    {'first_opened': 50}
+    """
     if given is not None and not isinstance(given, Mapping):
         raise TypeError(f"options={given!r}: it takes a dictionary of the solver's own settings, or None")
     options = dict(given or {})

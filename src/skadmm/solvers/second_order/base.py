@@ -51,7 +51,30 @@ S = TypeVar("S", bound=SolverState)
 
 
 class SecondOrderSolver(ABC, Generic[S]):
-    """One second-order solver on one problem."""
+    """The base class of the second-order solvers: a solver on one problem.
+
+    What does not change during a run is in the object, what changes is in its state; a subclass adds ``applies``,
+    ``init``, ``step`` and ``finish``. CONTRIBUTING has the recipe.
+
+    Parameters
+    ----------
+    setup : Setup
+        The problem, the tolerance and other settings of the run.
+    config : Config, optional
+        The settings of this solver, an instance of the class attribute ``Config``.
+
+    See Also
+    --------
+    skadmm.solvers.register_solver : Make a subclass known by its name.
+
+    Examples
+    --------
+    >>> from skadmm import SOLVERS
+    >>> SOLVERS["newton-admm"].summary
+    'Second-order models of the loss, minimised with ψ by sweeps of ADMM'
+    >>> SOLVERS["coordinate-descent"].Config().first_selected
+    100
+    """
 
     name: ClassVar[str]
     summary: ClassVar[str]
