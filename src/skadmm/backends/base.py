@@ -30,9 +30,10 @@ class Evaluation(NamedTuple):
     gradient : ndarray of shape (d,)
         The gradient of the mean loss.
     slopes : array or object
-        w_i ℓ'(a_i·x, b_i) of each sample: an array, or a handle that ``mean_conjugate`` of the same backend takes.
+        The weighted slope w_i ℓ'(a_i·x, b_i) of each sample: an array, or a handle that ``mean_conjugate`` of the same
+        backend takes.
     margins : ndarray or None
-        a_i·x of each sample; None where they stay in other processes.
+        The margin a_i·x of each sample; None where they stay in other processes.
 
     See Also
     --------

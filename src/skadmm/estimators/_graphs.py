@@ -17,17 +17,42 @@ from skadmm.operators import chain, grid, incidence, precision_graph
 
 
 class FeatureGraph(NamedTuple):
-    """The graph a model used: edge e joins the features edges[e], with a weight and a sign."""
+    """The graph that a model used: edge e joins the features ``edges[e]``, with a weight and a sign.
+
+    Parameters
+    ----------
+    edges : ndarray of shape (m, 2)
+        Pairs of column numbers.
+    weights : ndarray of shape (m,)
+        The weight of each edge.
+    signs : ndarray of shape (m,)
+        +1 where the two coefficients are pulled together, −1 where each is pulled towards the negative of the other.
+    names : ndarray of str
+        A name for each feature.
+    shape : tuple of int
+        The shape of a grid; empty for any other graph.
+
+    See Also
+    --------
+    skadmm.plotting.coefficients_on_graph : Draws it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import FusedLassoRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 6))
+    >>> y = X @ [1.0, 1.0, 1.0, 0.0, 0.0, 0.0] + rng.standard_normal(50)
+    >>> model = FusedLassoRegressor(alpha=0.1, graph=[(0, 1), (1, 2)]).fit(X, y)
+    >>> model.graph_.edges.tolist(), model.graph_.names.tolist()
+    ([[0, 1], [1, 2]], ['x0', 'x1', 'x2', 'x3', 'x4', 'x5'])
+    """
 
     edges: np.ndarray
-    """Pairs of column numbers, shape (m, 2)."""
     weights: np.ndarray
     signs: np.ndarray
-    """+1: the two coefficients are pulled together; −1: towards each other's negative."""
     names: np.ndarray
-    """A name for each feature, strings."""
     shape: tuple[int, ...] = ()
-    """The shape of a grid, else empty."""
 
     @property
     def n_features(self) -> int:

@@ -60,7 +60,9 @@ class FusedLassoClassifier(_Fused, OnlineClassification):
     standardize : bool
         Penalise the coefficients of columns divided by their standard deviation; ``coef_`` is on the original scale.
     class_weight : dict, "balanced" or None
-    method : "auto" or a name in ``skadmm.ALGORITHMS``
+        Weights of the classes, as in scikit-learn.
+    method : str
+        "auto", or the name of a method in ``skadmm.ALGORITHMS`` or of a solver in ``skadmm.SOLVERS``.
     max_passes : float
         At most this many passes over the data.
     tol : float
@@ -68,18 +70,49 @@ class FusedLassoClassifier(_Fused, OnlineClassification):
     warm_start : bool
         Start from the last solution.
     random_state : int, generator or None
-    verbose : int, 1 shows progress on a terminal
+        Draws the samples of stochastic methods; the default method draws none.
+    verbose : int
+        1 shows progress on a terminal.
 
     Attributes
     ----------
-    coef_, intercept_ : the coefficients, one row per problem, and the intercept
-    classes_ : the classes
-    clusters_ : for each feature the number of its cluster, −1 where the coefficient is fused to zero
-    n_clusters_ : the number of clusters that are not zero
-    graph_ : FeatureGraph, the graph used, with the features' names
-    dof_ : degrees of freedom, without the intercept
-    result_ : Result, or a list of them for more than two classes: status, gap, trace
-    n_iter_ : passes over the data
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        The coefficients; two classes have one row.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        The intercepts.
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+    clusters_ : ndarray of int
+        The number of each feature's cluster, −1 where the coefficient is fused to zero.
+    n_clusters_ : int or list of int
+        The number of clusters that are not zero.
+    graph_ : FeatureGraph
+        The graph that was used, with the names of the features.
+    dof_ : int or list of int
+        Degrees of freedom, without the intercept.
+    result_ : Result or list of Result
+        Status, duality gap and trace; a list for more than two classes.
+    n_iter_ : int
+        Passes over the data.
+
+    See Also
+    --------
+    skadmm.FusedLassoClassifierCV : With alpha chosen by cross-validation.
+    skadmm.FusedLassoRegressor : For numbers.
+    skadmm.GeneralizedLassoClassifier : Any penalty matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import FusedLassoClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 6))
+    >>> y = X @ [1.0, 1.0, 1.0, 0.0, 0.0, 0.0] + rng.standard_normal(50) > 0
+    >>> model = FusedLassoClassifier(alpha=0.05).fit(X, y)
+    >>> model.coef_.round(2)
+    array([[1.3 , 1.19, 0.92, 0.  , 0.24, 0.24]])
+    >>> print(model.result_.status)
+    solved
     """
 
     def __init__(
@@ -152,7 +185,8 @@ class FusedLassoRegressor(_Fused, OnlineRegression):
         The intercept is never penalised.
     standardize : bool
         Penalise the coefficients of columns divided by their standard deviation; ``coef_`` is on the original scale.
-    method : "auto" or a name in ``skadmm.ALGORITHMS``
+    method : str
+        "auto", or the name of a method in ``skadmm.ALGORITHMS`` or of a solver in ``skadmm.SOLVERS``.
     max_passes : float
         At most this many passes over the data.
     tol : float
@@ -160,17 +194,47 @@ class FusedLassoRegressor(_Fused, OnlineRegression):
     warm_start : bool
         Start from the last solution.
     random_state : int, generator or None
-    verbose : int, 1 shows progress on a terminal
+        Draws the samples of stochastic methods; the default method draws none.
+    verbose : int
+        1 shows progress on a terminal.
 
     Attributes
     ----------
-    coef_, intercept_ : the coefficients, and the intercept
-    clusters_ : for each feature the number of its cluster, −1 where the coefficient is fused to zero
-    n_clusters_ : the number of clusters that are not zero
-    graph_ : FeatureGraph, the graph used, with the features' names
-    dof_ : degrees of freedom, without the intercept
-    result_ : Result, or a list of them for more than two classes: status, gap, trace
-    n_iter_ : passes over the data
+    coef_ : ndarray of shape (n_features,)
+        The coefficients.
+    intercept_ : float
+        The intercept.
+    clusters_ : ndarray of int
+        The number of each feature's cluster, −1 where the coefficient is fused to zero.
+    n_clusters_ : int or list of int
+        The number of clusters that are not zero.
+    graph_ : FeatureGraph
+        The graph that was used, with the names of the features.
+    dof_ : int or list of int
+        Degrees of freedom, without the intercept.
+    result_ : Result or list of Result
+        Status, duality gap and trace; a list for more than two classes.
+    n_iter_ : int
+        Passes over the data.
+
+    See Also
+    --------
+    skadmm.FusedLassoRegressorCV : With alpha chosen by cross-validation.
+    skadmm.FusedLassoClassifier : For classes.
+    skadmm.GeneralizedLassoRegressor : Any penalty matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import FusedLassoRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 6))
+    >>> y = X @ [1.0, 1.0, 1.0, 0.0, 0.0, 0.0] + rng.standard_normal(50)
+    >>> model = FusedLassoRegressor(alpha=0.1).fit(X, y)
+    >>> model.coef_.round(2)
+    array([0.87, 0.84, 0.89, 0.  , 0.06, 0.12])
+    >>> print(model.result_.status)
+    solved
     """
 
     def __init__(
@@ -220,6 +284,7 @@ class FusedLassoClassifierCV(_Fused, CrossValidated, Classification):
     alphas : int or array
         The number of alphas between alpha_max and eps · alpha_max, or the alphas themselves.
     eps : float in (0, 1)
+        The ratio of the smallest alpha to alpha_max, where `alphas` is a number.
     cv : int, splitter or None
         As in scikit-learn.
     selection : "min", "1se", "aic" or "bic"
@@ -256,31 +321,73 @@ class FusedLassoClassifierCV(_Fused, CrossValidated, Classification):
     standardize : bool
         Penalise the coefficients of columns divided by their standard deviation; ``coef_`` is on the original scale.
     class_weight : dict, "balanced" or None
-    method : "auto" or a name in ``skadmm.ALGORITHMS``
+        Weights of the classes, as in scikit-learn.
+    method : str
+        "auto", or the name of a method in ``skadmm.ALGORITHMS`` or of a solver in ``skadmm.SOLVERS``.
     max_passes : float
         At most this many passes over the data.
     tol : float
         The relative duality gap to reach, or the relative KKT residual where there is no certificate.
     random_state : int, generator or None
-    verbose : int, 1 shows progress on a terminal
+        Draws the samples of stochastic methods; the default method draws none.
+    verbose : int
+        1 shows progress on a terminal.
 
     Attributes
     ----------
-    coef_, intercept_ : the coefficients, one row per problem, and the intercept
-    classes_ : the classes
-    clusters_ : for each feature the number of its cluster, −1 where the coefficient is fused to zero
-    n_clusters_ : the number of clusters that are not zero
-    graph_ : FeatureGraph, the graph used, with the features' names
-    dof_ : degrees of freedom, without the intercept
-    result_ : Result, or a list of them for more than two classes: status, gap, trace
-    n_iter_ : passes over the data
-    alpha_, alphas_ : the alpha chosen, and all of them
-    l1_ratio_ : the l1_ratio chosen from a list; ``alphas_`` and the attributes below then have a row for each l1_ratio
-    cv_losses_, cv_mean_, cv_se_ : held-out losses by alpha and fold, their mean and its standard error
-    cv_scores_ : held-out scores, in place of ``cv_losses_``, where `scoring` is given
-    criterion_ : AIC or BIC by alpha, where `selection` is one of them
-    path_ : Path, the solutions over all the data, or a list of them for more than two classes
-    coefs_path_ : array of shape (n_alphas, n_features), or (n_alphas, n_classes, n_features): its coefficients
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        The coefficients; two classes have one row.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        The intercepts.
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+    clusters_ : ndarray of int
+        The number of each feature's cluster, −1 where the coefficient is fused to zero.
+    n_clusters_ : int or list of int
+        The number of clusters that are not zero.
+    graph_ : FeatureGraph
+        The graph that was used, with the names of the features.
+    dof_ : int or list of int
+        Degrees of freedom, without the intercept.
+    result_ : Result or list of Result
+        Status, duality gap and trace; a list for more than two classes.
+    n_iter_ : int
+        Passes over the data.
+    alpha_ : float
+        The alpha chosen.
+    alphas_ : ndarray
+        All alphas, decreasing.
+    l1_ratio_ : float
+        The l1_ratio chosen from a list; ``alphas_`` and the attributes below then have a row for each l1_ratio.
+    cv_losses_, cv_mean_, cv_se_ : ndarray
+        Held-out losses by alpha and fold, their mean and its standard error.
+    cv_scores_ : ndarray
+        Held-out scores, in place of ``cv_losses_``, where `scoring` is given.
+    criterion_ : ndarray
+        AIC or BIC by alpha, where `selection` is one of them.
+    path_ : Path or list of Path
+        The solutions over all the data; a list for more than two classes.
+    coefs_path_ : ndarray of shape (n_alphas, n_features) or (n_alphas, n_classes, n_features)
+        The coefficients along the path.
+
+    See Also
+    --------
+    skadmm.FusedLassoClassifier : With a given alpha.
+    skadmm.FusedLassoRegressorCV : For numbers.
+    skadmm.GeneralizedLassoClassifierCV : Any penalty matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import FusedLassoClassifierCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 6))
+    >>> y = X @ [1.0, 1.0, 1.0, 0.0, 0.0, 0.0] + rng.standard_normal(50) > 0
+    >>> model = FusedLassoClassifierCV(alphas=5, cv=3, eps=0.01).fit(X, y)
+    >>> model.coef_.round(2)
+    array([[1.57, 1.43, 1.09, 0.  , 0.38, 0.38]])
+    >>> model.cv_mean_.shape, model.alpha_ in model.alphas_
+    ((5,), True)
     """
 
     def __init__(
@@ -341,6 +448,7 @@ class FusedLassoRegressorCV(_Fused, CrossValidated, Regression):
     alphas : int or array
         The number of alphas between alpha_max and eps · alpha_max, or the alphas themselves.
     eps : float in (0, 1)
+        The ratio of the smallest alpha to alpha_max, where `alphas` is a number.
     cv : int, splitter or None
         As in scikit-learn.
     selection : "min", "1se", "aic" or "bic"
@@ -376,30 +484,70 @@ class FusedLassoRegressorCV(_Fused, CrossValidated, Regression):
         The intercept is never penalised.
     standardize : bool
         Penalise the coefficients of columns divided by their standard deviation; ``coef_`` is on the original scale.
-    method : "auto" or a name in ``skadmm.ALGORITHMS``
+    method : str
+        "auto", or the name of a method in ``skadmm.ALGORITHMS`` or of a solver in ``skadmm.SOLVERS``.
     max_passes : float
         At most this many passes over the data.
     tol : float
         The relative duality gap to reach, or the relative KKT residual where there is no certificate.
     random_state : int, generator or None
-    verbose : int, 1 shows progress on a terminal
+        Draws the samples of stochastic methods; the default method draws none.
+    verbose : int
+        1 shows progress on a terminal.
 
     Attributes
     ----------
-    coef_, intercept_ : the coefficients, and the intercept
-    clusters_ : for each feature the number of its cluster, −1 where the coefficient is fused to zero
-    n_clusters_ : the number of clusters that are not zero
-    graph_ : FeatureGraph, the graph used, with the features' names
-    dof_ : degrees of freedom, without the intercept
-    result_ : Result, or a list of them for more than two classes: status, gap, trace
-    n_iter_ : passes over the data
-    alpha_, alphas_ : the alpha chosen, and all of them
-    l1_ratio_ : the l1_ratio chosen from a list; ``alphas_`` and the attributes below then have a row for each l1_ratio
-    cv_losses_, cv_mean_, cv_se_ : held-out losses by alpha and fold, their mean and its standard error
-    cv_scores_ : held-out scores, in place of ``cv_losses_``, where `scoring` is given
-    criterion_ : AIC or BIC by alpha, where `selection` is one of them
-    path_ : Path, the solutions over all the data, or a list of them for more than two classes
-    coefs_path_ : array of shape (n_alphas, n_features), or (n_alphas, n_classes, n_features): its coefficients
+    coef_ : ndarray of shape (n_features,)
+        The coefficients.
+    intercept_ : float
+        The intercept.
+    clusters_ : ndarray of int
+        The number of each feature's cluster, −1 where the coefficient is fused to zero.
+    n_clusters_ : int or list of int
+        The number of clusters that are not zero.
+    graph_ : FeatureGraph
+        The graph that was used, with the names of the features.
+    dof_ : int or list of int
+        Degrees of freedom, without the intercept.
+    result_ : Result or list of Result
+        Status, duality gap and trace; a list for more than two classes.
+    n_iter_ : int
+        Passes over the data.
+    alpha_ : float
+        The alpha chosen.
+    alphas_ : ndarray
+        All alphas, decreasing.
+    l1_ratio_ : float
+        The l1_ratio chosen from a list; ``alphas_`` and the attributes below then have a row for each l1_ratio.
+    cv_losses_, cv_mean_, cv_se_ : ndarray
+        Held-out losses by alpha and fold, their mean and its standard error.
+    cv_scores_ : ndarray
+        Held-out scores, in place of ``cv_losses_``, where `scoring` is given.
+    criterion_ : ndarray
+        AIC or BIC by alpha, where `selection` is one of them.
+    path_ : Path or list of Path
+        The solutions over all the data; a list for more than two classes.
+    coefs_path_ : ndarray of shape (n_alphas, n_features) or (n_alphas, n_classes, n_features)
+        The coefficients along the path.
+
+    See Also
+    --------
+    skadmm.FusedLassoRegressor : With a given alpha.
+    skadmm.FusedLassoClassifierCV : For classes.
+    skadmm.GeneralizedLassoRegressorCV : Any penalty matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import FusedLassoRegressorCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 6))
+    >>> y = X @ [1.0, 1.0, 1.0, 0.0, 0.0, 0.0] + rng.standard_normal(50)
+    >>> model = FusedLassoRegressorCV(alphas=5, cv=3, eps=0.01).fit(X, y)
+    >>> model.coef_.round(2)
+    array([0.84, 0.84, 0.84, 0.  , 0.06, 0.06])
+    >>> model.cv_mean_.shape, model.alpha_ in model.alphas_
+    ((5,), True)
     """
 
     def __init__(

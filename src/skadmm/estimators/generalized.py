@@ -68,7 +68,9 @@ class GeneralizedLassoClassifier(_Generalized, OnlineClassification):
     standardize : bool
         Penalise the coefficients of columns divided by their standard deviation; ``coef_`` is on the original scale.
     class_weight : dict, "balanced" or None
-    method : "auto" or a name in ``skadmm.ALGORITHMS``
+        Weights of the classes, as in scikit-learn.
+    method : str
+        "auto", or the name of a method in ``skadmm.ALGORITHMS`` or of a solver in ``skadmm.SOLVERS``.
     max_passes : float
         At most this many passes over the data.
     tol : float
@@ -76,16 +78,46 @@ class GeneralizedLassoClassifier(_Generalized, OnlineClassification):
     warm_start : bool
         Start from the last solution.
     random_state : int, generator or None
-    verbose : int, 1 shows progress on a terminal
+        Draws the samples of stochastic methods; the default method draws none.
+    verbose : int
+        1 shows progress on a terminal.
 
     Attributes
     ----------
-    coef_, intercept_ : the coefficients, one row per problem, and the intercept
-    classes_ : the classes
-    clusters_, n_clusters_ : the features that rows of A with one or two entries fuse, as in the fused lasso
-    dof_ : degrees of freedom, without the intercept
-    result_ : Result, or a list of them for more than two classes: status, gap, trace
-    n_iter_ : passes over the data
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        The coefficients; two classes have one row.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        The intercepts.
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+    clusters_, n_clusters_ : ndarray of int, int
+        The features that rows of A with one or two entries fuse, as in the fused lasso.
+    dof_ : int or list of int
+        Degrees of freedom, without the intercept.
+    result_ : Result or list of Result
+        Status, duality gap and trace; a list for more than two classes.
+    n_iter_ : int
+        Passes over the data.
+
+    See Also
+    --------
+    skadmm.GeneralizedLassoClassifierCV : With alpha chosen by cross-validation.
+    skadmm.GeneralizedLassoRegressor : For numbers.
+    skadmm.operators.incidence : The penalty matrix of a graph.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import GeneralizedLassoClassifier
+    >>> from skadmm.operators import chain
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 6))
+    >>> y = X @ [1.0, 1.0, 1.0, 0.0, 0.0, 0.0] + rng.standard_normal(50) > 0
+    >>> model = GeneralizedLassoClassifier(alpha=0.05, A=chain(6)).fit(X, y)
+    >>> model.coef_.round(2)
+    array([[1.74, 1.74, 1.33, 0.51, 0.51, 0.51]])
+    >>> print(model.result_.status)
+    solved
     """
 
     def __init__(
@@ -152,7 +184,8 @@ class GeneralizedLassoRegressor(_Generalized, OnlineRegression):
         The intercept is never penalised.
     standardize : bool
         Penalise the coefficients of columns divided by their standard deviation; ``coef_`` is on the original scale.
-    method : "auto" or a name in ``skadmm.ALGORITHMS``
+    method : str
+        "auto", or the name of a method in ``skadmm.ALGORITHMS`` or of a solver in ``skadmm.SOLVERS``.
     max_passes : float
         At most this many passes over the data.
     tol : float
@@ -160,15 +193,44 @@ class GeneralizedLassoRegressor(_Generalized, OnlineRegression):
     warm_start : bool
         Start from the last solution.
     random_state : int, generator or None
-    verbose : int, 1 shows progress on a terminal
+        Draws the samples of stochastic methods; the default method draws none.
+    verbose : int
+        1 shows progress on a terminal.
 
     Attributes
     ----------
-    coef_, intercept_ : the coefficients, and the intercept
-    clusters_, n_clusters_ : the features that rows of A with one or two entries fuse, as in the fused lasso
-    dof_ : degrees of freedom, without the intercept
-    result_ : Result, or a list of them for more than two classes: status, gap, trace
-    n_iter_ : passes over the data
+    coef_ : ndarray of shape (n_features,)
+        The coefficients.
+    intercept_ : float
+        The intercept.
+    clusters_, n_clusters_ : ndarray of int, int
+        The features that rows of A with one or two entries fuse, as in the fused lasso.
+    dof_ : int or list of int
+        Degrees of freedom, without the intercept.
+    result_ : Result or list of Result
+        Status, duality gap and trace; a list for more than two classes.
+    n_iter_ : int
+        Passes over the data.
+
+    See Also
+    --------
+    skadmm.GeneralizedLassoRegressorCV : With alpha chosen by cross-validation.
+    skadmm.GeneralizedLassoClassifier : For classes.
+    skadmm.operators.incidence : The penalty matrix of a graph.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import GeneralizedLassoRegressor
+    >>> from skadmm.operators import chain
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 6))
+    >>> y = X @ [1.0, 1.0, 1.0, 0.0, 0.0, 0.0] + rng.standard_normal(50)
+    >>> model = GeneralizedLassoRegressor(alpha=0.1, A=chain(6)).fit(X, y)
+    >>> model.coef_.round(2)
+    array([0.9 , 0.9 , 0.9 , 0.09, 0.11, 0.11])
+    >>> print(model.result_.status)
+    solved
     """
 
     def __init__(
@@ -217,6 +279,7 @@ class GeneralizedLassoClassifierCV(_Generalized, CrossValidated, Classification)
     alphas : int or array
         The number of alphas between alpha_max and eps · alpha_max, or the alphas themselves.
     eps : float in (0, 1)
+        The ratio of the smallest alpha to alpha_max, where `alphas` is a number.
     cv : int, splitter or None
         As in scikit-learn.
     selection : "min", "1se", "aic" or "bic"
@@ -248,29 +311,70 @@ class GeneralizedLassoClassifierCV(_Generalized, CrossValidated, Classification)
     standardize : bool
         Penalise the coefficients of columns divided by their standard deviation; ``coef_`` is on the original scale.
     class_weight : dict, "balanced" or None
-    method : "auto" or a name in ``skadmm.ALGORITHMS``
+        Weights of the classes, as in scikit-learn.
+    method : str
+        "auto", or the name of a method in ``skadmm.ALGORITHMS`` or of a solver in ``skadmm.SOLVERS``.
     max_passes : float
         At most this many passes over the data.
     tol : float
         The relative duality gap to reach, or the relative KKT residual where there is no certificate.
     random_state : int, generator or None
-    verbose : int, 1 shows progress on a terminal
+        Draws the samples of stochastic methods; the default method draws none.
+    verbose : int
+        1 shows progress on a terminal.
 
     Attributes
     ----------
-    coef_, intercept_ : the coefficients, one row per problem, and the intercept
-    classes_ : the classes
-    clusters_, n_clusters_ : the features that rows of A with one or two entries fuse, as in the fused lasso
-    dof_ : degrees of freedom, without the intercept
-    result_ : Result, or a list of them for more than two classes: status, gap, trace
-    n_iter_ : passes over the data
-    alpha_, alphas_ : the alpha chosen, and all of them
-    l1_ratio_ : the l1_ratio chosen from a list; ``alphas_`` and the attributes below then have a row for each l1_ratio
-    cv_losses_, cv_mean_, cv_se_ : held-out losses by alpha and fold, their mean and its standard error
-    cv_scores_ : held-out scores, in place of ``cv_losses_``, where `scoring` is given
-    criterion_ : AIC or BIC by alpha, where `selection` is one of them
-    path_ : Path, the solutions over all the data, or a list of them for more than two classes
-    coefs_path_ : array of shape (n_alphas, n_features), or (n_alphas, n_classes, n_features): its coefficients
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        The coefficients; two classes have one row.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        The intercepts.
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+    clusters_, n_clusters_ : ndarray of int, int
+        The features that rows of A with one or two entries fuse, as in the fused lasso.
+    dof_ : int or list of int
+        Degrees of freedom, without the intercept.
+    result_ : Result or list of Result
+        Status, duality gap and trace; a list for more than two classes.
+    n_iter_ : int
+        Passes over the data.
+    alpha_ : float
+        The alpha chosen.
+    alphas_ : ndarray
+        All alphas, decreasing.
+    l1_ratio_ : float
+        The l1_ratio chosen from a list; ``alphas_`` and the attributes below then have a row for each l1_ratio.
+    cv_losses_, cv_mean_, cv_se_ : ndarray
+        Held-out losses by alpha and fold, their mean and its standard error.
+    cv_scores_ : ndarray
+        Held-out scores, in place of ``cv_losses_``, where `scoring` is given.
+    criterion_ : ndarray
+        AIC or BIC by alpha, where `selection` is one of them.
+    path_ : Path or list of Path
+        The solutions over all the data; a list for more than two classes.
+    coefs_path_ : ndarray of shape (n_alphas, n_features) or (n_alphas, n_classes, n_features)
+        The coefficients along the path.
+
+    See Also
+    --------
+    skadmm.GeneralizedLassoClassifier : With a given alpha.
+    skadmm.GeneralizedLassoRegressorCV : For numbers.
+    skadmm.operators.incidence : The penalty matrix of a graph.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import GeneralizedLassoClassifierCV
+    >>> from skadmm.operators import chain
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 6))
+    >>> y = X @ [1.0, 1.0, 1.0, 0.0, 0.0, 0.0] + rng.standard_normal(50) > 0
+    >>> model = GeneralizedLassoClassifierCV(alphas=5, cv=3, eps=0.01, A=chain(6)).fit(X, y)
+    >>> model.coef_.round(2)
+    array([[2.1 , 2.07, 1.57, 0.16, 0.72, 0.72]])
+    >>> model.cv_mean_.shape, model.alpha_ in model.alphas_
+    ((5,), True)
     """
 
     def __init__(
@@ -330,6 +434,7 @@ class GeneralizedLassoRegressorCV(_Generalized, CrossValidated, Regression):
     alphas : int or array
         The number of alphas between alpha_max and eps · alpha_max, or the alphas themselves.
     eps : float in (0, 1)
+        The ratio of the smallest alpha to alpha_max, where `alphas` is a number.
     cv : int, splitter or None
         As in scikit-learn.
     selection : "min", "1se", "aic" or "bic"
@@ -360,28 +465,67 @@ class GeneralizedLassoRegressorCV(_Generalized, CrossValidated, Regression):
         The intercept is never penalised.
     standardize : bool
         Penalise the coefficients of columns divided by their standard deviation; ``coef_`` is on the original scale.
-    method : "auto" or a name in ``skadmm.ALGORITHMS``
+    method : str
+        "auto", or the name of a method in ``skadmm.ALGORITHMS`` or of a solver in ``skadmm.SOLVERS``.
     max_passes : float
         At most this many passes over the data.
     tol : float
         The relative duality gap to reach, or the relative KKT residual where there is no certificate.
     random_state : int, generator or None
-    verbose : int, 1 shows progress on a terminal
+        Draws the samples of stochastic methods; the default method draws none.
+    verbose : int
+        1 shows progress on a terminal.
 
     Attributes
     ----------
-    coef_, intercept_ : the coefficients, and the intercept
-    clusters_, n_clusters_ : the features that rows of A with one or two entries fuse, as in the fused lasso
-    dof_ : degrees of freedom, without the intercept
-    result_ : Result, or a list of them for more than two classes: status, gap, trace
-    n_iter_ : passes over the data
-    alpha_, alphas_ : the alpha chosen, and all of them
-    l1_ratio_ : the l1_ratio chosen from a list; ``alphas_`` and the attributes below then have a row for each l1_ratio
-    cv_losses_, cv_mean_, cv_se_ : held-out losses by alpha and fold, their mean and its standard error
-    cv_scores_ : held-out scores, in place of ``cv_losses_``, where `scoring` is given
-    criterion_ : AIC or BIC by alpha, where `selection` is one of them
-    path_ : Path, the solutions over all the data, or a list of them for more than two classes
-    coefs_path_ : array of shape (n_alphas, n_features), or (n_alphas, n_classes, n_features): its coefficients
+    coef_ : ndarray of shape (n_features,)
+        The coefficients.
+    intercept_ : float
+        The intercept.
+    clusters_, n_clusters_ : ndarray of int, int
+        The features that rows of A with one or two entries fuse, as in the fused lasso.
+    dof_ : int or list of int
+        Degrees of freedom, without the intercept.
+    result_ : Result or list of Result
+        Status, duality gap and trace; a list for more than two classes.
+    n_iter_ : int
+        Passes over the data.
+    alpha_ : float
+        The alpha chosen.
+    alphas_ : ndarray
+        All alphas, decreasing.
+    l1_ratio_ : float
+        The l1_ratio chosen from a list; ``alphas_`` and the attributes below then have a row for each l1_ratio.
+    cv_losses_, cv_mean_, cv_se_ : ndarray
+        Held-out losses by alpha and fold, their mean and its standard error.
+    cv_scores_ : ndarray
+        Held-out scores, in place of ``cv_losses_``, where `scoring` is given.
+    criterion_ : ndarray
+        AIC or BIC by alpha, where `selection` is one of them.
+    path_ : Path or list of Path
+        The solutions over all the data; a list for more than two classes.
+    coefs_path_ : ndarray of shape (n_alphas, n_features) or (n_alphas, n_classes, n_features)
+        The coefficients along the path.
+
+    See Also
+    --------
+    skadmm.GeneralizedLassoRegressor : With a given alpha.
+    skadmm.GeneralizedLassoClassifierCV : For classes.
+    skadmm.operators.incidence : The penalty matrix of a graph.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import GeneralizedLassoRegressorCV
+    >>> from skadmm.operators import chain
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 6))
+    >>> y = X @ [1.0, 1.0, 1.0, 0.0, 0.0, 0.0] + rng.standard_normal(50)
+    >>> model = GeneralizedLassoRegressorCV(alphas=5, cv=3, eps=0.01, A=chain(6)).fit(X, y)
+    >>> model.coef_.round(2)
+    array([0.9 , 0.9 , 0.9 , 0.11, 0.11, 0.11])
+    >>> model.cv_mean_.shape, model.alpha_ in model.alphas_
+    ((5,), True)
     """
 
     def __init__(

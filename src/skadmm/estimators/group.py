@@ -64,7 +64,9 @@ class GroupLassoClassifier(_Grouped, OnlineClassification):
     standardize : bool
         Penalise the coefficients of columns divided by their standard deviation; ``coef_`` is on the original scale.
     class_weight : dict, "balanced" or None
-    method : "auto" or a name in ``skadmm.ALGORITHMS``
+        Weights of the classes, as in scikit-learn.
+    method : str
+        "auto", or the name of a method in ``skadmm.ALGORITHMS`` or of a solver in ``skadmm.SOLVERS``.
     max_passes : float
         At most this many passes over the data.
     tol : float
@@ -72,17 +74,49 @@ class GroupLassoClassifier(_Grouped, OnlineClassification):
     warm_start : bool
         Start from the last solution.
     random_state : int, generator or None
-    verbose : int, 1 shows progress on a terminal
+        Draws the samples of stochastic methods; the default method draws none.
+    verbose : int
+        1 shows progress on a terminal.
 
     Attributes
     ----------
-    coef_, intercept_ : the coefficients, one row per problem, and the intercept
-    classes_ : the classes
-    groups_ : the column numbers of each group
-    active_groups_ : for each group (and problem) whether any of its coefficients is not zero
-    dof_ : degrees of freedom, without the intercept
-    result_ : Result, or a list of them for more than two classes: status, gap, trace
-    n_iter_ : passes over the data
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        The coefficients; two classes have one row.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        The intercepts.
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+    groups_ : list of arrays
+        The column numbers of each group.
+    active_groups_ : ndarray of bool
+        For each group (and class) whether any of its coefficients is not zero.
+    dof_ : int or list of int
+        Degrees of freedom, without the intercept.
+    result_ : Result or list of Result
+        Status, duality gap and trace; a list for more than two classes.
+    n_iter_ : int
+        Passes over the data.
+
+    See Also
+    --------
+    skadmm.GroupLassoClassifierCV : With alpha chosen by cross-validation.
+    skadmm.GroupLassoRegressor : For numbers.
+    skadmm.regularizers.GroupL2 : The penalty by itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import GroupLassoClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 6))
+    >>> y = X @ [1.0, 1.0, 1.0, 0.0, 0.0, 0.0] + rng.standard_normal(50) > 0
+    >>> model = GroupLassoClassifier(alpha=0.1, groups=[[0, 1, 2], [3, 4, 5]]).fit(X, y)
+    >>> model.coef_.round(2)
+    array([[0.66, 0.5 , 0.42, 0.  , 0.  , 0.  ]])
+    >>> model.active_groups_
+    array([ True, False])
+    >>> print(model.result_.status)
+    solved
     """
 
     def __init__(
@@ -150,7 +184,8 @@ class GroupLassoRegressor(_Grouped, OnlineRegression):
         The intercept is never penalised.
     standardize : bool
         Penalise the coefficients of columns divided by their standard deviation; ``coef_`` is on the original scale.
-    method : "auto" or a name in ``skadmm.ALGORITHMS``
+    method : str
+        "auto", or the name of a method in ``skadmm.ALGORITHMS`` or of a solver in ``skadmm.SOLVERS``.
     max_passes : float
         At most this many passes over the data.
     tol : float
@@ -158,16 +193,47 @@ class GroupLassoRegressor(_Grouped, OnlineRegression):
     warm_start : bool
         Start from the last solution.
     random_state : int, generator or None
-    verbose : int, 1 shows progress on a terminal
+        Draws the samples of stochastic methods; the default method draws none.
+    verbose : int
+        1 shows progress on a terminal.
 
     Attributes
     ----------
-    coef_, intercept_ : the coefficients, and the intercept
-    groups_ : the column numbers of each group
-    active_groups_ : for each group (and problem) whether any of its coefficients is not zero
-    dof_ : degrees of freedom, without the intercept
-    result_ : Result, or a list of them for more than two classes: status, gap, trace
-    n_iter_ : passes over the data
+    coef_ : ndarray of shape (n_features,)
+        The coefficients.
+    intercept_ : float
+        The intercept.
+    groups_ : list of arrays
+        The column numbers of each group.
+    active_groups_ : ndarray of bool
+        For each group (and class) whether any of its coefficients is not zero.
+    dof_ : int or list of int
+        Degrees of freedom, without the intercept.
+    result_ : Result or list of Result
+        Status, duality gap and trace; a list for more than two classes.
+    n_iter_ : int
+        Passes over the data.
+
+    See Also
+    --------
+    skadmm.GroupLassoRegressorCV : With alpha chosen by cross-validation.
+    skadmm.GroupLassoClassifier : For classes.
+    skadmm.regularizers.GroupL2 : The penalty by itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import GroupLassoRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 6))
+    >>> y = X @ [1.0, 1.0, 1.0, 0.0, 0.0, 0.0] + rng.standard_normal(50)
+    >>> model = GroupLassoRegressor(alpha=0.3, groups=[[0, 1, 2], [3, 4, 5]]).fit(X, y)
+    >>> model.coef_.round(2)
+    array([0.73, 0.54, 0.76, 0.  , 0.  , 0.  ])
+    >>> model.active_groups_
+    array([ True, False])
+    >>> print(model.result_.status)
+    solved
     """
 
     def __init__(
@@ -215,6 +281,7 @@ class GroupLassoClassifierCV(_Grouped, CrossValidated, Classification):
     alphas : int or array
         The number of alphas between alpha_max and eps · alpha_max, or the alphas themselves.
     eps : float in (0, 1)
+        The ratio of the smallest alpha to alpha_max, where `alphas` is a number.
     cv : int, splitter or None
         As in scikit-learn.
     selection : "min", "1se", "aic" or "bic"
@@ -248,30 +315,73 @@ class GroupLassoClassifierCV(_Grouped, CrossValidated, Classification):
     standardize : bool
         Penalise the coefficients of columns divided by their standard deviation; ``coef_`` is on the original scale.
     class_weight : dict, "balanced" or None
-    method : "auto" or a name in ``skadmm.ALGORITHMS``
+        Weights of the classes, as in scikit-learn.
+    method : str
+        "auto", or the name of a method in ``skadmm.ALGORITHMS`` or of a solver in ``skadmm.SOLVERS``.
     max_passes : float
         At most this many passes over the data.
     tol : float
         The relative duality gap to reach, or the relative KKT residual where there is no certificate.
     random_state : int, generator or None
-    verbose : int, 1 shows progress on a terminal
+        Draws the samples of stochastic methods; the default method draws none.
+    verbose : int
+        1 shows progress on a terminal.
 
     Attributes
     ----------
-    coef_, intercept_ : the coefficients, one row per problem, and the intercept
-    classes_ : the classes
-    groups_ : the column numbers of each group
-    active_groups_ : for each group (and problem) whether any of its coefficients is not zero
-    dof_ : degrees of freedom, without the intercept
-    result_ : Result, or a list of them for more than two classes: status, gap, trace
-    n_iter_ : passes over the data
-    alpha_, alphas_ : the alpha chosen, and all of them
-    l1_ratio_ : the l1_ratio chosen from a list; ``alphas_`` and the attributes below then have a row for each l1_ratio
-    cv_losses_, cv_mean_, cv_se_ : held-out losses by alpha and fold, their mean and its standard error
-    cv_scores_ : held-out scores, in place of ``cv_losses_``, where `scoring` is given
-    criterion_ : AIC or BIC by alpha, where `selection` is one of them
-    path_ : Path, the solutions over all the data, or a list of them for more than two classes
-    coefs_path_ : array of shape (n_alphas, n_features), or (n_alphas, n_classes, n_features): its coefficients
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        The coefficients; two classes have one row.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        The intercepts.
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+    groups_ : list of arrays
+        The column numbers of each group.
+    active_groups_ : ndarray of bool
+        For each group (and class) whether any of its coefficients is not zero.
+    dof_ : int or list of int
+        Degrees of freedom, without the intercept.
+    result_ : Result or list of Result
+        Status, duality gap and trace; a list for more than two classes.
+    n_iter_ : int
+        Passes over the data.
+    alpha_ : float
+        The alpha chosen.
+    alphas_ : ndarray
+        All alphas, decreasing.
+    l1_ratio_ : float
+        The l1_ratio chosen from a list; ``alphas_`` and the attributes below then have a row for each l1_ratio.
+    cv_losses_, cv_mean_, cv_se_ : ndarray
+        Held-out losses by alpha and fold, their mean and its standard error.
+    cv_scores_ : ndarray
+        Held-out scores, in place of ``cv_losses_``, where `scoring` is given.
+    criterion_ : ndarray
+        AIC or BIC by alpha, where `selection` is one of them.
+    path_ : Path or list of Path
+        The solutions over all the data; a list for more than two classes.
+    coefs_path_ : ndarray of shape (n_alphas, n_features) or (n_alphas, n_classes, n_features)
+        The coefficients along the path.
+
+    See Also
+    --------
+    skadmm.GroupLassoClassifier : With a given alpha.
+    skadmm.GroupLassoRegressorCV : For numbers.
+    skadmm.regularizers.GroupL2 : The penalty by itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import GroupLassoClassifierCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 6))
+    >>> y = X @ [1.0, 1.0, 1.0, 0.0, 0.0, 0.0] + rng.standard_normal(50) > 0
+    >>> model = GroupLassoClassifierCV(alphas=5, cv=3, eps=0.01, groups=[[0, 1, 2], [3, 4, 5]]).fit(X, y)
+    >>> model.coef_.round(2)
+    array([[ 1.61,  1.37,  1.09, -0.15,  0.35,  0.33]])
+    >>> model.active_groups_
+    array([ True,  True])
+    >>> model.cv_mean_.shape, model.alpha_ in model.alphas_
+    ((5,), True)
     """
 
     def __init__(
@@ -330,6 +440,7 @@ class GroupLassoRegressorCV(_Grouped, CrossValidated, Regression):
     alphas : int or array
         The number of alphas between alpha_max and eps · alpha_max, or the alphas themselves.
     eps : float in (0, 1)
+        The ratio of the smallest alpha to alpha_max, where `alphas` is a number.
     cv : int, splitter or None
         As in scikit-learn.
     selection : "min", "1se", "aic" or "bic"
@@ -362,29 +473,70 @@ class GroupLassoRegressorCV(_Grouped, CrossValidated, Regression):
         The intercept is never penalised.
     standardize : bool
         Penalise the coefficients of columns divided by their standard deviation; ``coef_`` is on the original scale.
-    method : "auto" or a name in ``skadmm.ALGORITHMS``
+    method : str
+        "auto", or the name of a method in ``skadmm.ALGORITHMS`` or of a solver in ``skadmm.SOLVERS``.
     max_passes : float
         At most this many passes over the data.
     tol : float
         The relative duality gap to reach, or the relative KKT residual where there is no certificate.
     random_state : int, generator or None
-    verbose : int, 1 shows progress on a terminal
+        Draws the samples of stochastic methods; the default method draws none.
+    verbose : int
+        1 shows progress on a terminal.
 
     Attributes
     ----------
-    coef_, intercept_ : the coefficients, and the intercept
-    groups_ : the column numbers of each group
-    active_groups_ : for each group (and problem) whether any of its coefficients is not zero
-    dof_ : degrees of freedom, without the intercept
-    result_ : Result, or a list of them for more than two classes: status, gap, trace
-    n_iter_ : passes over the data
-    alpha_, alphas_ : the alpha chosen, and all of them
-    l1_ratio_ : the l1_ratio chosen from a list; ``alphas_`` and the attributes below then have a row for each l1_ratio
-    cv_losses_, cv_mean_, cv_se_ : held-out losses by alpha and fold, their mean and its standard error
-    cv_scores_ : held-out scores, in place of ``cv_losses_``, where `scoring` is given
-    criterion_ : AIC or BIC by alpha, where `selection` is one of them
-    path_ : Path, the solutions over all the data, or a list of them for more than two classes
-    coefs_path_ : array of shape (n_alphas, n_features), or (n_alphas, n_classes, n_features): its coefficients
+    coef_ : ndarray of shape (n_features,)
+        The coefficients.
+    intercept_ : float
+        The intercept.
+    groups_ : list of arrays
+        The column numbers of each group.
+    active_groups_ : ndarray of bool
+        For each group (and class) whether any of its coefficients is not zero.
+    dof_ : int or list of int
+        Degrees of freedom, without the intercept.
+    result_ : Result or list of Result
+        Status, duality gap and trace; a list for more than two classes.
+    n_iter_ : int
+        Passes over the data.
+    alpha_ : float
+        The alpha chosen.
+    alphas_ : ndarray
+        All alphas, decreasing.
+    l1_ratio_ : float
+        The l1_ratio chosen from a list; ``alphas_`` and the attributes below then have a row for each l1_ratio.
+    cv_losses_, cv_mean_, cv_se_ : ndarray
+        Held-out losses by alpha and fold, their mean and its standard error.
+    cv_scores_ : ndarray
+        Held-out scores, in place of ``cv_losses_``, where `scoring` is given.
+    criterion_ : ndarray
+        AIC or BIC by alpha, where `selection` is one of them.
+    path_ : Path or list of Path
+        The solutions over all the data; a list for more than two classes.
+    coefs_path_ : ndarray of shape (n_alphas, n_features) or (n_alphas, n_classes, n_features)
+        The coefficients along the path.
+
+    See Also
+    --------
+    skadmm.GroupLassoRegressor : With a given alpha.
+    skadmm.GroupLassoClassifierCV : For classes.
+    skadmm.regularizers.GroupL2 : The penalty by itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import GroupLassoRegressorCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 6))
+    >>> y = X @ [1.0, 1.0, 1.0, 0.0, 0.0, 0.0] + rng.standard_normal(50)
+    >>> model = GroupLassoRegressorCV(alphas=5, cv=3, eps=0.01, groups=[[0, 1, 2], [3, 4, 5]]).fit(X, y)
+    >>> model.coef_.round(2)
+    array([ 0.9 ,  0.75,  1.  , -0.07,  0.05,  0.15])
+    >>> model.active_groups_
+    array([ True,  True])
+    >>> model.cv_mean_.shape, model.alpha_ in model.alphas_
+    ((5,), True)
     """
 
     def __init__(

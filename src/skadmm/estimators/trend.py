@@ -33,12 +33,15 @@ class TrendFilter(TrendModel, Regression):
         The share of the plain ℓ1 norm.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
-    loss : "squared" or "huber", or ``skadmm.losses.Huber(delta)``
+    loss : str or loss
+        "squared", "huber", or another loss for numbers: its name in ``skadmm.losses.LOSSES``, or an instance such as
+        ``Huber(0.5)``.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
         Penalise the coefficients of columns divided by their standard deviation; ``coef_`` is on the original scale.
-    method : "auto" or a name in ``skadmm.ALGORITHMS``
+    method : str
+        "auto", or the name of a method in ``skadmm.ALGORITHMS`` or of a solver in ``skadmm.SOLVERS``.
     max_passes : float
         At most this many passes over the data.
     tol : float
@@ -46,18 +49,48 @@ class TrendFilter(TrendModel, Regression):
     warm_start : bool
         Start from the last solution.
     random_state : int, generator or None
-    verbose : int, 1 shows progress on a terminal
+        Draws the samples of stochastic methods; the default method draws none.
+    verbose : int
+        1 shows progress on a terminal.
 
     Attributes
     ----------
-    coef_, intercept_ : the coefficients, and the intercept
-    positions_ : the distinct positions of a signal, at which ``coef_`` is its value; None for a table
-    knots_, changepoints_ : where pieces of a signal along a line meet, as positions and as indices into ``positions_``:
-        a piece ends before, and the next one begins at, each of them. None for tables and graphs
-    clusters_, n_clusters_ : for order 0, the pieces, as in the fused lasso
-    dof_ : degrees of freedom, without the intercept
-    result_ : Result, or a list of them for more than two classes: status, gap, trace
-    n_iter_ : passes over the data
+    coef_ : ndarray of shape (n_features,)
+        The coefficients.
+    intercept_ : float
+        The intercept.
+    positions_ : ndarray or None
+        The distinct positions of a signal, at which ``coef_`` is its value; None for a table.
+    knots_, changepoints_ : ndarray or None
+        Where pieces of a signal along a line meet, as positions and as indices into ``positions_``: a piece ends
+        before, and the next one begins at, each of them. None for tables and graphs.
+    clusters_, n_clusters_ : ndarray of int, int
+        For order 0 the pieces, as in the fused lasso.
+    dof_ : int or list of int
+        Degrees of freedom, without the intercept.
+    result_ : Result or list of Result
+        Status, duality gap and trace; a list for more than two classes.
+    n_iter_ : int
+        Passes over the data.
+
+    See Also
+    --------
+    skadmm.TrendFilterCV : With alpha chosen by cross-validation.
+    skadmm.FusedLassoRegressor : Coefficients that are piecewise constant over a graph.
+    skadmm.plotting.trend_fit : Draws the fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import TrendFilter
+    >>> rng = np.random.default_rng(0)
+    >>> position = np.arange(40.0)[:, None]
+    >>> signal = np.abs(position[:, 0] - 20.0) + 0.1 * rng.standard_normal(40)
+    >>> model = TrendFilter(alpha=0.1, order=1).fit(position, signal)
+    >>> model.knots_
+    array([16., 17., 20., 22.])
+    >>> model.predict([[0.0], [20.5]]).round(1)
+    array([20. ,  0.6])
     """
 
     def __init__(
@@ -97,8 +130,9 @@ class TrendFilter(TrendModel, Regression):
 
 
 class TrendFilterCV(TrendModel, CrossValidated, Regression):
-    """Trend filtering: a signal, or coefficients, piecewise polynomial along a line or over a graph, alpha chosen by
-    cross-validation.
+    """Trend filtering, with alpha chosen by cross-validation.
+
+    A signal, or the coefficients of a table, are piecewise polynomial along a line or over a graph.
 
     Minimises (1/n) Σ ℓ + alpha ((1 − l1_ratio) ‖D x‖₁ + l1_ratio ‖x‖₁) + (ridge/2)‖x‖², D the differences of order
     `order` + 1.
@@ -135,36 +169,75 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
         The share of the plain ℓ1 norm. From a list one is chosen together with alpha.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
-    loss : "squared" or "huber", or ``skadmm.losses.Huber(delta)``
+    loss : str or loss
+        "squared", "huber", or another loss for numbers: its name in ``skadmm.losses.LOSSES``, or an instance such as
+        ``Huber(0.5)``.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
         Penalise the coefficients of columns divided by their standard deviation; ``coef_`` is on the original scale.
-    method : "auto" or a name in ``skadmm.ALGORITHMS``
+    method : str
+        "auto", or the name of a method in ``skadmm.ALGORITHMS`` or of a solver in ``skadmm.SOLVERS``.
     max_passes : float
         At most this many passes over the data.
     tol : float
         The relative duality gap to reach, or the relative KKT residual where there is no certificate.
     random_state : int, generator or None
-    verbose : int, 1 shows progress on a terminal
+        Draws the samples of stochastic methods; the default method draws none.
+    verbose : int
+        1 shows progress on a terminal.
 
     Attributes
     ----------
-    coef_, intercept_ : the coefficients, and the intercept
-    positions_ : the distinct positions of a signal, at which ``coef_`` is its value; None for a table
-    knots_, changepoints_ : where pieces of a signal along a line meet, as positions and as indices into ``positions_``:
-        a piece ends before, and the next one begins at, each of them. None for tables and graphs
-    clusters_, n_clusters_ : for order 0, the pieces, as in the fused lasso
-    dof_ : degrees of freedom, without the intercept
-    result_ : Result, or a list of them for more than two classes: status, gap, trace
-    n_iter_ : passes over the data
-    alpha_, alphas_ : the alpha chosen, and all of them
-    l1_ratio_ : the l1_ratio chosen from a list; ``alphas_`` and the attributes below then have a row for each l1_ratio
-    cv_losses_, cv_mean_, cv_se_ : held-out losses by alpha and fold, their mean and its standard error
-    cv_scores_ : held-out scores, in place of ``cv_losses_``, where `scoring` is given
-    criterion_ : AIC or BIC by alpha, where `selection` is one of them
-    path_ : Path, the solutions over all the data, or a list of them for more than two classes
-    coefs_path_ : array of shape (n_alphas, n_features), or (n_alphas, n_classes, n_features): its coefficients
+    coef_ : ndarray of shape (n_features,)
+        The coefficients.
+    intercept_ : float
+        The intercept.
+    positions_ : ndarray or None
+        The distinct positions of a signal, at which ``coef_`` is its value; None for a table.
+    knots_, changepoints_ : ndarray or None
+        Where pieces of a signal along a line meet, as positions and as indices into ``positions_``: a piece ends
+        before, and the next one begins at, each of them. None for tables and graphs.
+    clusters_, n_clusters_ : ndarray of int, int
+        For order 0 the pieces, as in the fused lasso.
+    dof_ : int or list of int
+        Degrees of freedom, without the intercept.
+    result_ : Result or list of Result
+        Status, duality gap and trace; a list for more than two classes.
+    n_iter_ : int
+        Passes over the data.
+    alpha_ : float
+        The alpha chosen.
+    alphas_ : ndarray
+        All alphas, decreasing.
+    l1_ratio_ : float
+        The l1_ratio chosen from a list; ``alphas_`` and the attributes below then have a row for each l1_ratio.
+    cv_losses_, cv_mean_, cv_se_ : ndarray
+        Held-out losses by alpha and fold, their mean and its standard error.
+    cv_scores_ : ndarray
+        Held-out scores, in place of ``cv_losses_``, where `scoring` is given.
+    criterion_ : ndarray
+        AIC or BIC by alpha, where `selection` is one of them.
+    path_ : Path or list of Path
+        The solutions over all the data; a list for more than two classes.
+    coefs_path_ : ndarray of shape (n_alphas, n_features) or (n_alphas, n_classes, n_features)
+        The coefficients along the path.
+
+    See Also
+    --------
+    skadmm.TrendFilter : With a given alpha.
+    skadmm.plotting.cv_curve : Draws the held-out loss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import TrendFilterCV
+    >>> rng = np.random.default_rng(0)
+    >>> position = np.arange(40.0)[:, None]
+    >>> signal = np.abs(position[:, 0] - 20.0) + 0.1 * rng.standard_normal(40)
+    >>> model = TrendFilterCV(order=1, alphas=8, cv=4, selection="1se").fit(position, signal)
+    >>> model.alpha_ in model.alphas_, model.knots_.size < 10
+    (True, True)
     """
 
     def __init__(

@@ -21,7 +21,7 @@ def value(loss: Any, z: float, b: float) -> float:
     Returns
     -------
     float
-        ℓ(z, b).
+        The loss ℓ(z, b).
 
     See Also
     --------
@@ -51,7 +51,7 @@ def derivative(loss: Any, z: float, b: float) -> float:
     Returns
     -------
     float
-        ℓ'(z, b).
+        The derivative ℓ'(z, b).
 
     See Also
     --------
@@ -83,7 +83,7 @@ def curvature(loss: Any, z: float, b: float) -> float:
     Returns
     -------
     float
-        ℓ''(z, b).
+        The second derivative ℓ''(z, b).
 
     See Also
     --------
@@ -118,7 +118,7 @@ def conjugate(loss: Any, theta: float, b: float) -> float:
     Returns
     -------
     float
-        ℓ*(θ, b), infinite outside its domain.
+        The conjugate ℓ*(θ, b), infinite outside its domain.
 
     See Also
     --------

@@ -56,7 +56,7 @@ class Constants(NamedTuple):
     linearised : float
         ‖x* − x₀‖²_Hx, the price of linearising the penalty; 0 where it is kept whole.
     table : float
-        nL‖x* − x₀‖², the price of gradients that are up to a pass old.
+        The term nL‖x* − x₀‖², the price of gradients that are up to a pass old.
     split : float
         ‖y* − y₀‖²_Hy.
     multiplier : float
