@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from skadmm import _cancel
 from skadmm.backends import tasks
 from skadmm.backends.base import Evaluation, StoredSamples
 from skadmm.backends.files import FileBlocks
+from skadmm.backends.single_entries import SingleEntries, find_single_entries
 from skadmm.backends.slicing import Rows, part_of, take_rows
 from skadmm.kernels.expansion import several
 from skadmm.kernels.rows import DenseRows, is_dense, stored_entries
@@ -92,6 +94,11 @@ class LocalBackend(StoredSamples):
     def fingerprint(self) -> Any:
         """Rows, targets and weights."""
         return self.rows, self.target, self.weight
+
+    @cached_property
+    def single_entries(self) -> SingleEntries | str:
+        """The entries of X, where every sample sees one feature; a reason where one sees more."""
+        return find_single_entries(self.rows, self.target, self.weight)
 
     def samples(self, batch_size: int = 1) -> Samples:
         """The rows as kernels see them, in blocks of `batch_size`."""

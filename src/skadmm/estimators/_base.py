@@ -245,8 +245,8 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         """What is fused, and the degrees of freedom."""
         penalty = prepared.penalty
         psi = penalty.psi(1.0).prepared(penalty.A.shape[0], "psi") if penalty.A.shape[0] else None
-        pairs = zip(self._parts(prepared, results), results, strict=True)
-        dof = [degrees_of_freedom(penalty.A, x, psi, result.y) for x, result in pairs]
+        triples = zip(self._parts(prepared, results), results, labels, strict=True)
+        dof = [degrees_of_freedom(penalty.A, x, psi, result.y, label) for x, result, label in triples]
         self.dof_ = dof[0] if len(dof) == 1 else np.array(dof)
         if penalty.groups is not None:
             return

@@ -74,13 +74,14 @@ class TrendModel(StructuredModel):
         if X.shape[1] != 1:
             raise ValueError(f"design='positions' takes X with one column, got {X.shape[1]}")
         positions = self._positions = _column(X)
+        increasing = self.graph is None and bool(np.all(np.diff(positions) > 0))
         if self.graph is None:
-            self.positions_ = positions if np.all(np.diff(positions) > 0) else np.unique(positions)
+            self.positions_ = positions if increasing else np.unique(positions)
             self._check_order(self.positions_.size - 2, f"{self.positions_.size} distinct positions")
         else:
             self.positions_ = np.arange(float(self._n_nodes(positions)))
-        index = np.searchsorted(self.positions_, positions)
         n = positions.size
+        index = np.arange(n) if increasing else np.searchsorted(self.positions_, positions)
         table = sp.csr_array((np.ones(n), index, np.arange(n + 1)), shape=(n, self.positions_.size))
         return table, y, sample_weight
 
@@ -158,9 +159,10 @@ class TrendModel(StructuredModel):
         if not self._signal or self.graph is not None:
             return
         m = self.positions_.size - 1 - int(self.order)
-        # Where alpha is zero there is no y.
-        A = spaced_trend(self.positions_, int(self.order))
-        y = result.y[:m] if prepared.penalty.A.shape[0] and result.y.size else A @ result.x
+        if prepared.penalty.A.shape[0] and result.y.size:
+            y = result.y[:m]
+        else:  # where alpha is zero there is no y
+            y = spaced_trend(self.positions_, int(self.order)) @ result.x
         self.changepoints_ = 1 + np.flatnonzero(y)
         self.knots_ = self.positions_[self.changepoints_]
 

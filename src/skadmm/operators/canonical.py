@@ -11,7 +11,8 @@ def canonical(matrix: Any) -> sp.csr_array:
     """`matrix` as a ``csr_array`` of float64 in canonical form, with 32-bit indices when they fit."""
     csr = sp.csr_array(matrix, dtype=np.float64, copy=True)
     csr.sum_duplicates()
-    csr.eliminate_zeros()
+    if not csr.data.all():
+        csr.eliminate_zeros()
     if csr.indices.dtype != np.int32 and max(*csr.shape, csr.nnz) <= np.iinfo(np.int32).max:
         indices, indptr = csr.indices.astype(np.int32), csr.indptr.astype(np.int32)
         csr = sp.csr_array((csr.data, indices, indptr), shape=csr.shape)

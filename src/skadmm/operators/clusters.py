@@ -18,8 +18,9 @@ def _find(parent, factor, j):
 
 
 @kernel
-def _tie(first, second, first_value, second_value, parent, factor, size, zero, roots, factors):
-    """Join the features of rows a_i x_i + a_j x_j = 0; a contradiction makes the cluster zero. Then find all roots."""
+def _tie(first, second, first_value, second_value, parent, factor, size, zero, labels, factors):
+    """Join the features of rows a_i x_i + a_j x_j = 0; a contradiction makes the cluster zero. Then number
+    the clusters in the order in which they first occur, those that are zero with −1."""
     for e in range(first.size):
         i, j = first[e], second[e]
         ri, fi = _find(parent, factor, i)
@@ -41,12 +42,19 @@ def _tie(first, second, first_value, second_value, parent, factor, size, zero, r
             parent[rj], factor[rj] = ri, ratio * fi / fj
             size[ri] += size[rj]
             zero[ri] = zero[ri] or zero[rj]
+    number = np.full(parent.size, -1)
+    count = 0
     for j in range(parent.size):
-        roots[j], factors[j] = _find(parent, factor, j)
+        root, factors[j] = _find(parent, factor, j)
+        if number[root] < 0 and not zero[root]:
+            number[root] = count
+            count += 1
+        labels[j] = number[root]
 
 
 def clusters(A: Any, tied: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Which features the rows in `tied` (a mask) join: a label for each, −1 for zero, and its factor in its cluster."""
+    """Which features the rows in `tied` (a mask) join: a label for each, in the order in which they first occur, −1 for
+    zero; and its factor in its cluster."""
     d = A.shape[1]
     counts = np.diff(A.indptr)
     rows = np.flatnonzero(tied & (counts >= 1) & (counts <= 2))
@@ -54,12 +62,9 @@ def clusters(A: Any, tied: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     last = first + counts[rows] - 1
     parent, factor = np.arange(d), np.ones(d)
     size, zero = np.ones(d, np.int64), np.zeros(d, bool)
-    roots, factors = np.empty(d, np.int64), np.empty(d)
+    labels, factors = np.empty(d, np.int64), np.empty(d)
     _tie(
         A.indices[first].astype(np.int64), A.indices[last].astype(np.int64), A.data[first], A.data[last],
-        parent, factor, size, zero, roots, factors,
+        parent, factor, size, zero, labels, factors,
     )  # fmt: skip
-    labels = np.full(d, -1)
-    free = ~zero[roots]
-    _, labels[free] = np.unique(roots[free], return_inverse=True)
     return labels, factors

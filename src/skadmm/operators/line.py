@@ -86,14 +86,17 @@ def as_line(A: sp.csr_array) -> Line | None:
         return None
     if not A.has_sorted_indices:
         A = A.sorted_indices()
+    if not _is_banded(A, k + 1):
+        return None
     entries = A.data.reshape(m, k + 1)
-    if np.any(A.indices.reshape(m, k + 1) != np.arange(m)[:, None] + np.arange(k + 1)):
-        return None
-    binomial = np.array([(-1) ** (k - j) * comb(k, j) for j in range(k + 1)], dtype=np.float64)
-    scale = entries[:, -1]
-    if np.any(np.abs(entries - scale[:, None] * binomial) > 1e-14 * np.abs(scale[:, None] * binomial)):
-        return None
-    return Line(np.arange(float(d)), k - 1, scale.copy())
+    scale = entries[:, -1].copy()
+    for j in range(k):
+        wanted = (-1) ** (k - j) * comb(k, j) * scale
+        if not np.array_equal(entries[:, j], wanted) and np.any(
+            np.abs(entries[:, j] - wanted) > 1e-14 * np.abs(wanted)
+        ):
+            return None
+    return Line(np.arange(float(d)), k - 1, scale)
 
 
 def as_uneven_line(A: sp.csr_array) -> Line | None:
@@ -104,13 +107,19 @@ def as_uneven_line(A: sp.csr_array) -> Line | None:
         return None
     if not A.has_sorted_indices:
         A = A.sorted_indices()
-    if np.any(A.indices.reshape(m, 3) != np.arange(m)[:, None] + np.arange(3)):
+    if not _is_banded(A, 3):
         return None
     first, middle, last = A.data.reshape(m, 3).T
     sound = np.all(first > 0) and np.all(last > 0) and np.array_equal(first[1:], last[:-1])
     if not sound or np.any(np.abs(first + middle + last) > 1e-14 * np.abs(middle)):
         return None
     return Line(np.concatenate([[0.0], np.cumsum(1.0 / np.append(first, last[-1]))]), 1, np.ones(m))
+
+
+def _is_banded(A: sp.csr_array, width: int) -> bool:
+    """Has row i, with `width` sorted entries, those in the columns i, i + 1, …?"""
+    columns, first = A.indices.reshape(-1, width), np.arange(A.shape[0], dtype=A.indices.dtype)
+    return np.array_equal(columns[:, 0], first) and np.array_equal(columns[:, -1], first + width - 1)
 
 
 def _unit(t: np.ndarray) -> np.ndarray:

@@ -57,9 +57,12 @@ def trend(d: int, order: int, positions: Any = None) -> sp.csr_array:
     k = order + 1
     coefficients = np.array([(-1) ** (k - j) * comb(k, j) for j in range(k + 1)], dtype=np.float64)
     rows = d - k
-    indices = (np.arange(rows)[:, None] + np.arange(k + 1)).ravel()
-    indptr = np.arange(rows + 1) * (k + 1)
-    return canonical(sp.csr_array((np.tile(coefficients, rows), indices, indptr), shape=(rows, d)))
+    index: type[np.signedinteger[Any]] = np.int32 if rows * (k + 1) <= np.iinfo(np.int32).max else np.int64
+    indices = np.arange(rows, dtype=index)[:, None] + np.arange(k + 1, dtype=index)
+    indptr = np.arange(0, rows * (k + 1) + 1, k + 1, dtype=index)
+    D = sp.csr_array((np.tile(coefficients, rows), indices.ravel(), indptr), shape=(rows, d))
+    D.has_canonical_format = True
+    return D
 
 
 def spaced_trend(positions: np.ndarray, order: int, unit: float | None = None) -> sp.csr_array:

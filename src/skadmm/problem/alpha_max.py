@@ -104,8 +104,13 @@ def alpha_max(problem: Problem, trend: Line | GraphTrend | None = None) -> float
         A, trend = sp.csr_array(A[kept]), None
     if A.shape[0] == 0:
         return 0.0
-    reached = np.unique(A.indices)
-    line = trend if isinstance(trend, Line) else as_line(sp.csr_array(A[:, reached]))
+    seen = np.zeros(A.shape[1], bool)
+    seen[A.indices] = True
+    reached = np.flatnonzero(seen)
+    narrow = A if seen.all() else sp.csr_array(A[:, reached])
+    line = trend
+    if not isinstance(line, Line):
+        line = problem.constraint.line if narrow is problem.constraint.A else as_line(narrow)
     flat = _null_space(A, trend, line, reached)
     demands = _demands(problem, flat)
     if demands is None:
@@ -116,7 +121,7 @@ def alpha_max(problem: Problem, trend: Line | GraphTrend | None = None) -> float
         # Features that no row reaches are at their minimum, whatever w is.
         of_reached = Demands(demands.lower[reached], demands.upper[reached], demands.exact)
         basis = sp.csr_array(flat.basis[reached])
-        strength = smallest_strength(sp.csr_array(A[:, reached]), of_reached, dual, line, basis)
+        strength = smallest_strength(narrow, of_reached, dual, line, basis)
     if not np.isfinite(strength):
         raise ValueError(f"alpha_max: no strength of psi={type(psi).__name__} makes Ax exactly zero: give the alphas")
     return strength
@@ -157,7 +162,9 @@ def _null_space(A: sp.csr_array, trend: Line | GraphTrend | None, line: Line | N
     d = A.shape[1]
     if line is not None:
         inner = line.null_space()
-        free = np.setdiff1d(np.arange(d), reached)
+        missing = np.ones(d, bool)
+        missing[reached] = False
+        free = np.flatnonzero(missing)
         rows = np.concatenate([np.repeat(reached, inner.shape[1]), free])
         columns = np.concatenate(
             [np.tile(np.arange(inner.shape[1]), reached.size), inner.shape[1] + np.arange(free.size)]

@@ -121,6 +121,11 @@ class Constraint:
             return -right
         return None if self._B_solve is None else self._B_solve(right)
 
+    @property
+    def has_y_of_x(self) -> bool:
+        """Is B invertible?"""
+        return self.B is None or self._B_solve is not None
+
     def x_of_y(self, y: np.ndarray) -> np.ndarray | None:
         """x(y) = A⁻¹(c − By), or None where A is not invertible."""
         return None if self._A_solve is None else self._A_solve(self.c - self.By(y))

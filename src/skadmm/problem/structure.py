@@ -42,14 +42,12 @@ def fused(A: sp.csr_array, x: np.ndarray, tied: np.ndarray | None = None) -> np.
     """
     if A.shape[0] == 0:
         return np.arange(A.shape[1])
-    labels, _ = clusters(A, ties(A, x) if tied is None else tied)
-    nonzero = labels >= 0
-    _, first, inverse = np.unique(labels[nonzero], return_index=True, return_inverse=True)
-    labels[nonzero] = np.argsort(np.argsort(first))[inverse]
-    return labels
+    return clusters(A, ties(A, x) if tied is None else tied)[0]
 
 
-def degrees_of_freedom(A: sp.csr_array, x: np.ndarray, psi: Any = None, y: np.ndarray | None = None) -> int:
+def degrees_of_freedom(
+    A: sp.csr_array, x: np.ndarray, psi: Any = None, y: np.ndarray | None = None, labels: np.ndarray | None = None
+) -> int:
     """The dimension of the vectors that have the zeros of Ax.
 
     Parameters
@@ -62,6 +60,8 @@ def degrees_of_freedom(A: sp.csr_array, x: np.ndarray, psi: Any = None, y: np.nd
     y : ndarray or None
         The solver's own y = Ax, whose zeros are exact. It is used where A has rows with more than two entries; None
         takes the rows on which Ax is zero up to rounding.
+    labels : ndarray of int or None
+        The clusters of x that :func:`fused` finds, where they are known.
 
     Returns
     -------
@@ -79,7 +79,7 @@ def degrees_of_freedom(A: sp.csr_array, x: np.ndarray, psi: Any = None, y: np.nd
     if A.shape[0] == 0:
         return int(x.size)
     if np.diff(A.indptr).max() <= 2:
-        return int(fused(A, x).max(initial=-1)) + 1
+        return int((fused(A, x) if labels is None else labels).max(initial=-1)) + 1
     return int(x.size) - rank(A[ties(A, x) if y is None or y.size != A.shape[0] else y == 0.0])
 
 

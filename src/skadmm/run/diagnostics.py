@@ -33,7 +33,8 @@ class Diagnostics(NamedTuple):
 
 
 class Evaluator:
-    """Evaluates points of one problem for the record. Nothing is read twice for the same point.
+    """Evaluates points of one problem for the record. Nothing is read twice for the same point: arrays given are kept,
+    and must not be changed after.
 
     Parameters
     ----------
@@ -52,18 +53,17 @@ class Evaluator:
     ) -> None:
         self.problem = problem
         self.certifier = Certifier(problem)
-        self.has_y_of_x = problem.y_of_x(np.zeros(problem.n_features)) is not None
+        self.has_y_of_x = problem.constraint.has_y_of_x
         self._known, self._assessed = known, assessed
-        self._last_evaluated: tuple[np.ndarray, Diagnostics] | None = None
-        self._last_average: tuple[np.ndarray, float] | None = None
+        self._last_evaluated: tuple[tuple[np.ndarray, ...], Diagnostics] | None = None
+        self._last_average: tuple[tuple[np.ndarray, ...], float] | None = None
 
     def at(self, x: np.ndarray, y: np.ndarray, multiplier: np.ndarray) -> Diagnostics:
         """Objective, optimality residual and gap at (x, y) with the unscaled multiplier."""
-        point = np.concatenate([x, y, multiplier])
-        if self._last_evaluated is not None and np.array_equal(point, self._last_evaluated[0]):
+        if self._last_evaluated is not None and _same(self._last_evaluated[0], (x, y, multiplier)):
             return self._last_evaluated[1]
         diagnostics = self._by_solver(x, y) or self._evaluate(x, y, multiplier)
-        self._last_evaluated = point, diagnostics
+        self._last_evaluated = (x, y, multiplier), diagnostics
         return diagnostics
 
     def _by_solver(self, x: np.ndarray, y: np.ndarray) -> Diagnostics | None:
@@ -107,14 +107,18 @@ class Evaluator:
 
     def average_objective(self, x: np.ndarray, y: np.ndarray) -> float:
         """The objective at the averages, which the end of a run does not change."""
-        point = np.concatenate([x, y])
-        if self._last_evaluated is not None and np.array_equal(point, self._last_evaluated[0][: point.size]):
+        if self._last_evaluated is not None and _same(self._last_evaluated[0][:2], (x, y)):
             return self._last_evaluated[1].objective  # after one step the average is the point itself
-        if self._last_average is None or not np.array_equal(point, self._last_average[0]):
+        if self._last_average is None or not _same(self._last_average[0], (x, y)):
             y_of_x = self.problem.y_of_x(x)
-            self._last_average = point, self.problem.objective(x, y if y_of_x is None else y_of_x)
+            self._last_average = (x, y), self.problem.objective(x, y if y_of_x is None else y_of_x)
         return self._last_average[1]
 
     def criterion(self, diagnostics: Diagnostics) -> float:
         """What points are compared by: the objective, or the KKT residual where y(x) does not exist."""
         return diagnostics.objective if self.has_y_of_x else diagnostics.kkt.relative
+
+
+def _same(kept: tuple[np.ndarray, ...], arrays: tuple[np.ndarray, ...]) -> bool:
+    """Are the arrays those that were kept?"""
+    return all(np.array_equal(one, two) for one, two in zip(kept, arrays, strict=True))

@@ -208,13 +208,13 @@ class Run:
         """Evaluate the current point, off the clock except where it is the stopping test."""
         recorder, tol = self.recorder, self.limits.tol
         tested = tol is not None and not self.algorithm.certifies
-        point = self.engine.point
         began = _clock.now()
-        diagnostics = recorder.diagnose(recorder.x(), point.y, point.dual)
+        iterate = recorder.iterate()
+        diagnostics = recorder.diagnose(iterate)
         if tested:
             self.counters.seconds += _clock.now() - began
             self.counters.checking += diagnostics.samples_read
-        row = recorder.row(diagnostics, self.passes, self.counters.seconds)
+        row = recorder.row(iterate, diagnostics, self.passes, self.counters.seconds)
         if recorder.has_blown_up(diagnostics):
             first = recorder.history.first_objective
             return self._diverged(f"the objective went from {first:.3g} to {diagnostics.objective:.3g}")
@@ -250,6 +250,7 @@ class Run:
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on from a checkpoint."""
+        self.recorder.restart()
         self.engine.resume(state["engine"])
         stored.check_like(self.settings, state["settings"], "settings")
         self.settings = state["settings"]

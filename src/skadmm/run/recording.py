@@ -98,8 +98,10 @@ class Recorder:
         else:  # an engine in other coordinates has evaluated no point of these
             self.evaluator = Evaluator(problem, lambda x: None, lambda x, y: None)
         self.test_problem, self.callbacks = test_problem, callbacks
+        self._last: tuple[int, Iterate] | None = None
+        """The last copy made, and the steps before it."""
         start = self.iterate()
-        self.history = History(last_certified=start, best_point=start.copy(), best_rho=engine.rho)
+        self.history = History(last_certified=start, best_point=start, best_rho=engine.rho)
         self.failure: Exception | None = None
         """What a callback raised."""
 
@@ -111,9 +113,21 @@ class Recorder:
         return u if self.scale is None else self.scale * u
 
     def iterate(self) -> Iterate:
-        """A copy of where the engine stands."""
-        point = self.engine.point
-        return Iterate(self.x().copy(), point.y.copy(), point.dual.copy(), *self._averages())
+        """A copy of where the engine stands; the last one where it has not moved since."""
+        point, x = self.engine.point, self.x()
+        steps = int(point.clock[0])
+        if self._last is not None and self._last[0] == steps:
+            last = self._last[1]
+            if all(np.array_equal(*pair) for pair in ((last.x, x), (last.y, point.y), (last.dual, point.dual))):
+                return last
+        self._last = steps, Iterate(x.copy(), point.y.copy(), point.dual.copy(), *self._averages())
+        return self._last[1]
+
+    def restart(self) -> None:
+        """The engine is about to take up a checkpoint: forget where it stood."""
+        self._last = None
+        history = self.history  # its points are filled, so they must be arrays of their own
+        history.last_certified, history.best_point = history.last_certified.copy(), history.best_point.copy()
 
     def put_back(self, iterate: Iterate) -> None:
         """Let the engine stand at an earlier iterate."""
@@ -131,18 +145,16 @@ class Recorder:
 
     # -- recording -------------------------------------------------------------------------------------------
 
-    def diagnose(self, x: np.ndarray, y: np.ndarray, dual: np.ndarray) -> Diagnostics:
-        """Evaluate a point with its scaled dual."""
-        return self.evaluator.at(x, y, self.engine.rho * dual)
+    def diagnose(self, iterate: Iterate) -> Diagnostics:
+        """Evaluate a point."""
+        return self.evaluator.at(iterate.x, iterate.y, self.engine.rho * iterate.dual)
 
-    def row(self, diagnostics: Diagnostics, passes: float, seconds: float) -> dict[str, float]:
-        """A row of the trace for the engine's point."""
-        x, y = self.x(), self.engine.point.y
-        x_average, y_average = self._averages()
-        if np.array_equal(x_average, x) and np.array_equal(y_average, y):
+    def row(self, iterate: Iterate, diagnostics: Diagnostics, passes: float, seconds: float) -> dict[str, float]:
+        """A row of the trace for a point and what is known of it."""
+        if np.array_equal(iterate.x_average, iterate.x) and np.array_equal(iterate.y_average, iterate.y):
             average = diagnostics.objective
         else:
-            average = self.evaluator.average_objective(x_average, y_average)
+            average = self.evaluator.average_objective(iterate.x_average, iterate.y_average)
         return {
             "passes": passes,
             "seconds": seconds,
@@ -151,7 +163,7 @@ class Recorder:
             "feasibility": diagnostics.kkt.feasibility,
             "kkt": diagnostics.kkt.relative,
             "gap": diagnostics.gap,
-            "test_loss": np.nan if self.test_problem is None else self.test_problem.loss_value(x),
+            "test_loss": np.nan if self.test_problem is None else self.test_problem.loss_value(iterate.x),
         }
 
     def has_blown_up(self, diagnostics: Diagnostics) -> bool:

@@ -45,7 +45,7 @@ def _record_last(run: Run, reached: Iterate) -> None:
     recorder = run.recorder
     answer = run.last_finite = recorder.iterate()
     if recorder.history.rows and not np.array_equal(reached.x, answer.x):
-        row = recorder.row(_diagnose(run, answer), run.passes, run.counters.seconds)
+        row = recorder.row(answer, _diagnose(run, answer), run.passes, run.counters.seconds)
         recorder.history.rows.append(row)
 
 
@@ -113,7 +113,7 @@ def result(run: Run, answer: Iterate, ending: Ending) -> Result:
 
 
 def _diagnose(run: Run, point: Iterate) -> Diagnostics:
-    return run.recorder.diagnose(point.x, point.y, point.dual)
+    return run.recorder.diagnose(point)
 
 
 def _final_gap(run: Run, diagnostics: Diagnostics) -> float:
@@ -132,6 +132,8 @@ def _best_dual(run: Run, answer: Iterate) -> tuple[np.ndarray, Diagnostics]:
     diagnostics = _diagnose(run, answer)
     evaluator, rho, x, y, dual = run.recorder.evaluator, run.engine.rho, answer.x, answer.y, answer.dual
     certifier = evaluator.certifier
+    if diagnostics.by_solver and diagnostics.kkt.relative <= (run.limits.tol or 0.0):
+        return dual, diagnostics
     if not run.algorithm.certifies or certifier.kind == "none" or not evaluator.has_y_of_x or not y.size:
         return dual, diagnostics
     scale, multiplier, _ = certifier.dual_point(diagnostics.gradient, rho * dual, y == 0)

@@ -59,6 +59,41 @@ def denoise(h, q, weight, out):
 
 
 @kernel
+def multipliers_along(h, q, x, bound, rounding, u):
+    """u ← the multipliers with u_{i−1} − u_i = q_i − h_i x_i, clipped to ±bound; returns the norm of what was clipped.
+
+    The sums start from both ends, so that rounding adds up over half the length. What is left in the middle is spread
+    over all places. Where the right side is rounding everywhere, u is zero.
+    """
+    n = q.size
+    total, size, nothing = 0.0, 0.0, True
+    for i in range(n):
+        size = max(size, abs(x[i]))
+    for i in range(n):
+        rest = q[i] - h[i] * x[i]
+        total += rest
+        if abs(rest) > rounding * (abs(q[i]) + h[i] * size):
+            nothing = False
+    if nothing:
+        u[:] = 0.0
+        return 0.0
+    mean, middle, beyond = total / n, n // 2, 0.0
+    running = 0.0
+    for i in range(middle):
+        running -= q[i] - h[i] * x[i] - mean
+        u[i] = running
+    running = 0.0
+    for i in range(n - 1, middle, -1):
+        running += q[i] - h[i] * x[i] - mean
+        u[i - 1] = running
+    for i in range(n - 1):
+        kept = min(max(u[i], -bound[i]), bound[i])
+        beyond += (u[i] - kept) ** 2
+        u[i] = kept
+    return np.sqrt(beyond)
+
+
+@kernel
 def _walk(neighbour, link, order, row):
     """Features chain by chain, each from an end, and the row to the next one; returns how many lie on chains."""
     placed = np.zeros(neighbour.shape[0], np.bool_)

@@ -13,17 +13,11 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
-from skadmm.kernels.rows import as_matrix
 from skadmm.operators.line import ROUNDING, Line
 from skadmm.problem.problem import Problem
 from skadmm.problem.structure import fused
 from skadmm.solvers.second_order.base import ridge_of
 from skadmm.solvers.second_order.signal_systems import GeneralSystem, LineSystem, SignalPoint
-
-FIRST_ROWS = (8, 1000)
-"""The number of rows of X examined before all of them are: most other tables are recognised by the first few."""
-MAX_DENSE_ENTRIES = 10_000_000
-"""A dense X with more entries is not searched for zeros."""
 
 BOUND_ROUNDING = 1e-11
 """The multiplier of a polynomial may exceed its bound by this share, which is rounding. As D x = 0 there, it changes
@@ -49,21 +43,22 @@ class DiagonalQuadratic:
     @classmethod
     def of(cls, problem: Problem) -> DiagonalQuadratic:
         """The samples of `problem` summed up; :func:`reason_against` says whether they can be."""
-        entries = single_entries(problem)
+        entries = problem.local.single_entries
         assert not isinstance(entries, str), "see reason_against()"
-        n, d = problem.n_samples, problem.n_features
-        sample, feature, value = entries
-        weight = problem.sample_weight if problem.sample_weight.size else np.ones(n)
-        ridge = np.broadcast_to(np.asarray(ridge_of(problem), dtype=np.float64), d)
-        h = np.bincount(feature, weights=weight[sample] * value**2, minlength=d) / n + ridge
-        q = np.bincount(feature, weights=weight[sample] * problem.target[sample] * value, minlength=d) / n
-        constant = 0.5 * float(weight @ problem.target**2) / n
+        ridge = np.broadcast_to(np.asarray(ridge_of(problem), dtype=np.float64), problem.n_features)
+        h = entries.squares + ridge if ridge.any() else entries.squares
+        q, constant = entries.products, entries.half_square
         return cls(h, ridge, q, constant, problem.constraint.A, problem.constraint.line)
 
     @cached_property
     def system(self) -> GeneralSystem | LineSystem:
         """The Newton systems."""
         return GeneralSystem(self.A, self.h) if self.line is None else LineSystem(self.line, self.h)
+
+    @cached_property
+    def explained(self) -> float:
+        """q·H⁻¹q: twice what the quadratic falls by from zero to its minimum."""
+        return float(self.q @ (self.q / self.h))
 
     @cached_property
     def row_scale(self) -> np.ndarray:
@@ -162,26 +157,13 @@ class SignalObjective:
 
 def reason_against(problem: Problem) -> str | None:
     """Why the Hessian of a problem's loss and Ω is not a positive diagonal; None when it is."""
-    entries = single_entries(problem)
+    entries = problem.local.single_entries
     if isinstance(entries, str):
         return entries
-    sample, feature, value = entries
-    weight = problem.sample_weight[sample] if problem.sample_weight.size else 1.0
-    seen = np.bincount(feature, weights=weight * value**2, minlength=problem.n_features) + ridge_of(problem)
+    if entries.all_seen:
+        return None
+    seen = entries.squares + ridge_of(problem)
     if not np.all(seen > 0):
         j = int(np.flatnonzero(~(seen > 0))[0])
         return f"no sample with a positive weight sees feature {j}, and no squared ℓ2 holds it"
     return None
-
-
-def single_entries(problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray] | str:
-    """The sample, the feature and the value of each nonzero entry of X; a reason where a row has more than one."""
-    rows, n = problem.rows, problem.n_samples
-    for stop in (min(FIRST_ROWS[0], n), min(FIRST_ROWS[1], n), n):
-        if not problem.is_sparse and stop * problem.n_features > MAX_DENSE_ENTRIES:
-            return f"X is dense and has more than {MAX_DENSE_ENTRIES:,} entries: give it as a sparse matrix"
-        matrix = sp.csr_array(as_matrix(rows, 0, stop))
-        if np.diff(matrix.indptr).max(initial=0) > 1:
-            return "a row of X has more than one nonzero entry"
-    sample = np.flatnonzero(np.diff(matrix.indptr))
-    return sample, matrix.indices, matrix.data.astype(np.float64)

@@ -22,6 +22,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from skadmm import _cancel
+from skadmm.operators.line import ROUNDING
 from skadmm.problem.certificate import Assessment, Certificate
 from skadmm.problem.kkt import KKT
 from skadmm.problem.problem import Problem
@@ -29,7 +30,7 @@ from skadmm.regularizers import L1, SquaredL2, Zero
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
 from skadmm.solvers.second_order.base import SecondOrderSolver, SolverState
-from skadmm.solvers.second_order.chains import denoise
+from skadmm.solvers.second_order.chains import denoise, multipliers_along
 from skadmm.solvers.second_order.diagonal_quadratic import DiagonalQuadratic, SignalObjective, reason_against
 from skadmm.solvers.second_order.exact_pattern import PatternConfig, exact_minimiser
 from skadmm.solvers.second_order.l1_rows import row_strengths
@@ -82,9 +83,13 @@ class InteriorPointState(SolverState):
     best_u: np.ndarray
     """The multiplier of D x there."""
     best_gap: float = np.inf
-    """The duality gap there."""
+    """The duality gap there, …"""
+    best_smooth: float = np.inf
+    """… and the quadratic."""
     increases: int = 0
     """Steps in a row that have not decreased the gap."""
+    beyond: float = 0.0
+    """Along a chain, by how much the multipliers that x asks for exceed their bounds."""
 
 
 class Iterate(NamedTuple):
@@ -121,8 +126,7 @@ def no_signal(problem: Problem) -> str | None:
         return "it takes problems with B = −I and c = 0"
     if problem.n_constraints == 0:
         return "A has no rows"
-    strengths = row_strengths(problem.psi, problem.n_split)
-    if strengths is None or not strengths.min() > 0:
+    if not problem.psi.strength * problem.psi.weights.min(initial=1.0) > 0:
         return "the strength of psi, and each of its weights, must be positive"
     if not isinstance(problem.omega, (Zero, SquaredL2)):
         return f"omega must be a squared ℓ2 norm or nothing, not {type(problem.omega).__name__}"
@@ -161,6 +165,12 @@ class InteriorPoint(SecondOrderSolver[InteriorPointState]):
     def init(self, point: Point, rho: float) -> InteriorPointState:
         """The centre of the multipliers' bounds. A polynomial that is known to be the solution is put in place."""
         quadratic, bound = self.quadratic, self.objective.bound
+        if self._is_chain():
+            none = np.empty(0)  # the first step is the last, and it starts from nothing
+            return InteriorPointState(
+                point=point, rho=rho, multiplier=rho * point.dual, x=none, v=none, up=none, down=none, s=none,
+                best_v=none, best_u=none,
+            )  # fmt: skip
         x = quadratic.q / quadratic.h
         v = (quadratic.A @ x) / quadratic.row_scale
         state = InteriorPointState(
@@ -175,7 +185,8 @@ class InteriorPoint(SecondOrderSolver[InteriorPointState]):
         _cancel.check_cancelled()
         state.point.clock[1] += self.problem.n_samples
         if self._is_chain():
-            self._place(state, self._denoised())
+            solution, state.beyond = self._denoised()
+            self._place(state, solution)
             state.finished = True
             return
         relative = self._keep_best(state)
@@ -210,23 +221,44 @@ class InteriorPoint(SecondOrderSolver[InteriorPointState]):
         return Certificate(state.objective, state.lower_bound, self.objective.scale)
 
     def assessed(self, state: InteriorPointState, x: np.ndarray, y: np.ndarray) -> Assessment | None:
-        """The best point, in digits that products with A do not have where differences are of high order."""
+        """The best point, in digits that products with A do not have where differences are of high order; zero at the
+        start, without a product."""
         certificate = self.certificate(state)
-        if certificate is None or not (np.array_equal(x, state.point.x) and np.array_equal(y, state.point.y)):
+        if certificate is None:
+            return self._assessed_zero(state, x, y)
+        if not (np.array_equal(x, state.point.x) and np.array_equal(y, state.point.y)):
             return None
         quadratic = self.quadratic
-        loss, gradient = quadratic.loss(x), (quadratic.h - quadratic.ridge) * x - quadratic.q
+        gradient = (quadratic.h - quadratic.ridge) * x - quadratic.q
+        loss = state.best_smooth - 0.5 * float(x @ (quadratic.ridge * x))
         if quadratic.line is None:
             kkt = self.problem.kkt(x, y, state.multiplier, gradient, loss)
         else:
-            # Aᵀu loses its digits along a long line; the multiplier that x asks for keeps them.
-            bound = self.objective.bound
-            wrong = float(np.linalg.norm(quadratic.multiplier(x) - state.best_u))
-            size = max(float(np.linalg.norm(state.best_u)), MULTIPLIER_FLOOR * float(np.linalg.norm(bound)))
-            split = float(np.linalg.norm(y - self.problem.prox_psi(y + state.multiplier)))
-            stationarity = wrong / size * float(np.linalg.norm(quadratic.q - quadratic.h * x))
-            kkt = KKT(stationarity, 0.0, split, max(wrong, split) / size)
+            kkt = self._residual_along(state, x, y, gradient)
         return Assessment(loss, gradient, kkt, certificate)
+
+    def _assessed_zero(self, state: InteriorPointState, x: np.ndarray, y: np.ndarray) -> Assessment | None:
+        """The point zero with a multiplier of zero."""
+        if x.any() or y.any() or state.multiplier.any():
+            return None
+        quadratic = self.quadratic
+        size = float(np.linalg.norm(quadratic.q))
+        stationarity = float(np.linalg.norm(quadratic.q / (1.0 + quadratic.ridge))) if quadratic.ridge.any() else size
+        bounds = Certificate(quadratic.constant, quadratic.constant - 0.5 * quadratic.explained, self.objective.scale)
+        kkt = KKT(stationarity, 0.0, 0.0, stationarity / size if size > 0.0 else 0.0)
+        return Assessment(quadratic.constant, -quadratic.q, kkt, bounds)
+
+    def _residual_along(self, state: InteriorPointState, x: np.ndarray, y: np.ndarray, gradient: np.ndarray) -> KKT:
+        """The KKT residual on a line. Aᵀu loses its digits along a long one; the multiplier that x asks for keeps
+        them."""
+        quadratic, bound = self.quadratic, self.objective.bound
+        wrong = state.beyond
+        if not self._is_chain():
+            wrong = float(np.linalg.norm(quadratic.multiplier(x) - state.best_u))
+        size = max(float(np.linalg.norm(state.best_u)), MULTIPLIER_FLOOR * float(np.linalg.norm(bound)))
+        split = float(np.linalg.norm(y - self.problem.prox_psi(y + state.multiplier)))
+        stationarity = wrong / size * float(np.linalg.norm(gradient + quadratic.ridge * x))
+        return KKT(stationarity, 0.0, split, max(wrong, split) / size)
 
     def warm_start(self, state: InteriorPointState) -> None:
         """The steps start from the centre in any case."""
@@ -244,7 +276,7 @@ class InteriorPoint(SecondOrderSolver[InteriorPointState]):
     # -- the best point ----------------------------------------------------------------------------------------
 
     def _place_polynomial(self, state: InteriorPointState) -> None:
-        flat = self.objective.polynomial()
+        flat = None if self._is_chain() else self.objective.polynomial()
         if flat is not None:
             self._place(state, self.objective.fused(flat))
             state.finished = True
@@ -254,7 +286,8 @@ class InteriorPoint(SecondOrderSolver[InteriorPointState]):
         scale = self.quadratic.row_scale
         point, state.best_v, state.best_u = state.point, best.v, best.u
         state.best_gap = self.objective.gap(best) if gap is None else gap
-        state.objective = self.objective.value(best.x, best.v)
+        state.best_smooth = self.quadratic.value(best.x)
+        state.objective = state.best_smooth + self.objective.norm(best.v)
         state.lower_bound = state.objective - state.best_gap
         state.multiplier = best.u / scale
         point.x[:] = best.x
@@ -275,12 +308,21 @@ class InteriorPoint(SecondOrderSolver[InteriorPointState]):
         line = self.quadratic.line
         return line is not None and line.order == 0
 
-    def _denoised(self) -> SignalPoint:
-        """The solution along a chain, by dynamic programming."""
+    def _denoised(self) -> tuple[SignalPoint, float]:
+        """The solution along a chain, by dynamic programming, and by how much its multipliers exceed their bounds."""
         quadratic, bound = self.quadratic, self.objective.bound
-        x = np.empty_like(quadratic.q)
-        denoise(quadratic.h, quadratic.q, bound, x)
-        return SignalPoint(x, np.diff(x), np.clip(quadratic.multiplier(x), -bound, bound))
+        x, u = np.empty_like(quadratic.q), np.empty_like(bound)
+        denoise(quadratic.h, quadratic.q, self._reachable(bound), x)
+        beyond = multipliers_along(quadratic.h, quadratic.q, x, bound, ROUNDING, u)
+        return SignalPoint(x, np.diff(x), u), float(beyond)
+
+    def _reachable(self, bound: np.ndarray) -> np.ndarray:
+        """The bounds along a chain, none larger than any multiplier can be: adding very large numbers costs digits."""
+        h, q = self.quadratic.h, self.quadratic.q
+        if float(bound.max()) <= float(np.abs(q).sum()):
+            return bound
+        target = q / h
+        return np.minimum(bound, 2.0 * float(h.sum()) * float(target.max() - target.min()))
 
     # -- a step ------------------------------------------------------------------------------------------------
 

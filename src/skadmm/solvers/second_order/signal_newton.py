@@ -36,7 +36,7 @@ from skadmm.solvers.dual_update import Point
 from skadmm.solvers.second_order.base import SecondOrderSolver, SolverState, ridge_of
 from skadmm.solvers.second_order.chain_descent import ChainDescent, Structure, structure_of
 from skadmm.solvers.second_order.chain_layers import layer_numbers, rows_of_two
-from skadmm.solvers.second_order.diagonal_quadratic import DiagonalQuadratic, single_entries
+from skadmm.solvers.second_order.diagonal_quadratic import DiagonalQuadratic
 from skadmm.solvers.second_order.interior_point import InteriorPoint, no_signal
 from skadmm.solvers.second_order.l1_rows import row_strengths
 
@@ -110,15 +110,14 @@ class SignalNewton(SecondOrderSolver[SignalNewtonState]):
     def __init__(self, setup: Setup, config: SignalNewtonConfig | None = None) -> None:
         super().__init__(setup, config)
         problem = setup.problem
-        entries = single_entries(problem)
+        entries = problem.local.single_entries
         assert not isinstance(entries, str), "see applies()"
-        self.sample, self.feature, self.value = entries
-        self.weight = problem.sample_weight if problem.sample_weight.size else np.ones(problem.n_samples)
+        self.entries = entries
         self.ridge = np.broadcast_to(np.asarray(ridge_of(problem), dtype=np.float64), problem.n_features)
         strengths = row_strengths(problem.psi, problem.n_split)
         assert strengths is not None, "see applies()"
         self.strengths = strengths
-        self.full = self._by_feature(np.ones(problem.n_samples))
+        self.full = entries.squares
         self.structure = self._layers()
 
     @classmethod
@@ -187,8 +186,7 @@ class SignalNewton(SecondOrderSolver[SignalNewtonState]):
 
     def _by_feature(self, per_sample: np.ndarray) -> np.ndarray:
         """Σ wᵢ aᵢⱼ² cᵢ / n of each feature."""
-        terms = (self.weight * per_sample)[self.sample] * self.value**2
-        return np.bincount(self.feature, weights=terms, minlength=self.problem.n_features) / self.problem.n_samples
+        return self.entries.by_feature(per_sample[self.entries.sample] * self.entries.value**2)
 
     def _minimised(self, state: SignalNewtonState, here: Evaluation) -> _Model:
         """The minimiser of the second-order model at the point."""
@@ -272,7 +270,9 @@ class SignalNewton(SecondOrderSolver[SignalNewtonState]):
         """The dual objective of the model's slopes, shared out among the samples; −∞ where no scale makes it finite."""
         wanted = model.slopes - self.ridge * model.x - there.gradient
         change = np.zeros(self.problem.n_samples)
-        change[self.sample] = self.value * (wanted / self.full)[self.feature] * self.weight[self.sample]
+        entries = self.entries
+        part = entries.value * (wanted / self.full)[entries.feature]
+        change[entries.sample] = part * entries.weight[entries.sample] if entries.weight.size else part
         slopes = there.slopes + change
         held = 0.5 * float(model.x @ (self.ridge * model.x))
         backend, short = self.problem.backend, 0.0
