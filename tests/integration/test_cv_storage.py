@@ -102,8 +102,6 @@ def test_path(loss, psi, A, storage, tmp_path):
 
 def test_what_needs_copies_of_a_folder_is_refused(tmp_path):
     folder = stored("folder", tmp_path, NUMBERS)
-    with pytest.raises(ValueError, match="standardize=True: a table on disk or on Dask is not copied"):
-        ESTIMATORS["FusedLassoRegressorCV"](standardize=True).fit(folder)
     with pytest.raises(TypeError, match="graph='precision' is learnt from rows in memory"):
         ESTIMATORS["FusedLassoRegressorCV"](graph="precision").fit(folder)
 

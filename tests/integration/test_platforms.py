@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from skadmm.backends import files
-from skadmm.datasets import locating
+from skadmm.io import cache
 from skadmm.run import memory
 
 
@@ -24,14 +24,16 @@ def test_the_cache_folder_is_the_systems_where_platformdirs_knows_it(monkeypatch
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     known = SimpleNamespace(user_cache_path=lambda name, appauthor: tmp_path / name)
     monkeypatch.setitem(sys.modules, "platformdirs", known)
-    assert locating.cache_folder() == tmp_path / "skadmm" / "data"
+    assert cache.cache_folder("data") == tmp_path / "skadmm" / "data"
     monkeypatch.setitem(sys.modules, "platformdirs", None)
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
     if sys.platform != "win32":
-        assert locating.cache_folder() == tmp_path / ".cache" / "skadmm" / "data"
+        assert cache.cache_folder("data") == tmp_path / ".cache" / "skadmm" / "data"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "chosen"))
     monkeypatch.setitem(sys.modules, "platformdirs", known)
-    assert locating.cache_folder() == tmp_path / "chosen" / "skadmm" / "data"
+    assert cache.cache_folder("data") == tmp_path / "chosen" / "skadmm" / "data"
+    monkeypatch.setenv("SKADMM_CACHE", str(tmp_path / "mine"))
+    assert cache.cache_folder("data") == tmp_path / "mine" / "data"
 
 
 def test_free_memory_comes_from_psutil_where_it_is_installed(monkeypatch):

@@ -1,10 +1,11 @@
 """Where rows are kept: in memory, in a folder of files, or on the workers of a Dask cluster."""
 
 from skadmm.backends.base import Backend, Evaluation, Evaluations, RemoteBackend, StoredSamples, WorkerGone
-from skadmm.backends.files import BlocksError, FileBlocks, as_folder, is_folder
+from skadmm.backends.files import BlocksError, FileBlocks
 from skadmm.backends.kinds import is_dask
 from skadmm.backends.local import FileBackend, LocalBackend
 from skadmm.backends.registry import BACKENDS, BackendKind, open_backend
+from skadmm.backends.sources import as_folder, is_stored
 from skadmm.backends.tables import as_rows
 from skadmm.backends.targets import as_target, as_weight
 
@@ -26,6 +27,6 @@ __all__ = [
     "as_target",
     "as_weight",
     "is_dask",
-    "is_folder",
+    "is_stored",
     "open_backend",
 ]

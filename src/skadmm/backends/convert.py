@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from skadmm.backends.readers import open_source
+from skadmm.backends.readers import Columns, open_source, parquet_files
 from skadmm.backends.writer import BlockWriter, write_blocks
 
 __all__ = ["convert", "write_blocks"]
@@ -16,6 +16,8 @@ def convert(
     folder: Path,
     *,
     target: str | None = None,
+    weight: str | None = None,
+    drop: tuple[str, ...] = (),
     block_rows: int | None = None,
     dtype: str = "<f8",
     ones: bool = False,
@@ -27,11 +29,16 @@ def convert(
     Parameters
     ----------
     source : path
-        svmlight, CSV, TSV (plain or compressed) or Parquet, recognised by its ending.
+        svmlight, CSV, TSV (plain or compressed), Parquet or npy, recognised by its ending, or a folder of Parquet
+        files. An npy file has no targets.
     folder : path
         New or empty, or the folder of the same conversion that was stopped, which is continued.
     target : str, optional
-        The column of targets; the last one by default. Not for svmlight.
+        The column of targets, numbers or texts; the last one by default. Not for svmlight.
+    weight : str, optional
+        The column of sample weights. Not for svmlight.
+    drop : tuple of str
+        Columns to leave out. Not for svmlight and npy.
     block_rows : int, optional
         Rows read and written at a time.
     dtype : "<f8" or "<f4"
@@ -48,12 +55,13 @@ def convert(
     int
         The number of rows.
     """
-    if not source.is_file():
+    if not source.exists():
         raise FileNotFoundError(f"{source}: there is no such file")
-    stat = source.stat()
-    reader = open_source(source, target, block_rows, ones, columns)
-    origin = {"source": source.name, "size": stat.st_size, "changed": stat.st_mtime_ns, "target": target,
-              "block_rows": block_rows, "columns": columns}  # fmt: skip
+    stats = [file.stat() for file in parquet_files(source)]
+    reader = open_source(source, Columns(target, weight, dropped=drop), block_rows, ones, columns)
+    origin = {"source": source.name, "size": sum(stat.st_size for stat in stats),
+              "changed": max(stat.st_mtime_ns for stat in stats), "target": target, "weight": weight,
+              "drop": list(drop),              "block_rows": block_rows, "columns": columns}  # fmt: skip
     writer = BlockWriter(folder, origin, dtype=dtype, ones=ones)
     for block in reader.blocks(writer.position, writer.rows):
         writer.write(block)

@@ -71,63 +71,6 @@ class BlocksError(ValueError):
     """
 
 
-def is_folder(X: Any) -> bool:
-    """Return whether X is a folder of blocks, or a path.
-
-    Parameters
-    ----------
-    X : object
-        Anything.
-
-    Returns
-    -------
-    bool
-        True for a str, a path and a :class:`FileBlocks`.
-
-    See Also
-    --------
-    skadmm.backends.as_folder : Opens a folder.
-
-    Examples
-    --------
-    >>> from skadmm.backends import is_folder
-    >>> is_folder("rows"), is_folder([[1.0, 2.0]])
-    (True, False)
-    """
-    return isinstance(X, (FileBlocks, str, os.PathLike))
-
-
-def as_folder(X: Any) -> FileBlocks:
-    """Open a folder of blocks.
-
-    Parameters
-    ----------
-    X : str, path or FileBlocks
-        The folder; one that is open already is returned.
-
-    Returns
-    -------
-    FileBlocks
-        The folder, opened.
-
-    See Also
-    --------
-    skadmm.backends.is_folder : Recognises a folder.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> import numpy as np
-    >>> from skadmm.backends import as_folder
-    >>> from skadmm.backends.convert import write_blocks
-    >>> folder = pathlib.Path(tempfile.mkdtemp()) / "rows"
-    >>> _ = write_blocks(folder, [(np.eye(3), np.ones(3))])
-    >>> as_folder(folder).shape
-    (3, 3)
-    """
-    return X if isinstance(X, FileBlocks) else FileBlocks(X)
-
-
 class FileBlocks:
     """A folder of blocks of rows on a disk, which estimators and ``Problem`` take in place of X.
 

@@ -1,4 +1,5 @@
-"""Large files read one block at a time: svmlight, CSV, TSV (plain or compressed) and Parquet."""
+"""Large files read one block at a time: svmlight, CSV, TSV (plain or compressed), Parquet (a file or a folder of files)
+and npy."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import io
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -20,18 +21,78 @@ CHUNK_BYTES = 32 << 20
 """Bytes of text read at a time."""
 LONGEST_LINE = 1 << 28
 PARQUET_ROWS = 65_536
+NPY_ENTRIES = 4_000_000
+"""Entries of an npy file read at a time."""
+SAMPLE_BYTES = 1 << 18
+"""Bytes of text from which the size of all numbers is estimated."""
 ENDINGS = {".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight", ".txt": "svmlight", ".csv": ",",
-           ".tsv": "\t", ".parquet": "parquet", ".pq": "parquet"}  # fmt: skip
+           ".tsv": "\t", ".parquet": "parquet", ".pq": "parquet", ".npy": "npy"}  # fmt: skip
 
 
-def open_source(path: Path, target: str | None, block_rows: int | None, ones: bool, columns: int | None) -> Source:
-    """A reader for the file, chosen by its ending."""
+class Columns(NamedTuple):
+    """Which columns of a table are read as what."""
+
+    target: str | None = None
+    """The column of targets; None means the last one."""
+    weight: str | None = None
+    """The column of sample weights, where there is one."""
+    features: tuple[str, ...] | None = None
+    """The columns of X, in this order; None means all others."""
+    labelled: bool = True
+    """False where only X is read."""
+    dropped: tuple[str, ...] = ()
+    """Columns that are not read."""
+
+
+Parts = tuple[Any, np.ndarray | None, np.ndarray | None]
+"""Rows of X, their targets and their weights."""
+
+
+class Chosen(NamedTuple):
+    """The columns of a table, once their names are checked."""
+
+    target: str | None
+    weight: str | None
+    features: list[str]
+
+    @property
+    def all(self) -> list[str]:
+        """Every column that is read."""
+        return [*self.features, *(name for name in (self.target, self.weight) if name is not None)]
+
+
+def chosen_columns(path: Path, names: list[str], wanted: Columns) -> Chosen:
+    """The columns of a table with these names that are read; an error names the one that is missing."""
+    least = 2 if wanted.labelled else 1
+    if len(set(names)) != len(names) or len(names) < least:
+        number = "two or more columns" if wanted.labelled else "one or more columns"
+        raise BlocksError(f"{path}: it takes {number}, each with a name of its own")
+    target = (names[-1] if wanted.target is None else wanted.target) if wanted.labelled else None
+    weight = wanted.weight if wanted.labelled else None
+    for name in (target, weight, *(wanted.features or ()), *wanted.dropped):
+        if name is not None and name not in names:
+            raise BlocksError(f"{path}: {no_column(name, names)}")
+    others = [name for name in names if name not in (target, weight, *wanted.dropped)]
+    return Chosen(target, weight, others if wanted.features is None else list(wanted.features))
+
+
+def kind_of(path: Path) -> str:
+    """The kind of a file by its ending, "parquet" for a folder; an error where there is no reader for it."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     compressed = bool(suffixes) and suffixes[-1] in OPENERS
     ending = suffixes[-2 if compressed else -1] if len(suffixes) > compressed else ""
-    kind = ENDINGS.get(ending)
-    if kind is None or (kind == "parquet" and compressed):
+    kind = "parquet" if path.is_dir() else ENDINGS.get(ending)
+    if kind is None or (kind in ("parquet", "npy") and compressed):
         raise BlocksError(f"{path}: the ending says no format; it takes {', '.join(ENDINGS)}")
+    return kind
+
+
+def open_source(
+    path: Path, wanted: Columns, block_rows: int | None = None, ones: bool = False, columns: int | None = None
+) -> Source:
+    """A reader for the file, chosen by its ending; a folder is one of Parquet files. `columns` is the number of columns
+    of an svmlight file."""
+    kind = kind_of(path)
     if kind == "svmlight":
         if ones and columns is None:
             raise BlocksError(f"{path}: a column of ones behind sparse rows needs their number of columns (--columns)")
@@ -39,8 +100,10 @@ def open_source(path: Path, target: str | None, block_rows: int | None, ones: bo
     if columns is not None:
         raise BlocksError(f"columns={columns}: only svmlight files leave their number of columns open")
     if kind == "parquet":
-        return ParquetSource(path, target, block_rows, ones)
-    return TableSource(path, target, block_rows, ones, kind)
+        return ParquetSource(path, wanted, block_rows, ones)
+    if kind == "npy":
+        return NpySource(path, block_rows, ones)
+    return TableSource(path, wanted, block_rows, ones, kind)
 
 
 class Source(Protocol):
@@ -53,6 +116,9 @@ class Source(Protocol):
 
     def share(self, position: int) -> float:
         """The share of the file before `position`; NaN where it is not known."""
+
+    def estimate(self) -> float:
+        """About how many bytes its numbers take; NaN where the file is compressed."""
 
     def blocks(self, position: int, rows: int) -> Iterator[Block]:
         """The blocks from `position` on, before which there were `rows` rows."""
@@ -75,6 +141,17 @@ class TextSource:
         """The share of the file before `position`; NaN where the file is compressed."""
         plain = self.path.suffix.lower() in ENDINGS
         return position / max(1, self.path.stat().st_size) if plain else float("nan")
+
+    def estimate(self) -> float:
+        """About how many bytes its numbers take, by its first lines; NaN where the file is compressed."""
+        with self.open() as stream:
+            stream.seek(self.begin())
+            text = b"".join(stream.readlines(SAMPLE_BYTES))
+        if not text.strip():
+            return 0.0
+        X = self._parsed(text, 0)[0]
+        stored = 12.0 * X.nnz if hasattr(X, "nnz") else 8.0 * X.size
+        return (stored + 8.0 * X.shape[0]) / max(self.share(len(text)), 1e-300)
 
     def chunks(self, position: int) -> Iterator[tuple[bytes, int]]:
         """Whole lines from `position` on, and the position after them."""
@@ -102,22 +179,25 @@ class TextSource:
     def blocks(self, position: int, rows: int) -> Iterator[Block]:
         """The blocks from `position` on, before which there were `rows` rows."""
         for text, after in self.chunks(max(position, self.begin())):
-            try:
-                X, target = self.parse(text)
-            except (ValueError, OverflowError) as error:
-                if isinstance(error, BlocksError):
-                    raise
-                raise BlocksError(f"{self.path}: after row {rows:,}: {error}") from error
+            X, target, weight = self._parsed(text, rows)
             if X.shape[0]:
                 rows += X.shape[0]
-                yield Block(X, target, None, after)
+                yield Block(X, target, weight, after)
+
+    def _parsed(self, text: bytes, rows: int) -> Parts:
+        try:
+            return self.parse(text)
+        except (ValueError, OverflowError) as error:
+            if isinstance(error, BlocksError):
+                raise
+            raise BlocksError(f"{self.path}: after row {rows:,}: {error}") from error
 
     def begin(self) -> int:
         """The position of the first row."""
         return 0
 
-    def parse(self, text: bytes) -> tuple[Any, np.ndarray]:
-        """Rows and their targets."""
+    def parse(self, text: bytes) -> Parts:
+        """Rows, their targets and their weights."""
         raise NotImplementedError
 
 
@@ -129,7 +209,7 @@ class SvmlightSource(TextSource):
         self.columns = None if columns is None else columns + ones
         self._base: int | None = None
 
-    def parse(self, text: bytes) -> tuple[Any, np.ndarray]:
+    def parse(self, text: bytes) -> Parts:
         """Rows with their columns numbered from zero."""
         X, target = self._read(text)
         if self._base is None:
@@ -147,7 +227,7 @@ class SvmlightSource(TextSource):
         import scipy.sparse
 
         X = scipy.sparse.csr_array((X.data, X.indices - self._base, X.indptr), shape=(X.shape[0], width))
-        return (with_ones(X) if self.ones else X), target
+        return (with_ones(X) if self.ones else X), target, None
 
     def _read(self, text: bytes) -> tuple[Any, np.ndarray]:
         from sklearn.datasets import load_svmlight_file
@@ -158,7 +238,7 @@ class SvmlightSource(TextSource):
 class TableSource(TextSource):
     """CSV or TSV: a line of column names, then rows of numbers."""
 
-    def __init__(self, path: Path, target: str | None, block_rows: int | None, ones: bool, separator: str) -> None:
+    def __init__(self, path: Path, wanted: Columns, block_rows: int | None, ones: bool, separator: str) -> None:
         super().__init__(path, block_rows, ones)
         self.separator = separator
         with self.open() as stream:
@@ -168,86 +248,138 @@ class TableSource(TextSource):
         except (StopIteration, UnicodeDecodeError, csv.Error) as error:
             raise BlocksError(f"{path}: it has no first line of column names") from error
         self._head = len(head)
-        self._target = target_column(path, self._all, target)
-        self.names = [name for name in self._all if name != self._target] + ["1"] * ones
+        self._chosen = chosen_columns(path, self._all, wanted)
+        self.names = self._chosen.features + ["1"] * ones
 
     def begin(self) -> int:
         """After the names."""
         return self._head
 
-    def parse(self, text: bytes) -> tuple[Any, np.ndarray]:
+    def parse(self, text: bytes) -> Parts:
         """Rows of numbers."""
         import pandas as pd
 
         if not text.strip():
-            return np.empty((0, len(self._all))), np.empty(0)
+            return np.empty((0, len(self._all))), np.empty(0), None
         frame = pd.read_csv(io.BytesIO(text), sep=self.separator, header=None, names=self._all, index_col=False,
                             engine="c")  # fmt: skip
-        return split_frame(frame, self._target, self.ones)
+        return split_frame(frame, self._chosen, self.ones)
 
 
 class ParquetSource:
-    """Parquet; a position is a number of rows."""
+    """A Parquet file, or the Parquet files in a folder, in the order of their names; a position is a number of rows."""
 
     columns: int | None = None
 
-    def __init__(self, path: Path, target: str | None, block_rows: int | None, ones: bool) -> None:
+    def __init__(self, path: Path, wanted: Columns, block_rows: int | None, ones: bool) -> None:
         try:
             import pyarrow.parquet as pq
             from pyarrow import ArrowException
         except ImportError as error:
-            raise ImportError("Parquet needs pyarrow: pip install 'skadmm[reproduce]'") from error
+            raise ImportError("Parquet needs pyarrow: pip install 'skadmm[parquet]'") from error
         self.path, self.block_rows, self.ones = path, block_rows or PARQUET_ROWS, ones
         self._broken = ArrowException
-        try:
-            self._file = pq.ParquetFile(path)
-        except (ArrowException, OSError, ValueError) as error:
-            raise BlocksError(f"{path}: not a Parquet file, or damaged ({error})") from error
-        names = list(self._file.schema_arrow.names)
-        self._target = target_column(path, names, target)
-        self.names: list[str] | None = [name for name in names if name != self._target] + ["1"] * ones
+        self._files = []
+        for file in parquet_files(path):
+            try:
+                self._files.append(pq.ParquetFile(file))
+            except (ArrowException, OSError, ValueError) as error:
+                raise BlocksError(f"{file}: not a Parquet file, or damaged ({error})") from error
+        names = list(self._files[0].schema_arrow.names)
+        for file, other in zip(parquet_files(path), self._files, strict=True):
+            if list(other.schema_arrow.names) != names:
+                raise BlocksError(f"{file}: its columns are not those of the other files in {path}")
+        self._chosen = chosen_columns(path, names, wanted)
+        self.names: list[str] | None = self._chosen.features + ["1"] * ones
+        self._rows = sum(file.metadata.num_rows for file in self._files)
 
     def share(self, position: int) -> float:
-        """The share of the file before `position`."""
-        return position / max(1, self._file.metadata.num_rows)
+        """The share of the rows before `position`."""
+        return position / max(1, self._rows)
+
+    def estimate(self) -> float:
+        """Bytes of its numbers."""
+        return 8.0 * self._rows * (len(self._chosen.all) + self.ones)
 
     def blocks(self, position: int, rows: int) -> Iterator[Block]:
         """The blocks after the first `position` rows. No block spans two row groups."""
         seen = 0
-        for group in range(self._file.num_row_groups):
-            size = self._file.metadata.row_group(group).num_rows
-            if seen + size <= position:
-                seen += size
-                continue
-            try:
-                for batch in self._file.iter_batches(self.block_rows, row_groups=[group]):
-                    seen += batch.num_rows
-                    if seen <= position:
-                        continue
-                    X, target = split_frame(batch.to_pandas(), self._target, self.ones)
-                    yield Block(X, target, None, seen)
-            except (self._broken, OSError, ValueError) as error:
-                raise BlocksError(f"{self.path}: after row {seen:,}: {error}") from error
+        for file in self._files:
+            for group in range(file.num_row_groups):
+                size = file.metadata.row_group(group).num_rows
+                if seen + size <= position:
+                    seen += size
+                    continue
+                try:
+                    for batch in file.iter_batches(self.block_rows, row_groups=[group], columns=self._chosen.all):
+                        seen += batch.num_rows
+                        if seen > position:
+                            yield Block(*split_frame(batch.to_pandas(), self._chosen, self.ones), seen)
+                except (self._broken, OSError, ValueError) as error:
+                    raise BlocksError(f"{self.path}: after row {seen:,}: {error}") from error
 
 
-def target_column(path: Path, names: list[str], target: str | None) -> str:
-    """The column of targets: `target`, or the last column."""
-    if len(set(names)) != len(names) or len(names) < 2:
-        raise BlocksError(f"{path}: it takes two or more columns, each with a name of its own")
-    if target is not None and target not in names:
-        raise BlocksError(f"{path}: {no_column(target, names)}")
-    return names[-1] if target is None else target
+class NpySource:
+    """An npy file of a two-dimensional array, mapped into memory, without targets; a position is a number of rows."""
+
+    names: list[str] | None = None
+    columns: int | None = None
+
+    def __init__(self, path: Path, block_rows: int | None, ones: bool) -> None:
+        try:
+            self._array = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise BlocksError(f"{path}: not an npy file of numbers, or damaged ({error})") from error
+        if self._array.ndim != 2 or self._array.dtype.kind not in "fiub":
+            raise BlocksError(
+                f"{path}: shape {self._array.shape} of {self._array.dtype}: it takes a two-dimensional array of numbers"
+            )
+        self.path, self.ones = path, ones
+        self.block_rows = block_rows or max(1, NPY_ENTRIES // max(1, self._array.shape[1]))
+
+    def share(self, position: int) -> float:
+        """The share of the rows before `position`."""
+        return position / max(1, self._array.shape[0])
+
+    def estimate(self) -> float:
+        """Bytes of its numbers."""
+        n, d = self._array.shape
+        return 8.0 * n * (d + self.ones)
+
+    def blocks(self, position: int, rows: int) -> Iterator[Block]:
+        """The blocks after the first `position` rows."""
+        for start in range(position, self._array.shape[0], self.block_rows):
+            X = np.array(self._array[start : start + self.block_rows], dtype=np.float64)
+            yield Block(with_ones(X) if self.ones else X, None, None, start + X.shape[0])
 
 
-def split_frame(frame: Any, target: str, ones: bool) -> tuple[np.ndarray, np.ndarray]:
-    """X as an array of float64, and the target: of float64, or of texts."""
-    features = frame.drop(columns=[target])
+def parquet_files(path: Path) -> list[Path]:
+    """The file, or all Parquet files in a folder and the folders in it, in the order of their names."""
+    if not path.is_dir():
+        return [path]
+    files = sorted(file for ending in (".parquet", ".pq") for file in path.rglob(f"*{ending}") if file.is_file())
+    if not files:
+        raise BlocksError(f"{path}: a folder without Parquet files, and no folder of blocks")
+    return files
+
+
+def split_frame(frame: Any, chosen: Chosen, ones: bool) -> Parts:
+    """X as an array of float64; the targets, of float64 or of texts; and the weights."""
+    features = frame[chosen.features]
     others = [str(name) for name, dtype in features.dtypes.items() if getattr(dtype, "kind", "O") not in "fiub"]
     if others:
         raise ValueError(f"columns that are not numbers throughout: {', '.join(others[:5])}. Encode them first")
-    X, y = features.to_numpy(dtype=np.float64), frame[target]
-    if getattr(y.dtype, "kind", "O") in "fiub":
-        return (with_ones(X) if ones else X), y.to_numpy(dtype=np.float64)
-    if y.isna().any():
-        raise ValueError(f"the target {target!r} has missing values")
-    return (with_ones(X) if ones else X), y.astype(str).to_numpy(dtype=object)
+    X = features.to_numpy(dtype=np.float64)
+    weight = None if chosen.weight is None else frame[chosen.weight].to_numpy(dtype=np.float64)
+    return (with_ones(X) if ones else X), _targets(frame, chosen.target), weight
+
+
+def _targets(frame: Any, name: str | None) -> np.ndarray | None:
+    if name is None:
+        return None
+    column = frame[name]
+    if getattr(column.dtype, "kind", "O") in "fiub":
+        return column.to_numpy(dtype=np.float64)
+    if column.isna().any():
+        raise ValueError(f"the target {name!r} has missing values")
+    return column.astype(str).to_numpy(dtype=object)

@@ -13,9 +13,9 @@ import numpy as np
 
 from skadmm._names import Registry
 from skadmm.backends.base import Backend, StoredSamples
-from skadmm.backends.files import as_folder, is_folder
 from skadmm.backends.kinds import is_dask
 from skadmm.backends.local import FileBackend, LocalBackend
+from skadmm.backends.sources import as_folder, is_npz, is_stored, read_npz
 from skadmm.backends.tables import as_rows
 from skadmm.backends.targets import as_target, as_weight
 from skadmm.losses import Loss
@@ -56,13 +56,17 @@ def _open_dask(X: Any, target: Any, weight: Any, loss: Loss) -> Backend:
 
 
 def _open_folder(X: Any, target: Any, weight: Any, loss: Loss) -> Backend:
-    folder = as_folder(X)
-    target, classes = as_target(folder.target if target is None else target, folder.n, loss)
-    weight = as_weight(folder.sample_weight if weight is None else weight, folder.n)
+    column, by_name = target if isinstance(target, str) else None, weight if isinstance(weight, str) else None
+    folder = as_folder(X, column, by_name)
+    own = target is None or column is not None
+    target, classes = as_target(folder.target if own else target, folder.n, loss)
+    weight = as_weight(folder.sample_weight if weight is None or by_name is not None else weight, folder.n)
     return FileBackend(folder, target, weight, loss, classes)
 
 
 def _open_memory(X: Any, target: Any, weight: Any, loss: Loss) -> Backend:
+    if is_npz(X):
+        X, target, weight = read_npz(X, target, weight)
     rows, names = as_rows(X)
     target, classes = as_target(target, rows.shape[0], loss)
     return LocalBackend(rows, target, as_weight(weight, rows.shape[0]), loss, classes=classes, feature_names=names)
@@ -71,7 +75,7 @@ def _open_memory(X: Any, target: Any, weight: Any, loss: Loss) -> Backend:
 BACKENDS: Registry[BackendKind] = Registry("backend")
 """The last one added is tried first."""
 BACKENDS.add("memory", BackendKind(lambda X: True, _open_memory, np.asarray))
-BACKENDS.add("files", BackendKind(is_folder, _open_folder))
+BACKENDS.add("files", BackendKind(is_stored, _open_folder))
 BACKENDS.add("dask", BackendKind(is_dask, _open_dask))
 
 

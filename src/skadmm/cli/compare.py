@@ -10,7 +10,7 @@ import typer
 
 from skadmm.cli._errors import CommandError
 from skadmm.cli.fit import read_graph
-from skadmm.cli.tables import numbers_only, read_table
+from skadmm.cli.large import open_table
 
 
 def add_to(app: typer.Typer) -> None:
@@ -19,7 +19,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def compare(
-    data: Path = typer.Argument(help="svmlight, CSV, TSV, Parquet or npz; text may be compressed."),  # noqa: B008
+    data: Path = typer.Argument(help="svmlight, CSV, TSV, Parquet, npz, or a folder of blocks or Parquet files."),  # noqa: B008
     methods: str = typer.Option("auto", help="Comma-separated. [default: a few of the family]"),
     target: str | None = typer.Option(None, help="The column (or npz array) of labels. [default: the last; npz: y]"),
     drop: str = typer.Option("", help="Columns to leave out, separated by commas."),
@@ -40,14 +40,15 @@ def compare(
     from skadmm.estimators._penalty import checked_ratio, with_l1
     from skadmm.regularizers import L1
 
-    table = numbers_only(read_table(data, target, labelled=True), data, [name for name in drop.split(",") if name])
-    names = [str(name) for name in table.X.columns] if hasattr(table.X, "columns") else None
-    X = table.X.to_numpy(dtype=float) if names is not None else table.X
+    table = open_table(data, target, drop, ones=False)
+    X, names = table.X, None
+    if hasattr(X, "columns"):
+        X, names = X.to_numpy(dtype=float), [str(name) for name in X.columns]
     chosen = ["sa-admm", "sa-iu-admm", "opg-admm", "rda-admm", "san-admm"]
     if methods != "auto":
         chosen = [name.strip() for name in methods.split(",") if name.strip()]
     A = with_l1(feature_graph(read_graph(graph), X, names).matrix(), checked_ratio(l1_ratio))
-    problem = Problem(X, table.target, loss=loss, psi=L1(alpha), A=A)
+    problem = Problem(X, table.target, loss=loss, psi=L1(alpha), A=A, sample_weight=table.weight)
     frame = run(problem, chosen, repeats=repeats, passes=passes, record_every=max(passes / 20, 0.5))
     if frame.attrs["interrupted"]:
         raise CommandError("interrupted; nothing was written", 130)

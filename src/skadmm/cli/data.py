@@ -52,9 +52,11 @@ def fetch(
 
 
 def convert(
-    source: Path = typer.Argument(help="svmlight, CSV, TSV (also .gz, .bz2, .xz) or Parquet."),  # noqa: B008
+    source: Path = typer.Argument(help="svmlight, CSV, TSV (also .gz, .bz2, .xz), Parquet, npy."),  # noqa: B008
     folder: Path = typer.Argument(help="Where the blocks go: a new folder, or one that was begun."),  # noqa: B008
     target: str | None = typer.Option(None, help="The column of targets. [default: the last]"),
+    weight: str | None = typer.Option(None, help="The column of sample weights."),
+    drop: str = typer.Option("", help="Columns to leave out, separated by commas."),
     block_rows: int | None = typer.Option(None, "--block-rows", min=1, help="Rows in a block. [default: 32 MB's]"),
     dtype: str = typer.Option("float64", help="float64 or float32."),
     ones: bool = typer.Option(False, "--ones", help="Add a last column of ones, for an intercept."),
@@ -62,21 +64,18 @@ def convert(
     quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress."),
 ) -> None:
     """Turn a large file into a folder of blocks, in bounded memory; run it again to go on after an interruption."""
-    import math
     import sys
 
     from skadmm.backends.convert import convert
     from skadmm.cli._errors import CommandError
+    from skadmm.cli.large import tell
 
     types = {"float64": "<f8", "float32": "<f4"}
     if dtype not in types:
         raise CommandError(f"--dtype {dtype}: it takes float64 or float32", 2)
 
-    def tell(rows: int, share: float) -> None:
-        done = "" if math.isnan(share) else f", {min(share, 1):.0%}"
-        print(f"\r{rows:,} rows{done}", end="", file=sys.stderr, flush=True)
-
     shown = None if quiet or not sys.stderr.isatty() else tell
-    rows = convert(source, folder, target=target, block_rows=block_rows, dtype=types[dtype], ones=ones,
-                   columns=columns, progress=shown)  # fmt: skip
+    rows = convert(source, folder, target=target, weight=weight,
+                   drop=tuple(name for name in drop.split(",") if name), block_rows=block_rows, dtype=types[dtype],
+                   ones=ones, columns=columns, progress=shown)  # fmt: skip
     print(f"{rows:,} rows in {folder}")

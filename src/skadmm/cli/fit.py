@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 from skadmm.cli._errors import CommandError
-from skadmm.cli.tables import numbers_only, read_table
+from skadmm.cli.large import open_table
 
 MODELS = {
     "fused-classifier": "FusedLassoClassifier",
@@ -31,11 +31,18 @@ def add_to(app: typer.Typer) -> None:
 
 
 def fit(
-    data: Path = typer.Argument(help="svmlight, CSV, TSV, Parquet, npz, or a folder of blocks."),  # noqa: B008
+    data: Path = typer.Argument(help="svmlight, CSV, TSV, Parquet, npy, npz; a folder of blocks or Parquet files."),  # noqa: B008
     out: Path = typer.Option(..., "--out", "-o", help="Where the model goes."),  # noqa: B008
     model: str = typer.Option("fused-classifier", help=f"One of {', '.join(MODELS)}."),
     target: str | None = typer.Option(None, help="The column (or npz array) of labels. [default: the last; npz: y]"),
     drop: str = typer.Option("", help="Columns to leave out, separated by commas."),
+    weight: str | None = typer.Option(None, help="The column of sample weights."),
+    on_disk: bool | None = typer.Option(
+        None, "--on-disk/--in-memory", help="Leave the table on disk. [default: where it takes a quarter of the memory]"
+    ),
+    cache_dir: Path | None = typer.Option(  # noqa: B008
+        None, "--cache-dir", help="Where a table on disk is kept. [default: SKADMM_CACHE, or the system's cache]"
+    ),
     alpha: float | None = typer.Option(None, help="The strength. [default: chosen by cross-validation]"),
     l1_ratio: str | None = typer.Option(
         None, "--l1-ratio", help="The share of the plain l1 norm; several, such as 0.2,0.5,1, are cross-validated."
@@ -71,7 +78,8 @@ def fit(
             raise CommandError(f"{written} exists already: --force replaces it", 2)
         if written is not None and not written.parent.is_dir():
             raise CommandError(f"{written.parent}: there is no such folder")
-    table = numbers_only(read_table(data, target, labelled=True), data, [name for name in drop.split(",") if name])
+    table = open_table(data, target, drop, weight=weight, ones=intercept, on_disk=on_disk, cache=cache_dir,
+                       quiet=quiet or as_json)  # fmt: skip
     if table.target is None:
         raise CommandError(f"{data}: the folder has no target; convert the data with --target", 2)
     if model.endswith("classifier") and type_of_target(table.target).startswith("continuous"):
@@ -94,7 +102,7 @@ def fit(
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        estimator.fit(table.X, table.target)
+        estimator.fit(table.X, table.target, table.weight)
     seconds = time.perf_counter() - began
     estimator.save(out)
     score = float(estimator.score(table.X, table.target))

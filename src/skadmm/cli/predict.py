@@ -12,7 +12,8 @@ import typer
 
 from skadmm._names import no_column
 from skadmm.cli._errors import CommandError
-from skadmm.cli.tables import as_text, read_table
+from skadmm.cli.large import read_targets, stays_on_disk
+from skadmm.cli.tables import Table, as_text, read_table
 
 
 def add_to(app: typer.Typer) -> None:
@@ -22,8 +23,8 @@ def add_to(app: typer.Typer) -> None:
 
 def predict(
     model: Path = typer.Argument(help="A file that `skadmm fit` wrote."),  # noqa: B008
-    data: Path = typer.Argument(help="svmlight, CSV, TSV, Parquet, npz, or a folder of blocks."),  # noqa: B008
-    out: Path | None = typer.Option(None, "--out", "-o", help="A CSV file. [default: standard output]"),  # noqa: B008
+    data: Path = typer.Argument(help="svmlight, CSV, TSV, Parquet, npz; a folder of blocks or Parquet files."),  # noqa: B008
+    out: Path | None = typer.Option(None, "--out", "-o", help="A CSV or Parquet file. [default: standard output]"),  # noqa: B008
     target: str | None = typer.Option(None, help="The column (or npz array) of labels: gives a score."),
     identifier: str | None = typer.Option(None, "--id", help="A column of the data to copy beside each prediction."),
     proba: bool = typer.Option(False, "--proba", help="Also the probability of each class."),
@@ -39,7 +40,10 @@ def predict(
     if proba and not hasattr(estimator, "predict_proba"):
         raise CommandError(f"--proba: {type(estimator).__name__} with loss={estimator.loss!r} has no probabilities", 2)
     names = getattr(estimator, "feature_names_in_", None)
-    table = read_table(data, target, labelled=target is not None, n_features=estimator.n_features_in_)
+    if stays_on_disk(data, None):
+        table = Table(data, None if target is None else read_targets(data, target))
+    else:
+        table = read_table(data, target, labelled=target is not None, n_features=estimator.n_features_in_)
     X: Any = table.X
     columns: dict[str, np.ndarray] = {}
     if identifier is not None:
@@ -62,15 +66,23 @@ def predict(
         facts = {"rows": len(columns["prediction"]), "score": score}
         print(json.dumps(facts | {name: column.tolist() for name, column in columns.items()}))
         return
-    lines = [",".join(columns)]
-    lines += [",".join(as_text(value) for value in row) for row in zip(*columns.values(), strict=True)]
-    if out is None:
-        print("\n".join(lines))
+    if out is not None and out.suffix.lower() == ".parquet":
+        import pandas as pd
+
+        pd.DataFrame(columns).to_parquet(out, index=False)
+    elif out is None:
+        print(_as_csv(columns), end="")
     else:
-        out.write_text("\n".join(lines) + "\n")
+        out.write_text(_as_csv(columns))
     if score is not None:
         name = "accuracy" if hasattr(estimator, "classes_") else "R²"
         print(f"{name} {score:.4f} on {len(columns['prediction'])} rows", file=sys.stderr)
+
+
+def _as_csv(columns: dict[str, np.ndarray]) -> str:
+    lines = [",".join(columns)]
+    lines += [",".join(as_text(value) for value in row) for row in zip(*columns.values(), strict=True)]
+    return "\n".join(lines) + "\n"
 
 
 def _score(estimator: Any, predicted: np.ndarray, target: np.ndarray) -> float:

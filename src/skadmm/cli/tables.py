@@ -22,6 +22,7 @@ class Table(NamedTuple):
 
     X: Any
     target: np.ndarray | None
+    weight: np.ndarray | None = None
 
 
 def kind_of(path: Path) -> str:
@@ -75,7 +76,7 @@ def _from_folder(path: Path, target: str | None) -> Table:
         folder = FileBlocks(path)
     except BlocksError as error:
         raise CommandError(str(error)) from error
-    return Table(folder, folder.target)
+    return Table(folder, folder.target, folder.sample_weight)
 
 
 def _frame(path: Path, kind: str) -> Any:
@@ -126,23 +127,14 @@ def numbers_only(table: Table, path: Path, drop: list[str]) -> Table:
 
 
 def _from_npz(path: Path, target: str, labelled: bool) -> Table:
-    import scipy.sparse as sp
+    from skadmm.backends.sources import read_npz
 
     with np.load(path, allow_pickle=False) as file:
-        names = set(file.files)
-        if {"data", "indices", "indptr", "shape"} <= names:
-            X: Any = sp.csr_array((file["data"], file["indices"], file["indptr"]), shape=tuple(file["shape"]))
-        elif "X" in names:
-            X = file["X"]
-        else:
-            raise CommandError(
-                f"{path}: it takes an array X, or data, indices, indptr and shape; it has {sorted(names)}"
-            )
-        if target in names:
-            return Table(X, file[target])
-        if labelled:
-            raise CommandError(f"{path}: there is no array {target!r}; it has {', '.join(sorted(names))}", 2)
-        return Table(X, None)
+        names = file.files
+    if labelled and target not in names:
+        raise CommandError(f"{path}: there is no array {target!r}; it has {', '.join(sorted(names))}", 2)
+    X, labels, _ = read_npz(path, target if target in names else None)
+    return Table(X, labels)
 
 
 def as_text(value: Any) -> str:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from skadmm.datasets.catalogue import CATALOGUE, DataSet
 from skadmm.datasets.loading import Loaded, read
-from skadmm.datasets.locating import DataError, cache_folder, find_file
+from skadmm.datasets.locating import DataError, find_file
+from skadmm.io.cache import cache_folder
 
 
 def fetch(name: str, data_dir: str | os.PathLike[str] | None = None) -> Path:
@@ -46,7 +47,7 @@ def fetch(name: str, data_dir: str | os.PathLike[str] | None = None) -> Path:
     True
     """
     entry = CATALOGUE[name]
-    folder = Path(data_dir) if data_dir is not None else cache_folder()
+    folder = Path(data_dir) if data_dir is not None else cache_folder("data")
     present = find_file(entry.stems, [folder])
     if present is not None:
         read(entry, present)

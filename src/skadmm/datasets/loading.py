@@ -11,7 +11,8 @@ import scipy.sparse
 from skadmm.backends.svmlight import ENDINGS, parse, read_bytes, sha256
 from skadmm.datasets.builtin import BUILTIN, load_builtin
 from skadmm.datasets.catalogue import CATALOGUE, DataSet, Facts
-from skadmm.datasets.locating import VARIABLE, DataError, cache_folder, data_folders, find_file
+from skadmm.datasets.locating import VARIABLE, DataError, data_folders, find_file
+from skadmm.io.cache import cache_folder
 
 
 class Loaded(NamedTuple):
@@ -125,7 +126,7 @@ def read(entry: DataSet, path: Path, *, check: bool = True) -> Loaded:
 
 def missing(entry: DataSet, data_dir: Any = None) -> str:
     """The message for a set whose file is not found: where it was searched for, and how to get it."""
-    folder = Path(data_dir) if data_dir is not None else cache_folder()
+    folder = Path(data_dir) if data_dir is not None else cache_folder("data")
     searched = ", ".join(str(path) for path in data_folders(data_dir))
     if entry.url is not None:
         hint = f"run `skadmm data fetch {entry.name}`, or point {VARIABLE} or --data-dir at a folder with it"

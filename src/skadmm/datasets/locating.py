@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from skadmm.backends.svmlight import ENDINGS
+from skadmm.io.cache import cache_folder
 
 VARIABLE = "SKADMM_DATA"
 
@@ -27,21 +28,6 @@ class DataError(Exception):
     ...     print("not found")
     not found
     """
-
-
-def cache_folder() -> Path:
-    """The default folder of downloads: the system's cache where platformdirs is installed to find it, else ~/.cache."""
-    if not os.environ.get("XDG_CACHE_HOME"):
-        try:
-            from platformdirs import user_cache_path
-        except ImportError:
-            pass
-        else:
-            return Path(user_cache_path("skadmm", appauthor=False)) / "data"
-    base = os.environ.get("XDG_CACHE_HOME") or (
-        os.environ.get("LOCALAPPDATA") if os.name == "nt" else str(Path.home() / ".cache")
-    )
-    return Path(base or ".") / "skadmm" / "data"
 
 
 def data_folders(data_dir: str | os.PathLike[str] | None = None) -> list[Path]:
@@ -73,7 +59,7 @@ def data_folders(data_dir: str | os.PathLike[str] | None = None) -> list[Path]:
     if data_dir is not None:
         return [_existing(Path(data_dir), "--data-dir")]
     named = [Path(part) for part in os.environ.get(VARIABLE, "").split(os.pathsep) if part]
-    return [_existing(folder, VARIABLE) for folder in named] + [Path("data"), cache_folder()]
+    return [_existing(folder, VARIABLE) for folder in named] + [Path("data"), cache_folder("data")]
 
 
 def _existing(folder: Path, origin: str) -> Path:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from skadmm import _checks
 from skadmm.backends import is_dask
 from skadmm.backends.frames import for_sklearn
+from skadmm.backends.sources import is_npz, read_npz
 from skadmm.estimators._callbacks import CallbackSupport, Tasks, with_callbacks
 from skadmm.estimators._design import Design, build_design
 from skadmm.estimators._large import LargeTable, is_large, large_design, large_scores, read_large
@@ -117,11 +118,15 @@ class StructuredModel(CallbackSupport, BaseEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix or DataFrame of shape (n_samples, n_features), a folder of blocks, or a Dask collection
-        y : array of shape (n_samples,)
-            A folder of blocks has its own, where none is given.
-        sample_weight : array of shape (n_samples,), optional
-            A weight k means the same as k copies of the row.
+        X : array, sparse matrix or DataFrame of shape (n_samples, n_features), path, LazyFrame or Dask collection
+            A path is that of a folder of blocks, of a Parquet, CSV, svmlight or npy file, or of a folder of Parquet
+            files: these stay on disk, and what is no folder of blocks is converted once into one in a cache. An npz
+            file is read into memory.
+        y : array of shape (n_samples,), or str
+            The name of a column where X is a path or a LazyFrame; None then means the last column, or the targets of
+            the folder of blocks.
+        sample_weight : array of shape (n_samples,), or str, optional
+            A weight k means the same as k copies of the row. The name of a column where X is a path or a LazyFrame.
 
         Returns
         -------
@@ -154,7 +159,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
 
     def _parts(self, prepared: Prepared, results: list[Result]) -> list[np.ndarray]:
         """The solutions on the scale the penalty saw, without the intercept."""
-        return [result.x[: prepared.design.scale.size] for result in results]
+        return [prepared.design.penalised(result.x) for result in results]
 
     # -- checks and preparation ------------------------------------------------------------------------------
 
@@ -177,8 +182,10 @@ class StructuredModel(CallbackSupport, BaseEstimator):
 
     def _table(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, np.ndarray | None]:
         """X, y and the weights, validated; float64, dense in C order or CSR. A large table stays where it is."""
+        if is_npz(X):
+            X, y, sample_weight = read_npz(X, y, sample_weight)
         if is_large(X):
-            return read_large(self, X, y, sample_weight)
+            return read_large(self, X, y, sample_weight, ones=self._intercept_and_scaling()[0])
         options = {"accept_sparse": "csr", "dtype": np.float64, "order": "C", "ensure_min_samples": 2} | checks
         X, y = validate_data(self, for_sklearn(X), y, **options)
         if sample_weight is not None:
@@ -190,7 +197,8 @@ class StructuredModel(CallbackSupport, BaseEstimator):
     def _prepare(self, X: Any, sample_weight: np.ndarray | None) -> Prepared:
         fit_intercept, standardize = self._intercept_and_scaling()
         options: Any = {"fit_intercept": fit_intercept, "standardize": standardize}
-        design = large_design(X, **options) if isinstance(X, LargeTable) else build_design(X, sample_weight, **options)
+        build = large_design if isinstance(X, LargeTable) else build_design
+        design = build(X, sample_weight, **options)
         penalty = self._penalty(X, getattr(self, "feature_names_in_", None))
         for name, value in (("graph_", penalty.graph), ("groups_", penalty.members)):
             self.__dict__.pop(name, None)
@@ -259,6 +267,8 @@ class StructuredModel(CallbackSupport, BaseEstimator):
     def _scores(self, X: Any) -> np.ndarray:
         """X coefᵀ + intercept."""
         check_is_fitted(self)
+        if is_npz(X):
+            X = read_npz(X)[0]
         if is_large(X):
             return large_scores(self, X)
         X = validate_data(self, for_sklearn(X), accept_sparse="csr", dtype=np.float64, reset=False)

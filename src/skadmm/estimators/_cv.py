@@ -18,7 +18,7 @@ from skadmm.estimators import _splitters  # noqa: F401  registers how they are s
 from skadmm.estimators._base import Prepared, StructuredModel
 from skadmm.estimators._callbacks import Tasks, with_callbacks
 from skadmm.estimators._design import build_design
-from skadmm.estimators._large import LargeTable, large_scores, products
+from skadmm.estimators._large import LargeTable, large_design, large_scores, products
 from skadmm.estimators._progress import Counter
 from skadmm.estimators._search import (
     Judge,
@@ -278,9 +278,11 @@ class CrossValidated(StructuredModel):
         """Rows in files or on a cluster: a fold is a vector of weights, and no row is copied."""
         n = table.X.shape[0]
         prepared = candidate.prepared._replace(random_state=split.random_state)
-        fold, held = (
-            prepared._replace(sample_weight=masked(table.sample_weight, rows, n)) for rows in (split.train, split.test)
-        )
+        weight, held_weight = (masked(table.sample_weight, rows, n) for rows in (split.train, split.test))
+        fit_intercept, standardize = self._intercept_and_scaling()
+        design = large_design(table.X, weight, fit_intercept=fit_intercept, standardize=standardize)
+        fold = prepared._replace(design=design, sample_weight=weight)
+        held = fold._replace(sample_weight=held_weight)
         losses, answers = np.zeros(candidate.alphas.size), []
         for target in table.targets:
             answers.append(self._path(fold, target, candidate.alphas, lambda *_: counter.step(), certify=False))

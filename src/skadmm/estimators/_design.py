@@ -25,6 +25,9 @@ class Design(NamedTuple):
     intercept: bool
     centre: np.ndarray = NO_CENTRE
     """Empty where columns are not centred."""
+    scaled_penalty: bool = False
+    """True where the columns are as they were given and the penalty is on scale · x instead: the same model, without a
+    copy of the table."""
 
     @property
     def width(self) -> int:
@@ -32,24 +35,34 @@ class Design(NamedTuple):
         return self.scale.size + int(self.intercept)
 
     def widened(self, A: sp.csr_array) -> sp.csr_array:
-        """`A` with an empty column for the intercept: no penalty reaches it."""
+        """`A` on the solver's x, with an empty column for the intercept: no penalty reaches it."""
+        if self.scaled_penalty:
+            A = sp.csr_array(A @ sp.diags_array(self.scale))
         return sp.csr_array((A.data, A.indices, A.indptr), shape=(A.shape[0], A.shape[1] + 1)) if self.intercept else A
 
     def ridge(self, strength: float) -> SquaredL2 | None:
         """(strength/2)‖x‖² without the intercept; None where it is zero."""
         if strength == 0.0:
             return None
-        return SquaredL2(strength, np.append(np.ones(self.scale.size), 0.0) if self.intercept else None)
+        if not (self.intercept or self.scaled_penalty):
+            return SquaredL2(strength, None)
+        weights = self.scale**2 if self.scaled_penalty else np.ones(self.scale.size)
+        return SquaredL2(strength, np.append(weights, 0.0) if self.intercept else weights)
+
+    def penalised(self, x: np.ndarray) -> np.ndarray:
+        """The coefficients that the penalty sees, without the intercept."""
+        part = x[: self.scale.size]
+        return part * self.scale if self.scaled_penalty else part
 
     def original(self, x: np.ndarray) -> tuple[np.ndarray, float]:
         """Coefficients on the scale of the table given, and the intercept."""
         d = self.scale.size
-        coef = x[:d] / self.scale
+        coef = x[:d] if self.scaled_penalty else x[:d] / self.scale
         return coef, float(x[d]) - self._shift(coef) if self.intercept else 0.0
 
     def scaled(self, coef: np.ndarray, intercept: float) -> np.ndarray:
         """The solver's x of these coefficients."""
-        x = coef * self.scale
+        x = coef if self.scaled_penalty else coef * self.scale
         return np.append(x, intercept + self._shift(coef)) if self.intercept else x
 
     def _shift(self, coef: np.ndarray) -> float:

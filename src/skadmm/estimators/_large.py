@@ -1,19 +1,24 @@
-"""Tables that stay where they are: a folder of blocks, or a Dask collection."""
+"""Tables that stay where they are: files on disk, or a Dask collection."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from skadmm import _cancel
-from skadmm.backends import FileBlocks, as_folder, is_dask, is_folder
+from skadmm.backends import FileBlocks, as_folder, is_dask, is_stored
+from skadmm.backends.readers import Columns, kind_of, open_source
 from skadmm.backends.slicing import slice_rows
+from skadmm.backends.sources import is_block_folder, is_lazy
 from skadmm.estimators._design import Design
-from skadmm.kernels.rows import multiply
+from skadmm.kernels.rows import as_matrix, multiply
 
-ENTRIES_PER_CHUNK = 16_384
-"""Rows of a folder whose scores are computed at a time."""
+ROWS_PER_CHUNK = 16_384
+"""Rows of a folder that are read at a time."""
 
 
 class LargeTable:
@@ -32,7 +37,7 @@ class LargeTable:
 
 def is_large(X: Any) -> bool:
     """Is it a table of that kind?"""
-    return is_folder(X) or is_dask(X)
+    return is_stored(X) or is_dask(X)
 
 
 def refuse_large(X: Any, what: str) -> None:
@@ -41,13 +46,16 @@ def refuse_large(X: Any, what: str) -> None:
         raise TypeError(f"X: {what} takes a table in memory; fit takes folders of blocks and Dask collections")
 
 
-def read_large(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[LargeTable, Any, Any]:
-    """The table, the targets and the weights; what the estimator knows of its features, onto `model`."""
-    if is_folder(X):
-        folder = as_folder(X)
+def read_large(model: Any, X: Any, y: Any, sample_weight: Any, *, ones: bool) -> tuple[LargeTable, Any, Any]:
+    """The table, the targets and the weights; what the estimator knows of its features, onto `model`. `ones` says
+    whether a file that has to be converted gets a column of ones."""
+    if is_stored(X):
+        columns = [name if isinstance(name, str) else None for name in (y, sample_weight)]
+        folder = as_folder(X, *columns, ones=ones)
         table = LargeTable(folder)
-        y = folder.target if y is None else np.asarray(y)
-        sample_weight = folder.sample_weight if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        y = folder.target if y is None or columns[0] is not None else np.asarray(y)
+        own = sample_weight is None or columns[1] is not None
+        sample_weight = folder.sample_weight if own else np.asarray(sample_weight, dtype=float)
         if y is None or y.shape != (table.shape[0],):
             raise ValueError(f"y has shape {np.shape(y)}: it takes a vector of length {table.shape[0]}")
     else:
@@ -90,38 +98,95 @@ def mean_of(y: Any, weight: Any) -> float:
     return float((y.mean() if weight is None else (y * weight).sum() / weight.sum()).compute())
 
 
-def large_design(table: LargeTable, *, fit_intercept: bool, standardize: bool) -> Design:
-    """The table as the solver sees it; refused where that would mean to copy it."""
+def large_design(table: LargeTable, sample_weight: Any, *, fit_intercept: bool, standardize: bool) -> Design:
+    """The table as the solver sees it. It is not copied: standardized columns are a penalty on scale · x."""
     d = table.shape[1]
-    if standardize:
-        raise ValueError("standardize=True: a table on disk or on Dask is not copied; scale its columns beforehand")
     if isinstance(table.table, FileBlocks) and fit_intercept != table.ones:
         wanted = "has no column of ones: convert it with --ones, or give fit_intercept=False"
         unwanted = "has a column of ones: convert it without --ones, or give fit_intercept=True"
         raise ValueError(f"fit_intercept={fit_intercept}: the folder {wanted if fit_intercept else unwanted}")
-    return Design(table.table, np.ones(d), fit_intercept)
+    if not standardize:
+        return Design(table.table, np.ones(d), fit_intercept)
+    return Design(table.table, large_spread(table, sample_weight), fit_intercept, scaled_penalty=True)
+
+
+def large_spread(table: LargeTable, sample_weight: Any) -> np.ndarray:
+    """The weighted standard deviation of each column, 1 where it is zero: two readings of the table."""
+    weight = np.ones(table.shape[0]) if sample_weight is None else sample_weight
+    share = weight / weight.sum()
+    if isinstance(table.table, FileBlocks):
+        mean = np.sum([part.T @ share[rows] for rows, part in _chunks(table)], axis=0)
+        variance = np.sum([_deviation(part, share[rows], mean) for rows, part in _chunks(table)], axis=0)
+    else:
+        mean = np.asarray((table.table.T @ share).compute())
+        variance = np.asarray((((table.table - mean) ** 2).T @ share).compute())
+    return np.where(variance > 1e-14 * mean**2, np.sqrt(variance), 1.0)
+
+
+def _chunks(table: LargeTable) -> Iterator[tuple[slice, Any]]:
+    """Consecutive rows of a folder, without the column of ones, each chunk with its place."""
+    for start in range(0, table.shape[0], ROWS_PER_CHUNK):
+        _cancel.check_cancelled()
+        stop = min(start + ROWS_PER_CHUNK, table.shape[0])
+        yield slice(start, stop), as_matrix(table.table.rows, start, stop)[:, : table.shape[1]]
+        table.table.release()
+
+
+def _deviation(part: Any, share: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Σ share_i (a_ij − mean_j)² of some rows, for each column j."""
+    if not scipy.sparse.issparse(part):
+        return share @ (part - mean) ** 2
+    stored = np.repeat(share, np.diff(part.indptr))
+    deviation = np.bincount(part.indices, stored * (part.data - mean[part.indices]) ** 2, minlength=mean.size)
+    missing = share.sum() - np.bincount(part.indices, stored, minlength=mean.size)
+    return deviation + np.maximum(missing, 0.0) * mean**2
 
 
 def large_scores(model: Any, X: Any) -> np.ndarray:
     """X coefᵀ + intercept, block by block."""
-    table = LargeTable(as_folder(X)) if is_folder(X) else _from_dask(X)
+    coef = np.atleast_2d(np.asarray(model.coef_, dtype=float))
+    known = getattr(model, "feature_names_in_", None)
+    if is_lazy(X):
+        frame = (X if known is None else X.select(list(known))).collect()
+        return _shaped(frame.to_numpy() @ coef.T, model)
+    if is_stored(X) and not isinstance(X, FileBlocks) and not is_block_folder(Path(X)):
+        return _shaped(_source_scores(model, Path(X), coef, known), model)
+    table = LargeTable(as_folder(X)) if is_stored(X) else _from_dask(X)
     if table.shape[1] != model.n_features_in_:
         raise ValueError(f"X has {table.shape[1]} features, but {type(model).__name__} expects {model.n_features_in_}")
-    known = getattr(model, "feature_names_in_", None)
     if table.names is not None and known is not None and list(table.names) != list(known):
         j = next(j for j, name in enumerate(table.names) if name != known[j])
         raise ValueError(f"X has the column {table.names[j]!r} where {type(model).__name__} was fitted on {known[j]!r}")
-    coef = np.atleast_2d(np.asarray(model.coef_, dtype=float))
     if not isinstance(table.table, FileBlocks):
-        scores = np.asarray((table.table @ coef.T).compute())
-    else:
-        scores = np.empty((table.shape[0], coef.shape[0]))
-        for k, row in enumerate(coef):
-            whole = np.append(row, 0.0) if table.ones else row
-            for start in range(0, table.shape[0], ENTRIES_PER_CHUNK):
-                _cancel.check_cancelled()
-                rows = slice_rows(table.table.rows, start, min(start + ENTRIES_PER_CHUNK, table.shape[0]))
-                scores[start : start + ENTRIES_PER_CHUNK, k] = products(rows, whole)
+        return _shaped(np.asarray((table.table @ coef.T).compute()), model)
+    scores = np.empty((table.shape[0], coef.shape[0]))
+    for k, row in enumerate(coef):
+        whole = np.append(row, 0.0) if table.ones else row
+        for start in range(0, table.shape[0], ROWS_PER_CHUNK):
+            _cancel.check_cancelled()
+            rows = slice_rows(table.table.rows, start, min(start + ROWS_PER_CHUNK, table.shape[0]))
+            scores[start : start + ROWS_PER_CHUNK, k] = products(rows, whole)
+    return _shaped(scores, model)
+
+
+def _source_scores(model: Any, path: Path, coef: np.ndarray, known: Any) -> np.ndarray:
+    """Scores of the rows of a file that is read once, a block at a time; it need not have targets."""
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: there is no such file or folder")
+    wanted = Columns(features=None if known is None else tuple(map(str, known)), labelled=False)
+    number = model.n_features_in_ if kind_of(path) == "svmlight" else None
+    parts = []
+    for block in open_source(path, wanted, columns=number).blocks(0, 0):
+        _cancel.check_cancelled()
+        if block.X.shape[1] != model.n_features_in_:
+            expected = f"{type(model).__name__} expects {model.n_features_in_}"
+            raise ValueError(f"{path}: it has {block.X.shape[1]} features, but {expected}")
+        parts.append(np.asarray(block.X @ coef.T))
+    return np.concatenate(parts) if parts else np.empty((0, coef.shape[0]))
+
+
+def _shaped(scores: np.ndarray, model: Any) -> np.ndarray:
+    """Scores of all problems of a model, with its intercept."""
     return (scores if np.ndim(model.coef_) == 2 else scores[:, 0]) + model.intercept_
 
 

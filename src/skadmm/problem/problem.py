@@ -29,14 +29,15 @@ class Problem:
 
     Parameters
     ----------
-    X : array, sparse matrix, table of shape (n, d), a folder of blocks, or a Dask collection
+    X : array, sparse matrix, table of shape (n, d), path, LazyFrame or Dask collection
         The rows aᵢ; a table is a DataFrame of pandas or polars, a pyarrow Table, or anything that exports an Arrow
-        stream. float32 and float64 are used as they are, integers and booleans are converted. A folder (a path, or
-        :class:`skadmm.backends.FileBlocks`) stays on disk: see ``skadmm data convert``. A
+        stream. float32 and float64 are used as they are, integers and booleans are converted. A path (of a
+        folder of blocks, of a Parquet, CSV, svmlight or npy file, or of a folder of Parquet files) stays on disk, and
+        what is no folder of blocks is converted once into one, in a cache; an npz file is read into memory. A
         dask.array, a dask.dataframe or a list of delayed blocks stays on the workers of the current client.
-    target : array of length n
-        The bᵢ: numbers, or two classes for the losses of classification (coded −1 and +1 in sorted order). A folder
-        has its own, and need not be given one.
+    target : array of length n, or str
+        The bᵢ: numbers, or two classes for the losses of classification (coded −1 and +1 in sorted order). A folder of
+        blocks has its own; in another file it is the column of this name, the last one by default.
     loss : str or loss
         A name in ``skadmm.losses.LOSSES`` or an instance such as ``Huber(0.5)``.
     omega, psi : regulariser or None

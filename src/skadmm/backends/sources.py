@@ -1,0 +1,259 @@
+"""Tables given by a path, or as a LazyFrame of polars: folders of blocks are opened where they are, other files are
+converted once into a folder of blocks in a cache."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from skadmm.backends.convert import convert
+from skadmm.backends.files import MANIFEST, VERSION, BlocksError, FileBlocks
+from skadmm.backends.readers import Columns, kind_of, open_source, parquet_files
+from skadmm.backends.writer import PROGRESS
+from skadmm.io.cache import cache_folder
+
+SPARE_DISK = 1.1
+"""A conversion needs this many times its estimated size on the disk."""
+
+Report = Callable[[int, float], None]
+"""Called after each block with the rows written and the share of the file read."""
+
+
+def is_stored(X: Any) -> bool:
+    """Return whether X is a table that stays on disk.
+
+    Parameters
+    ----------
+    X : object
+        Anything.
+
+    Returns
+    -------
+    bool
+        True for a :class:`FileBlocks`, for a path (but not that of an npz file, which is read into memory) and for a
+        LazyFrame of polars.
+
+    See Also
+    --------
+    skadmm.backends.as_folder : Opens such a table.
+
+    Examples
+    --------
+    >>> from skadmm.backends import is_stored
+    >>> is_stored("table.parquet"), is_stored([[1.0, 2.0]])
+    (True, False)
+    """
+    return (isinstance(X, (FileBlocks, str, os.PathLike)) and not is_npz(X)) or is_lazy(X)
+
+
+def is_lazy(X: Any) -> bool:
+    """Is X a LazyFrame of polars?"""
+    return type(X).__module__.split(".")[0] == "polars" and type(X).__name__ == "LazyFrame"
+
+
+def is_npz(X: Any) -> bool:
+    """Is X the path of an npz file, which is read into memory?"""
+    return isinstance(X, (str, os.PathLike)) and str(X).lower().endswith(".npz")
+
+
+def as_folder(
+    X: Any,
+    target: str | None = None,
+    weight: str | None = None,
+    *,
+    drop: tuple[str, ...] = (),
+    ones: bool = False,
+    cache: Path | None = None,
+    progress: Report | None = None,
+) -> FileBlocks:
+    """Open a table on disk as a folder of blocks, converted where it is none.
+
+    Parameters
+    ----------
+    X : FileBlocks, str, path or LazyFrame
+        A folder of blocks; a file that :func:`skadmm.backends.convert.convert` takes; or a folder of Parquet files.
+    target, weight : str, optional
+        Columns of a file: the targets (the last column by default) and the sample weights.
+    drop : tuple of str
+        Columns of a file to leave out.
+    ones : bool
+        Add a last column of ones to a file that is converted, for an intercept.
+    cache : path, optional
+        Where converted files are kept; by default in the folder "blocks" of the cache, see SKADMM_CACHE.
+    progress : callable, optional
+        Called after each block of a conversion with the rows written and the share of the file read.
+
+    Returns
+    -------
+    FileBlocks
+        The folder; one that was converted before is found in the cache.
+
+    See Also
+    --------
+    skadmm.backends.convert.convert : Writes a folder of blocks at a place of your own.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from skadmm.backends import as_folder
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "table.csv").write_text("a,b,y\\n1,2,3\\n4,5,6\\n")
+    >>> as_folder(folder / "table.csv", "y", cache=folder / "cache").shape
+    (2, 2)
+    """
+    columns, cache = Columns(target, weight, dropped=drop), cache or cache_folder("blocks")
+    if not isinstance(X, FileBlocks) and not is_lazy(X):
+        path = Path(X)
+        if not path.exists():
+            raise FileNotFoundError(f"{path}: there is no such file or folder")
+        if not is_block_folder(path):
+            return _converted(path, columns, ones, cache, progress)
+        X = FileBlocks(path)
+    elif is_lazy(X):
+        return _from_lazy(X, columns, ones, cache, progress)
+    for name, column in (("y", target), ("sample_weight", weight)):
+        if column is not None:
+            raise ValueError(f"{name}={column!r}: a folder of blocks has its own; it takes an array, or None")
+    if drop:
+        raise ValueError(f"drop={drop!r}: the columns of a folder of blocks are chosen when it is written")
+    return X
+
+
+def is_block_folder(path: Path) -> bool:
+    """Is it a folder of blocks, finished or not? A folder without Parquet files is taken for one."""
+    if not path.is_dir():
+        return False
+    if (path / MANIFEST).exists() or (path / PROGRESS).exists():
+        return True
+    return next((file for ending in ("*.parquet", "*.pq") for file in path.rglob(ending)), None) is None
+
+
+def _converted(path: Path, columns: Columns, ones: bool, cache: Path, progress: Report | None) -> FileBlocks:
+    """The folder in the cache that `path` was converted into, now or before."""
+    name = path.name.split(".")[0][:40] or "table"
+    folder = cache / f"{name}-{_key(path, columns, ones)}"
+    if (folder / MANIFEST).exists():
+        try:
+            return FileBlocks(folder)
+        except BlocksError:  # damaged: it is made again
+            shutil.rmtree(folder)
+    cache.mkdir(parents=True, exist_ok=True)
+    number = _svmlight_columns(path) if ones and kind_of(path) == "svmlight" else None
+    _check_disk(path, columns, ones, number, cache)
+    with _only_one(folder):
+        convert(path, folder, target=columns.target, weight=columns.weight, drop=columns.dropped, ones=ones,
+                columns=number, progress=progress)  # fmt: skip
+    return FileBlocks(folder)
+
+
+def _key(path: Path, columns: Columns, ones: bool) -> str:
+    """What identifies a conversion: the files with their sizes and times of change, and the options."""
+    files = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in parquet_files(path)]
+    about = json.dumps([VERSION, files, columns, ones])
+    return hashlib.sha256(about.encode()).hexdigest()[:16]
+
+
+def _svmlight_columns(path: Path) -> int:
+    """The number of columns of an svmlight file, which a column of ones has to follow: one reading of the file."""
+    return max(block.X.shape[1] for block in open_source(path, Columns()).blocks(0, 0))
+
+
+def _check_disk(path: Path, columns: Columns, ones: bool, number: int | None, cache: Path) -> None:
+    """Refuse a conversion that does not fit on the disk, with the numbers."""
+    needed = SPARE_DISK * open_source(path, columns, ones=ones, columns=number).estimate()
+    free = shutil.disk_usage(cache).free
+    if needed > free:
+        raise BlocksError(
+            f"{path}: its numbers would take about {needed / 1e9:,.3g} GB on disk, and {cache} has "
+            f"{free / 1e9:,.3g} GB left: name another folder by the variable SKADMM_CACHE"
+        )
+
+
+@contextlib.contextmanager
+def _only_one(folder: Path) -> Iterator[None]:
+    """Let one process at a time convert into a folder."""
+    lock = folder.with_name(folder.name + ".lock")
+    for _ in range(2):
+        try:
+            handle = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+            break
+        except FileExistsError:
+            owner = lock.read_text(errors="replace").strip()
+            if owner.isdigit() and _runs(int(owner)):
+                raise BlocksError(f"{folder}: process {owner} is converting the same table: wait for it") from None
+            lock.unlink(missing_ok=True)  # left behind by a process that was killed: its conversion continues
+    else:
+        raise BlocksError(f"{folder}: another process is converting the same table: wait for it")
+    try:
+        os.write(handle, str(os.getpid()).encode())
+        os.close(handle)
+        yield
+    finally:
+        lock.unlink(missing_ok=True)
+
+
+def _runs(process: int) -> bool:
+    """Is there a process of this number? Where the system does not say, assume so."""
+    if os.name == "nt":
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _from_lazy(frame: Any, columns: Columns, ones: bool, cache: Path, progress: Report | None) -> FileBlocks:
+    """A LazyFrame has no name to find it by again, so its folder is removed with the object that uses it."""
+    cache.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(prefix="lazy-", dir=cache))
+    try:
+        frame.sink_parquet(work / "table.parquet")
+        convert(work / "table.parquet", work / "blocks", target=columns.target, weight=columns.weight,
+                drop=columns.dropped, ones=ones, progress=progress)  # fmt: skip
+        (work / "table.parquet").unlink()
+        folder = FileBlocks(work / "blocks")
+    except BaseException:
+        shutil.rmtree(work, ignore_errors=True)
+        raise
+    weakref.finalize(folder, shutil.rmtree, work, ignore_errors=True)
+    return folder
+
+
+def read_npz(path: str | os.PathLike[str], target: Any = None, weight: Any = None) -> tuple[Any, Any, Any]:
+    """X, target and weights of an npz file, in memory. X is dense, or CSR as ``scipy.sparse.save_npz`` stores it. The
+    target ("y" by default) and the weights may be names of arrays in the file."""
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"{path}: there is no such file")
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except (OSError, ValueError, KeyError, EOFError) as error:
+        raise BlocksError(f"{path}: not an npz file of numbers, or damaged ({error})") from error
+    if {"data", "indices", "indptr", "shape"} <= arrays.keys():
+        X: Any = scipy.sparse.csr_array(
+            (arrays["data"], arrays["indices"], arrays["indptr"]), shape=tuple(arrays["shape"])
+        )
+    elif "X" in arrays:
+        X = arrays["X"]
+    else:
+        raise BlocksError(f"{path}: it takes an array X, or data, indices, indptr and shape; it has {sorted(arrays)}")
+    for name in (target, weight):
+        if isinstance(name, str) and name not in arrays:
+            raise BlocksError(f"{path}: there is no array {name!r}; it has {', '.join(sorted(arrays))}")
+    y = arrays.get("y") if target is None else arrays[target] if isinstance(target, str) else target
+    return X, y, arrays[weight] if isinstance(weight, str) else weight

@@ -1,0 +1,83 @@
+"""Tables for ``fit`` and ``compare``: in memory where they are small, else on disk."""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from skadmm.cli._errors import CommandError
+from skadmm.cli.tables import Table, numbers_only, read_table
+
+LARGE_SHARE = 0.25
+"""A file whose numbers take a larger share of the free memory stays on disk."""
+
+
+def open_table(
+    path: Path,
+    target: str | None,
+    drop: str,
+    *,
+    weight: str | None = None,
+    ones: bool,
+    on_disk: bool | None = None,
+    cache: Path | None = None,
+    quiet: bool = True,
+) -> Table:
+    """The table with its targets and weights. `on_disk` None means by its size; `ones` is for an intercept."""
+    dropped = [name for name in drop.split(",") if name]
+    if not stays_on_disk(path, on_disk):
+        table = numbers_only(read_table(path, target, labelled=True), path, dropped)
+        return table if weight is None else _with_weight(table, path, weight)
+    from skadmm.backends import BlocksError, as_folder
+
+    try:
+        folder = as_folder(path, target, weight, drop=tuple(dropped), ones=ones, cache=cache,
+                           progress=None if quiet or not sys.stderr.isatty() else tell)  # fmt: skip
+    except (BlocksError, ValueError) as error:
+        raise CommandError(str(error)) from error
+    return Table(folder, folder.target, folder.sample_weight)
+
+
+def stays_on_disk(path: Path, on_disk: bool | None) -> bool:
+    """Is the table left on disk? Folders of Parquet files are, and files whose numbers are large."""
+    from skadmm.backends.readers import Columns, open_source
+    from skadmm.backends.sources import is_block_folder
+    from skadmm.run.memory import available
+
+    if path.is_dir():
+        return not is_block_folder(path)
+    if on_disk is not None or not path.is_file() or path.suffix.lower() == ".npz":
+        return bool(on_disk)
+    try:
+        needed = open_source(path, Columns()).estimate()
+    except (ValueError, ImportError):  # the reader of small tables says what is wrong
+        return False
+    return not math.isnan(needed) and needed > LARGE_SHARE * available()
+
+
+def read_targets(path: Path, target: str) -> np.ndarray:
+    """The column of targets of a file, and nothing else in memory."""
+    from skadmm.backends import BlocksError
+    from skadmm.backends.readers import Columns, open_source
+
+    try:
+        blocks = open_source(path, Columns(target=target, features=())).blocks(0, 0)
+        return np.concatenate([block.target for block in blocks if block.target is not None])
+    except BlocksError as error:
+        raise CommandError(str(error)) from error
+
+
+def _with_weight(table: Table, path: Path, weight: str) -> Table:
+    """The table with one of its columns as weights."""
+    if not hasattr(table.X, "columns") or weight not in table.X.columns:
+        raise CommandError(f"--weight {weight}: {path} has no such column", 2)
+    return Table(table.X.drop(columns=[weight]), table.target, table.X[weight].to_numpy(dtype=float))
+
+
+def tell(rows: int, share: float) -> None:
+    """Show how far a conversion is."""
+    done = "" if math.isnan(share) else f", {min(share, 1):.0%}"
+    print(f"\rconverting: {rows:,} rows{done}", end="" if share < 1 else "\n", file=sys.stderr, flush=True)

@@ -1,0 +1,24 @@
+"""Folders for what can be made again: downloads and converted tables."""
+
+import os
+from pathlib import Path
+
+VARIABLE = "SKADMM_CACHE"
+
+
+def cache_folder(part: str) -> Path:
+    """The folder of one kind of cached files: in SKADMM_CACHE where that is set, else in the system's cache where
+    platformdirs is installed to find it, else in ~/.cache."""
+    if os.environ.get(VARIABLE):
+        return Path(os.environ[VARIABLE]) / part
+    if not os.environ.get("XDG_CACHE_HOME"):
+        try:
+            from platformdirs import user_cache_path
+        except ImportError:
+            pass
+        else:
+            return Path(user_cache_path("skadmm", appauthor=False)) / part
+    base = os.environ.get("XDG_CACHE_HOME") or (
+        os.environ.get("LOCALAPPDATA") if os.name == "nt" else str(Path.home() / ".cache")
+    )
+    return Path(base or ".") / "skadmm" / part
