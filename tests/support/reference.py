@@ -40,6 +40,34 @@ def squared_hinge(z, b):
     return 0.5 * slack**2, -b * slack, (slack > 0).astype(float)
 
 
+def multinomial(k):
+    """Of k margins per sample, one after the other, with targets one-hot; k times the loss, for its mean over n·k
+    margins is that over n samples. The value is on the first margin of each sample."""
+
+    def loss(z, b):
+        z, b = z.reshape(-1, k), b.reshape(-1, k)
+        p = np.exp(z - z.max(axis=1, keepdims=True))
+        p /= p.sum(axis=1, keepdims=True)
+        value = np.zeros_like(z)
+        value[:, 0] = -np.log(np.sum(p * b, axis=1))
+        return k * value.ravel(), k * (p - b).ravel(), k * p.ravel()
+
+    return loss
+
+
+def multinomial_hessian(k):
+    """The same second derivative as a matrix over all margins."""
+
+    def hessian(z, b):
+        out, p = np.zeros((z.size, z.size)), multinomial(k)(z, b)[2].reshape(-1, k) / k
+        for i in range(z.size // k):
+            part = slice(i * k, (i + 1) * k)
+            out[part, part] = k * (np.diag(p[i]) - np.outer(p[i], p[i]))
+        return out
+
+    return hessian
+
+
 LOSSES = {"logistic": logistic, "squared": squared, "huber": huber, "squared-hinge": squared_hinge}
 
 
@@ -138,6 +166,8 @@ class Model:
     """The strength of a squared ℓ2 that is part of the x-system."""
     y_step: Callable | None = None
     """y from v = Ax − c + dual, where BᵀB is not diagonal."""
+    hessian: Callable | None = None
+    """hessian(z, b), where the loss joins margins."""
 
     def __post_init__(self):
         m = self.A.shape[0]
@@ -306,7 +336,8 @@ def _weighted_loss(model: Model, rows: np.ndarray, scale: float) -> Callable:
 
     def evaluate(x):
         value, slope, curvatures = model.loss(X @ x, b)
-        return np.sum(w * value), X.T @ (w * slope), X.T @ ((w * curvatures)[:, None] * X)
+        curved = curvatures[:, None] * X if model.hessian is None else model.hessian(X @ x, b) @ X
+        return np.sum(w * value), X.T @ (w * slope), X.T @ (w[:, None] * curved)
 
     return evaluate
 

@@ -9,14 +9,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skadmm.kernels.compile import kernel
-from skadmm.losses import LOSSES, Huber, Logistic, SquaredHinge, as_loss, conjugate, curvature, derivative, value
+from skadmm.kernels.coupled_samples import row_conjugate, row_curvature, row_derivative, row_value
+from skadmm.losses import (
+    LOSSES,
+    Huber,
+    Logistic,
+    SquaredHinge,
+    as_loss,
+    conjugate,
+    curvature,
+    derivative,
+    is_coupled,
+    value,
+)
 
 # The registry decides which losses are tested: with their default parameters, and with those of the fact `examples`.
 EXAMPLES = {"huber": ((0.1,), (3.0,))}
 INSTANCES = {
     name: [cls(), *(cls(*arguments) for arguments in EXAMPLES.get(name, getattr(cls, "examples", ())))]
     for name, cls in LOSSES.items()
+    if not is_coupled(cls)  # losses of several margins have tests of their own below
 }
+COUPLED = [name for name, cls in LOSSES.items() if is_coupled(cls)]
 EXTREMES = [sign * size for sign in (-1.0, 1.0) for size in (1e-300, 700.0, 710.0, 1e3, 1e6)]
 WIDTH = 1e-4
 
@@ -158,3 +172,60 @@ def test_things_that_are_no_loss_are_refused():
     for thing in (Logistic, 3, None):
         with pytest.raises(TypeError, match="is not a loss"):
             as_loss(thing)
+
+
+# -- losses of several margins ---------------------------------------------------------------------------------------
+
+
+def rows_of_margins():
+    """Margins and one-hot targets of three classes, moderate and extreme."""
+    rng = np.random.default_rng(5)
+    for i in range(40):
+        yield 10.0 ** rng.uniform(-2, 1.5) * rng.standard_normal(3), np.eye(3)[i % 3]
+
+
+def slopes_and_hessian(loss, z, b):
+    slopes, h = np.empty(z.size), np.empty(z.size)
+    row_derivative(loss, z, b, slopes)
+    row_curvature(loss, z, b, h)
+    return slopes, np.diag(h) - np.outer(h, h) / h.sum()
+
+
+@pytest.mark.parametrize("name", COUPLED)
+def test_derivatives_of_several_margins(name):
+    loss = as_loss(name)
+    for z, b in rows_of_margins():
+        slopes, hessian = slopes_and_hessian(loss, z, b)
+        for c, unit in enumerate(np.eye(3)):
+            width = 1e-5
+            numeric = (row_value(loss, z + width * unit, b) - row_value(loss, z - width * unit, b)) / (2 * width)
+            assert abs(numeric - slopes[c]) <= 1e-7 * (1 + np.abs(z).max())
+            ahead, behind = (slopes_and_hessian(loss, z + sign * width * unit, b)[0] for sign in (1, -1))
+            np.testing.assert_allclose((ahead - behind) / (2 * width), hessian[c], atol=1e-7)
+        assert np.linalg.eigvalsh(hessian)[-1] <= loss.curvature_bound * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("name", COUPLED)
+def test_the_conjugate_of_several_margins(name):
+    """Fenchel and Young's inequality, with equality at the slopes; infinite off the domain."""
+    loss = as_loss(name)
+    margins = list(rows_of_margins())
+    for z, b in margins:
+        slopes, _ = slopes_and_hessian(loss, z, b)
+        both = row_value(loss, z, b) + row_conjugate(loss, slopes, b)
+        assert abs(both - slopes @ z) <= 1e-12 * (1 + np.abs(z).max())
+        for other, _ in margins[:5]:
+            assert row_value(loss, other, b) + row_conjugate(loss, 0.5 * slopes, b) >= 0.5 * slopes @ other - 1e-12
+        assert row_conjugate(loss, slopes + 0.1, b) == math.inf
+        assert row_conjugate(loss, np.array([2.0, -1.0, -1.0]), b) == math.inf
+
+
+@pytest.mark.parametrize("name", COUPLED)
+def test_values_of_large_margins_are_finite(name):
+    loss = as_loss(name)
+    for size in (700.0, 1e3, 1e6):
+        z, b = np.array([size, 0.0, -size]), np.array([0.0, 0.0, 1.0])
+        slopes, hessian = slopes_and_hessian(loss, z, b)
+        assert row_value(loss, z, b) == 2 * size
+        assert np.isfinite(slopes).all()
+        assert np.isfinite(hessian).all()

@@ -84,9 +84,12 @@ class Backend(Protocol):
     """Do rows come from a disk or another process? Solvers then save reads at the price of computations."""
 
     n: int
-    """The number of samples."""
+    """The number of margins: of samples, times that of outputs."""
     d: int
-    """The number of features."""
+    """The number of coefficients: of features, times that of outputs."""
+    n_outputs: int
+    """The number of outputs, k. Margin i·k + c is that of sample i and output c; coefficient c·d/k + j is that of
+    feature j and output c."""
     nnz: int
     """Stored entries of X."""
     sparse: bool
@@ -95,7 +98,7 @@ class Backend(Protocol):
     """Do samples have weights of their own?"""
     loss: Loss
     classes: np.ndarray | None
-    """The two classes that targets −1 and +1 stand for; None in regression."""
+    """The two classes that targets −1 and +1 stand for, or those of the outputs; None in regression."""
     feature_names: list[str] | None
     """Column names of X, where it has any."""
 
@@ -128,13 +131,14 @@ class Backend(Protocol):
         """The default batch size."""
 
     def samples(self, batch_size: int = 1) -> Samples:
-        """The rows as kernels see them, in blocks of `batch_size`; an error without the capability `local_rows`."""
+        """The rows as kernels see them, in blocks of `batch_size` samples; an error without the capability
+        `local_rows`."""
 
     def block_sizes(self, batch_size: int) -> np.ndarray:
-        """The number of samples in each block of `batch_size`; the last one may be short."""
+        """The number of margins in each block of `batch_size` samples; the last one may be short."""
 
     def take(self, indices: np.ndarray) -> Backend:
-        """Some samples, copied into memory."""
+        """The samples of some margins, copied into memory."""
 
     def prefetch(self, order: np.ndarray, batch_size: int) -> None:
         """A hint: blocks of `batch_size` will be read in this order."""
@@ -260,6 +264,8 @@ class StoredSamples:
     (1.0, 0.5)
     """
 
+    n_outputs: int = 1
+
     @cached_property
     def evaluations(self: Backend) -> Evaluations:
         """Evaluations of all samples, the last ones remembered."""
@@ -268,7 +274,7 @@ class StoredSamples:
     @cached_property
     def largest_norm(self: Backend) -> float:
         """The largest w_i ‖a_i‖²."""
-        return float(max(self.each(tasks.largest_norm)))
+        return float(max(self.each(tasks.largest_norm))) / self.n_outputs
 
     @cached_property
     def mean_norm(self: Backend) -> float:

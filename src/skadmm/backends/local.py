@@ -15,10 +15,11 @@ from skadmm.backends.base import Evaluation, StoredSamples
 from skadmm.backends.files import FileBlocks
 from skadmm.backends.single_entries import SingleEntries, find_single_entries
 from skadmm.backends.slicing import Rows, part_of, take_rows
+from skadmm.kernels.coupled_samples import CoupledSamples
 from skadmm.kernels.expansion import several
-from skadmm.kernels.rows import DenseRows, is_dense, stored_entries
+from skadmm.kernels.rows import DenseRows, is_dense, outputs_of, stored_entries
 from skadmm.kernels.samples import Samples, mean_conjugate
-from skadmm.losses import Loss
+from skadmm.losses import Loss, is_coupled
 
 ENTRIES_PER_CHUNK = 8_000_000
 """Stored entries of X in a chunk. A run can be cancelled between two chunks."""
@@ -33,16 +34,18 @@ class LocalBackend(StoredSamples):
 
     Parameters
     ----------
-    rows : DenseRows or CSRRows
-        Rows as compiled code reads them, see :func:`as_rows`.
+    rows : DenseRows, CSRRows or StackedRows
+        Rows as compiled code reads them, see :func:`as_rows`; stacked for several outputs.
     target : ndarray of shape (n,)
-        The targets; classes are coded as −1 and +1.
+        The targets; classes are coded as −1 and +1. With several outputs those of all outputs of a sample, then those
+        of the next.
     weight : ndarray of shape (n,) or (0,)
-        Weights with mean one, or an empty array where all samples count the same.
+        Weights whose mean is the number of outputs, or an empty array where there is one and all samples count the
+        same.
     loss : loss
         An instance of one of the classes of losses.
     classes : array, optional
-        The two classes, in classification.
+        The classes, in classification.
     feature_names : list of str, optional
         The names of the columns.
 
@@ -84,11 +87,13 @@ class LocalBackend(StoredSamples):
         self.rows, self.target, self.weight, self.loss = rows, target, weight, loss
         self.classes, self.feature_names = classes, feature_names
         self.n, self.d = rows.shape
+        self.n_outputs = outputs_of(rows)
         self.nnz = stored_entries(rows)
         self.sparse = not is_dense(rows)
         self.weighted = weight.size > 0
         rows_per_chunk = int(ENTRIES_PER_CHUNK * self.n / max(1, self.nnz))
-        self.rows_per_chunk = max(ROWS_PER_CHUNK[0], min(ROWS_PER_CHUNK[1], rows_per_chunk))
+        rows_per_chunk = max(ROWS_PER_CHUNK[0], min(ROWS_PER_CHUNK[1], rows_per_chunk))
+        self.rows_per_chunk = -(-rows_per_chunk // self.n_outputs) * self.n_outputs  # whole samples
 
     @property
     def fingerprint(self) -> Any:
@@ -101,16 +106,22 @@ class LocalBackend(StoredSamples):
         return find_single_entries(self.rows, self.target, self.weight)
 
     def samples(self, batch_size: int = 1) -> Samples:
-        """The rows as kernels see them, in blocks of `batch_size`."""
-        return Samples(self.rows, self.target, self.weight, self.loss, batch_size)
+        """The rows as kernels see them, in blocks of `batch_size` samples."""
+        kind: Any = CoupledSamples if is_coupled(self.loss) else Samples
+        samples: Samples = kind(self.rows, self.target, self.weight, self.loss, batch_size * self.n_outputs)
+        return samples
 
     def block_sizes(self, batch_size: int) -> np.ndarray:
-        """The number of samples in each block of `batch_size`; the last one may be short."""
-        return np.minimum(batch_size, self.n - np.arange(0, self.n, batch_size)).astype(float)
+        """The number of margins in each block of `batch_size` samples; the last one may be short."""
+        size = batch_size * self.n_outputs
+        return np.minimum(size, self.n - np.arange(0, self.n, size)).astype(float)
 
     def take(self, indices: np.ndarray) -> LocalBackend:
-        """Some samples, copied; their weights are scaled to mean one."""
-        weight = normalised(self.weight[indices]) if self.weighted else self.weight
+        """The samples of some margins, copied; their weights are scaled to the mean they have here."""
+        if self.n_outputs > 1:
+            samples = np.unique(np.asarray(indices) // self.n_outputs)
+            indices = (samples[:, None] * self.n_outputs + np.arange(self.n_outputs)).ravel()
+        weight = self.n_outputs * normalised(self.weight[indices]) if self.weighted else self.weight
         return self.with_samples(take_rows(self.rows, indices), self.target[indices], weight)
 
     def with_samples(self, rows: Rows, target: np.ndarray, weight: np.ndarray) -> LocalBackend:
@@ -192,7 +203,9 @@ class FileBackend(LocalBackend):
     loss : loss
         An instance of one of the classes of losses.
     classes : ndarray or None
-        The two classes, in classification.
+        The classes, in classification.
+    rows : StackedRows, optional
+        The rows of the folder for several outputs.
 
     See Also
     --------
@@ -216,9 +229,16 @@ class FileBackend(LocalBackend):
     slow_reads = True
 
     def __init__(
-        self, folder: FileBlocks, target: np.ndarray, weight: np.ndarray, loss: Loss, classes: np.ndarray | None
+        self,
+        folder: FileBlocks,
+        target: np.ndarray,
+        weight: np.ndarray,
+        loss: Loss,
+        classes: np.ndarray | None,
+        rows: Rows | None = None,
     ) -> None:
-        super().__init__(folder.rows, target, weight, loss, classes=classes, feature_names=folder.names)
+        rows = folder.rows if rows is None else rows
+        super().__init__(rows, target, weight, loss, classes=classes, feature_names=folder.names)
         self.folder = folder
 
     @property
@@ -232,7 +252,7 @@ class FileBackend(LocalBackend):
 
     def fetch(self, start: int, stop: int) -> None:
         """Let the system read these rows ahead."""
-        self.folder.fetch(start, stop)
+        self.folder.fetch(start // self.n_outputs, -(-stop // self.n_outputs))
 
     def between_chunks(self) -> None:
         """Release the pages read so far, and raise where the run was cancelled."""

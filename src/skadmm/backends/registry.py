@@ -17,8 +17,8 @@ from skadmm.backends.kinds import is_dask
 from skadmm.backends.local import FileBackend, LocalBackend
 from skadmm.backends.sources import as_folder, is_npz, is_stored, read_npz
 from skadmm.backends.tables import as_rows
-from skadmm.backends.targets import as_target, as_weight
-from skadmm.losses import Loss
+from skadmm.backends.targets import as_target, as_weight, for_outputs
+from skadmm.losses import Loss, is_coupled
 
 
 class BackendKind(NamedTuple):
@@ -52,6 +52,8 @@ class BackendKind(NamedTuple):
 def _open_dask(X: Any, target: Any, weight: Any, loss: Loss) -> Backend:
     from skadmm.backends.dask.backend import DaskBackend
 
+    if is_coupled(loss) or getattr(target, "ndim", 1) == 2:
+        raise ValueError("X is on Dask: it takes a target with one output; several need rows in memory or in files")
     return DaskBackend(X, target, weight, loss)
 
 
@@ -61,7 +63,8 @@ def _open_folder(X: Any, target: Any, weight: Any, loss: Loss) -> Backend:
     own = target is None or column is not None
     target, classes = as_target(folder.target if own else target, folder.n, loss)
     weight = as_weight(folder.sample_weight if weight is None or by_name is not None else weight, folder.n)
-    return FileBackend(folder, target, weight, loss, classes)
+    rows, weight = for_outputs(folder.rows, target, weight)
+    return FileBackend(folder, target, weight, loss, classes, rows)
 
 
 def _open_memory(X: Any, target: Any, weight: Any, loss: Loss) -> Backend:
@@ -69,7 +72,8 @@ def _open_memory(X: Any, target: Any, weight: Any, loss: Loss) -> Backend:
         X, target, weight = read_npz(X, target, weight)
     rows, names = as_rows(X)
     target, classes = as_target(target, rows.shape[0], loss)
-    return LocalBackend(rows, target, as_weight(weight, rows.shape[0]), loss, classes=classes, feature_names=names)
+    stacked, weight = for_outputs(rows, target, as_weight(weight, rows.shape[0]))
+    return LocalBackend(stacked, target, weight, loss, classes=classes, feature_names=names)
 
 
 BACKENDS: Registry[BackendKind] = Registry("backend")

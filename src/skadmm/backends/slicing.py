@@ -5,16 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
-from skadmm.kernels.rows import CSRRows, DenseRows
+from skadmm.kernels.rows import CSRRows, DenseRows, StackedRows, as_matrix, from_matrix
 from skadmm.kernels.samples import Samples
 
-Rows = DenseRows | CSRRows
+Rows = DenseRows | CSRRows | StackedRows
 """Rows as compiled code reads them."""
 
 
 def slice_rows(rows: Rows, start: int, stop: int) -> Rows:
-    """Consecutive rows, without a copy."""
+    """Consecutive rows, without a copy; of several outputs, all rows of a sample or a copy."""
+    if isinstance(rows, StackedRows):
+        k = rows.outputs
+        if start % k or stop % k:
+            return from_matrix(as_matrix(rows, start, stop))
+        return rows._replace(rows=slice_rows(rows.rows, start // k, stop // k))
     if isinstance(rows, DenseRows):
         return DenseRows(rows.values[start:stop])
     return CSRRows(rows.data, rows.indices, rows.indptr[start : stop + 1], rows.width)
@@ -29,6 +35,8 @@ def part_of(samples: Samples, start: int, stop: int) -> Samples:
 
 def take_rows(rows: Rows, indices: np.ndarray) -> Rows:
     """Some rows, copied."""
+    if isinstance(rows, StackedRows):
+        return _take_stacked(rows, indices)
     if isinstance(rows, DenseRows):
         taken = rows.values[indices]  # in the memory order of `rows`, so that no other kernels are compiled
         return DenseRows(np.ascontiguousarray(taken) if rows.values.flags.c_contiguous else np.asfortranarray(taken))
@@ -38,6 +46,18 @@ def take_rows(rows: Rows, indices: np.ndarray) -> Rows:
     np.cumsum(counts, out=indptr[1:])
     entries = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], counts)
     return CSRRows(rows.data[entries], rows.indices[entries], indptr, rows.width)
+
+
+def _take_stacked(rows: StackedRows, indices: np.ndarray) -> Rows:
+    """Some rows of several outputs: whole samples as they are, others as sparse rows of the full width."""
+    k, count = rows.outputs, len(indices)
+    samples = np.asarray(indices)[::k] // k
+    if count % k == 0 and np.array_equal(indices, (samples[:, None] * k + np.arange(k)).ravel()):
+        return rows._replace(rows=take_rows(rows.rows, samples))
+    every = take_rows(rows.rows, np.asarray(indices) // k)
+    whole = scipy.sparse.csr_array(as_matrix(every))
+    offset = np.repeat((np.asarray(indices) % k) * rows.width, np.diff(whole.indptr))
+    return CSRRows(whole.data, whole.indices + offset.astype(whole.indices.dtype), whole.indptr, rows.shape[1])
 
 
 def stack_rows(parts: list[Any]) -> Rows:

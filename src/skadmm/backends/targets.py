@@ -8,7 +8,8 @@ import numpy as np
 
 from skadmm import _checks
 from skadmm.backends.local import normalised
-from skadmm.losses import Loss
+from skadmm.kernels.rows import CSRRows, DenseRows, stacked
+from skadmm.losses import Loss, is_coupled
 
 
 def as_target(
@@ -16,23 +17,25 @@ def as_target(
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Check the targets; classes are coded as −1 and +1.
 
+    Targets of k columns, and k classes for a loss of several margins (one-hot), are returned row by row.
+
     Parameters
     ----------
-    target : array-like of length n
-        Numbers, or two classes.
+    target : array-like of length n, or of shape (n, k)
+        Numbers, or classes.
     n : int
         The number of rows.
     loss : loss
         It says whether targets are classes.
     classes : ndarray, optional
-        The two classes, where they are known already.
+        The classes, where they are known already.
 
     Returns
     -------
     target : ndarray of float
-        The targets as compiled code reads them.
+        The targets as compiled code reads them, n or n·k of them.
     classes : ndarray or None
-        The two classes in sorted order; None in regression.
+        The classes in sorted order; None in regression.
 
     See Also
     --------
@@ -48,6 +51,8 @@ def as_target(
     if target is None:
         raise ValueError("target=None: it takes a vector with an entry for each row of X")
     array = np.asarray(target)
+    if array.ndim == 2 and array.shape[0] == n and not loss.labels:
+        return _columns(array, n), None
     if array.ndim != 1 or array.size != n:
         raise ValueError(f"target has shape {array.shape}: it takes a vector of length {n}, the number of rows of X")
     if not loss.labels:
@@ -55,21 +60,44 @@ def as_target(
     if array.dtype.kind == "f":
         _checks.finite(array, "target")
     if classes is None:
-        classes = _two_classes(array, loss)
+        classes = _classes(array, loss)
     elif not np.isin(array, classes).all():
         raise ValueError(f"target holds classes other than {classes.tolist()}")
+    if is_coupled(loss):
+        return (array[:, None] == classes).astype(float).ravel(), classes
     return np.where(array == classes[1], 1.0, -1.0), classes
 
 
-def _two_classes(array: np.ndarray, loss: Loss) -> np.ndarray:
+def _columns(array: np.ndarray, n: int) -> np.ndarray:
+    """A target of several columns, row by row."""
+    if array.shape[1] == 0:
+        raise ValueError(f"target has shape {array.shape}: it takes at least one column")
+    return _checks.vector(array.ravel(), "target", array.size, of="the number of its entries")
+
+
+def _classes(array: np.ndarray, loss: Loss) -> np.ndarray:
+    """The classes of a target, as many as the loss takes."""
     try:
         classes = np.unique(array)
     except TypeError:
-        raise TypeError("target mixes values that cannot be sorted: it takes two classes of one type") from None
-    if classes.size != 2:
+        raise TypeError("target mixes values that cannot be sorted: it takes classes of one type") from None
+    if classes.size != 2 and not (is_coupled(loss) and classes.size > 2):
         shown = ", ".join(repr(v) for v in classes[:5].tolist()) + (", …" if classes.size > 5 else "")
-        raise ValueError(f"target has {classes.size} class(es) ({shown}): the {loss.name} loss takes exactly two")
+        takes = "two or more" if is_coupled(loss) else "exactly two"
+        raise ValueError(f"target has {classes.size} class(es) ({shown}): the {loss.name} loss takes {takes}")
     return classes
+
+
+def for_outputs(rows: DenseRows | CSRRows, target: np.ndarray, weight: np.ndarray) -> tuple[Any, np.ndarray]:
+    """Rows and weights for a target of :func:`as_target`, which has an entry for each sample and output.
+
+    With k outputs the weights have mean k, so that the mean loss is over samples, and a sum over outputs.
+    """
+    outputs = target.size // rows.shape[0]
+    if outputs == 1:
+        return rows, weight
+    weight = np.repeat(weight, outputs) if weight.size else np.ones(target.size)
+    return stacked(rows, outputs), outputs * weight
 
 
 def as_weight(weight: Any, n: int) -> np.ndarray:

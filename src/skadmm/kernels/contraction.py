@@ -4,11 +4,10 @@ import functools
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse
 
 from skadmm.kernels.compile import kernel
 from skadmm.kernels.expansion import gathered_rows, in_parts
-from skadmm.kernels.rows import CSRRows, DenseRows, span, unsigned
+from skadmm.kernels.rows import CSRRows, DenseRows, as_matrix, span, unsigned
 from skadmm.kernels.threads import one_thread
 
 
@@ -25,7 +24,7 @@ def columns_of(rows: Any) -> Any:
     """Sparse rows by columns; dense ones as they are."""
     if isinstance(rows, DenseRows):
         return rows
-    csc = scipy.sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=rows.shape).tocsc()
+    csc = as_matrix(rows).tocsc()
     return Columns(csc.data, csc.indices, csc.indptr, rows.shape[0])
 
 

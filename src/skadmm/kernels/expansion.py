@@ -17,10 +17,10 @@ import numba
 import numpy as np
 
 from skadmm import _cancel
-from skadmm.kernels.compile import attach, generic, kernel
+from skadmm.kernels.compile import attach, compiled, generic, kernel
 from skadmm.kernels.loss_functions import derivative, model_curvature, value
-from skadmm.kernels.rows import CSRRows, DenseRows, row_add, row_dot, span, unsigned
-from skadmm.kernels.samples import Samples, targets_of, weight_of
+from skadmm.kernels.rows import CSRRows, DenseRows, StackedRows, row_add, row_dot, span, unsigned
+from skadmm.kernels.samples import Samples, Targets, targets_of, weight_of
 from skadmm.kernels.threads import one_thread
 
 PARTS = 4
@@ -49,7 +49,16 @@ def margins_of_two(rows, index, x, step, out, move):
         move[i] = row_dot(rows, i, step)
 
 
-@kernel
+@generic
+def loss_along_generic(targets: Any, index: Any, z: Any, move: Any, t: float) -> float:
+    """Σ over `index` of w_i ℓ(z_i + t·move_i)."""
+
+
+@generic
+def expand_along_generic(targets: Any, index: Any, z: Any, move: Any, t: float, slope: Any, curvatures: Any) -> float:
+    """Slope and curvature (of a model) of every row of `index` at z_i + t·move_i; returns Σ w_i ℓ."""
+
+
 def _loss_along(targets, index, z, move, t):
     total = 0.0
     for i in index:
@@ -57,7 +66,6 @@ def _loss_along(targets, index, z, move, t):
     return total
 
 
-@kernel
 def _expand_along(targets, index, z, move, t, slope, curvatures):
     total = 0.0
     for i in index:
@@ -69,9 +77,15 @@ def _expand_along(targets, index, z, move, t, slope, curvatures):
     return total
 
 
+attach(loss_along_generic, Targets, _loss_along)
+attach(expand_along_generic, Targets, _expand_along)
+_loss_of = compiled(loss_along_generic)
+_expansion_of = compiled(expand_along_generic)
+
+
 def loss_along(samples: Samples, index: np.ndarray, z: np.ndarray, move: np.ndarray, t: float) -> float:
     """Σ over `index` of w_i ℓ(z_i + t·move_i)."""
-    return float(_loss_along(targets_of(samples), index, z, move, t))
+    return float(_loss_of(targets_of(samples), index, z, move, t))
 
 
 def expand_along(
@@ -84,7 +98,7 @@ def expand_along(
     curvatures: np.ndarray,
 ) -> float:
     """Slope and curvature (of a model) of every row of `index` at z_i + t·move_i; returns Σ w_i ℓ."""
-    return float(_expand_along(targets_of(samples), index, z, move, t, slope, curvatures))
+    return float(_expansion_of(targets_of(samples), index, z, move, t, slope, curvatures))
 
 
 def expand(samples: Samples, index: np.ndarray, z: np.ndarray, slope: np.ndarray, curvatures: np.ndarray) -> float:
@@ -138,7 +152,16 @@ def _dense_squares(rows, index, out):
             out[j] += rows.values[i, j] * rows.values[i, j]
 
 
+def _stacked_squares(rows, index, out):
+    one = np.empty(1, np.int64)
+    for i in index:
+        one[0] = i // rows.outputs
+        start = (i % rows.outputs) * rows.width
+        _add_squares(rows.rows, one, out[start : start + rows.width])
+
+
 attach(_add_squares, CSRRows, _csr_squares)
+attach(_add_squares, StackedRows, _stacked_squares)
 attach(_add_squares, DenseRows, _dense_squares)
 
 
@@ -197,6 +220,8 @@ _kept = threading.local()
 def workspace_for(rows: Any, limit: int) -> Workspace:
     """For sums over up to `limit` rows. To allocate it anew each time would cost as much as the work where freed memory
     goes back to the system at once, as it does on Dask's workers."""
+    if isinstance(rows, StackedRows):
+        return workspace_for(rows.rows, limit)
     if not isinstance(rows, DenseRows):
         return Workspace(np.empty((0, 0)), np.empty((0, 0)))
     d = rows.shape[1]
@@ -225,9 +250,23 @@ def _dense_outer(
             add(out, workspace.product, out=out)
 
 
+def _stacked_outer(
+    rows: StackedRows, index: np.ndarray, scale: np.ndarray, out: np.ndarray, workspace: Workspace
+) -> None:
+    """The same for several outputs: rows of different outputs have no column in common."""
+    k, d = rows.outputs, rows.width
+    output = index % k
+    for c in range(k):
+        block, place = np.zeros((d, d)), slice(c * d, (c + 1) * d)
+        add_outer(rows.rows, index[output == c] // k, np.ascontiguousarray(scale[c::k]), block, workspace)
+        out[place, place] += block
+
+
 def add_outer(rows: Any, index: np.ndarray, scale: np.ndarray, out: np.ndarray, workspace: Workspace) -> None:
     """Lower triangle of out ← out + Σ over `index` of scale_i a_i a_iᵀ."""
-    if isinstance(rows, DenseRows):
+    if isinstance(rows, StackedRows):
+        _stacked_outer(rows, index, scale, out, workspace)
+    elif isinstance(rows, DenseRows):
         _dense_outer(rows.values, index, scale, out, workspace)
     else:
         _csr_outer(rows, index, scale, out)

@@ -50,24 +50,75 @@ class PairRows(NamedTuple):
         return self.first.size, self.width
 
 
-def stored_entries(rows: DenseRows | CSRRows) -> int:
-    """How many numbers the rows store."""
+class StackedRows(NamedTuple):
+    """The rows of X for several outputs: row i·k + c is row i in the columns of output c, c·d … (c + 1)·d − 1.
+
+    It is X ⊗ I_k with its columns ordered by output. Nothing is copied: x is the coefficients of output 0, then those
+    of output 1, and so on.
+    """
+
+    rows: Any
+    outputs: int
+    width: int
+    """The columns of X, d."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.rows.shape[0] * self.outputs, self.width * self.outputs
+
+
+AnyRows = DenseRows | CSRRows | StackedRows
+"""Rows of X."""
+
+
+def stacked(rows: DenseRows | CSRRows, outputs: int) -> StackedRows:
+    """Rows for several outputs."""
+    return StackedRows(rows, outputs, rows.shape[1])
+
+
+def outputs_of(rows: Any) -> int:
+    """The number of outputs that the rows serve."""
+    return rows.outputs if isinstance(rows, StackedRows) else 1
+
+
+def stored_entries(rows: AnyRows) -> int:
+    """How many numbers are read to read every row once."""
+    if isinstance(rows, StackedRows):
+        return rows.outputs * stored_entries(rows.rows)
     return int(rows.data.size if isinstance(rows, CSRRows) else rows.values.size)
 
 
-def is_dense(rows: DenseRows | CSRRows) -> bool:
+def is_dense(rows: AnyRows) -> bool:
     """Are all entries stored?"""
     return isinstance(rows, DenseRows)
 
 
-def as_matrix(rows: DenseRows | CSRRows, start: int = 0, stop: int | None = None) -> Any:
-    """Consecutive rows as an array or a SciPy CSR array, without a copy of their entries."""
+def as_matrix(rows: AnyRows, start: int = 0, stop: int | None = None) -> Any:
+    """Consecutive rows as an array or a SciPy CSR array, without a copy of their entries but for several outputs."""
     stop = rows.shape[0] if stop is None else stop
+    if isinstance(rows, StackedRows):
+        return _kronecker(rows, start, stop)
     if isinstance(rows, DenseRows):
         return rows.values[start:stop]
     first, last = rows.indptr[start], rows.indptr[stop]
     parts = rows.data[first:last], rows.indices[first:last], rows.indptr[start : stop + 1] - first
     return scipy.sparse.csr_array(parts, shape=(stop - start, rows.width))
+
+
+def _kronecker(rows: StackedRows, start: int, stop: int) -> Any:
+    """Consecutive rows of several outputs as a CSR array, whose entries are copied."""
+    k = rows.outputs
+    first, last = start // k, -(-stop // k)
+    part = scipy.sparse.csr_array(as_matrix(rows.rows, first, last))
+    counts = np.repeat(np.diff(part.indptr), k)
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    source = np.arange(indptr[-1]) - np.repeat(indptr[:-1] - np.repeat(part.indptr[:-1], k), counts)
+    offset = np.repeat(np.tile(np.arange(k) * rows.width, last - first), counts)
+    whole = (part.data[source], part.indices[source] + offset, indptr)
+    return scipy.sparse.csr_array(whole, shape=((last - first) * k, rows.shape[1]))[
+        start - first * k : stop - first * k
+    ]
 
 
 def from_matrix(matrix: Any) -> DenseRows | CSRRows:
@@ -77,8 +128,13 @@ def from_matrix(matrix: Any) -> DenseRows | CSRRows:
     return DenseRows(matrix)
 
 
-def scaled_columns(rows: DenseRows | CSRRows, scale: np.ndarray) -> DenseRows | CSRRows:
+def scaled_columns(rows: Any, scale: np.ndarray) -> Any:
     """A copy with column j multiplied by scale_j, in the same floating type."""
+    if isinstance(rows, StackedRows):
+        by_output = scale.reshape(rows.outputs, rows.width)
+        if not np.all(by_output == by_output[0]):
+            raise ValueError("a column has one scale for all outputs")
+        return rows._replace(rows=scaled_columns(rows.rows, by_output[0]))
     if isinstance(rows, DenseRows):
         return DenseRows(np.multiply(rows.values, scale, dtype=rows.values.dtype, casting="same_kind"))
     factor = scale.astype(rows.data.dtype)
@@ -97,8 +153,11 @@ def entries_per_row(rows: DenseRows | CSRRows) -> float:
     return stored_entries(rows) / max(1, rows.shape[0])
 
 
-def weighted_column_squares(rows: DenseRows | CSRRows, weight: np.ndarray) -> np.ndarray:
+def weighted_column_squares(rows: AnyRows, weight: np.ndarray) -> np.ndarray:
     """Σ weight_i a_ij² of each column j."""
+    if isinstance(rows, StackedRows):
+        k = rows.outputs
+        return np.concatenate([weighted_column_squares(rows.rows, weight[c::k]) for c in range(k)])
     if isinstance(rows, DenseRows):
         return np.einsum("i,ij,ij->j", weight, rows.values, rows.values, dtype=np.float64)
     squares = np.repeat(weight, np.diff(rows.indptr)) * rows.data.astype(np.float64) ** 2
@@ -184,6 +243,24 @@ def _csr_norm(rows, i):
     return total
 
 
+def _stacked_n_rows(rows):
+    return n_rows(rows.rows) * rows.outputs
+
+
+def _stacked_dot(rows, i, x):
+    start = (i % rows.outputs) * rows.width
+    return row_dot(rows.rows, i // rows.outputs, x[start : start + rows.width])
+
+
+def _stacked_add(rows, i, scale, out):
+    start = (i % rows.outputs) * rows.width
+    row_add(rows.rows, i // rows.outputs, scale, out[start : start + rows.width])
+
+
+def _stacked_norm(rows, i):
+    return row_norm_squared(rows.rows, i // rows.outputs)
+
+
 def _pair_n_rows(rows):
     return rows.first.size
 
@@ -207,6 +284,7 @@ _IMPLEMENTATIONS: dict[type, tuple[Any, Any, Any, Any]] = {
     DenseRows: (_dense_n_rows, _dense_dot, _dense_add, _dense_norm),
     CSRRows: (_csr_n_rows, _csr_dot, _csr_add, _csr_norm),
     PairRows: (_pair_n_rows, _pair_dot, _pair_add, _pair_norm),
+    StackedRows: (_stacked_n_rows, _stacked_dot, _stacked_add, _stacked_norm),
 }
 for _cls, _functions in _IMPLEMENTATIONS.items():
     for _generic, _implementation in zip((n_rows, row_dot, row_add, row_norm_squared), _functions, strict=True):

@@ -1,13 +1,15 @@
 """Sums over samples: the loss, its gradient and its curvature along a direction, by block or in all.
 
-`weight` is empty when every sample counts the same. Block k holds rows k·batch … (k+1)·batch − 1.
+`weight` is empty when every sample counts the same. Block k holds rows k·batch … (k+1)·batch − 1. The functions here
+are those of losses of one margin; ``coupled_samples.py`` has those of losses of several margins per sample.
 """
 
+from functools import singledispatch
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from skadmm.kernels.compile import inlined, kernel
+from skadmm.kernels.compile import attach, compiled, generic, inlined, kernel
 from skadmm.kernels.loss_functions import conjugate, curvature, derivative, value
 from skadmm.kernels.rows import n_rows, row_add, row_dot
 
@@ -50,18 +52,27 @@ def slope(samples, i, x):
     return weight_of(samples, i) * derivative(samples.loss, z, samples.target[i])
 
 
-@kernel
-def add_block_gradient(samples, k, x, scale, out):
+@generic
+def add_block_gradient(samples: Any, k: int, x: Any, scale: float, out: Any) -> int:
     """out ← out + scale · Σ over block k of ∇ℓ_i(x)."""
+
+
+def _add_block_gradient(samples, k, x, scale, out):
     start, stop = block_bounds(samples, k)
     for i in range(start, stop):
         row_add(samples.rows, i, scale * slope(samples, i, x), out)
     return stop - start
 
 
-@inlined
-def refresh_block(samples, k, x, slopes, scale, out):
+attach(add_block_gradient, Samples, _add_block_gradient)
+
+
+@generic
+def refresh_block(samples: Any, k: int, x: Any, slopes: Any, scale: float, out: Any) -> int:
     """Replace block k's stored slopes by those at x; out ← out + scale · (the change of the block's gradient)."""
+
+
+def _refresh_block(samples, k, x, slopes, scale, out):
     start, stop = block_bounds(samples, k)
     for i in range(start, stop):
         new = slope(samples, i, x)
@@ -70,29 +81,48 @@ def refresh_block(samples, k, x, slopes, scale, out):
     return stop - start
 
 
+attach(refresh_block, Samples, _refresh_block)
+
+
 @kernel
 def refresh_samples(samples, x, slopes, out):
     """Replace the stored slopes of the first block by those at x; out ← out + the change of the block's gradient."""
     refresh_block(samples, 0, x, slopes, 1.0, out)
 
 
-@kernel
-def add_block_change(samples, k, x, slopes, scale, out):
+@generic
+def add_block_change(samples: Any, k: int, x: Any, slopes: Any, scale: float, out: Any) -> int:
     """out ← out + scale · (block k's gradient at x minus that of its stored slopes); the slopes stay."""
+
+
+def _add_block_change(samples, k, x, slopes, scale, out):
     start, stop = block_bounds(samples, k)
     for i in range(start, stop):
         row_add(samples.rows, i, scale * (slope(samples, i, x) - slopes[i]), out)
     return stop - start
 
 
-def targets_of(samples: Samples) -> Targets:
+attach(add_block_change, Samples, _add_block_change)
+
+
+@singledispatch
+def targets_of(samples: Any) -> Any:
     """The samples without their rows."""
     return Targets(samples.target, samples.weight, samples.loss)
 
 
-@kernel
-def mean_loss_and_gradient(samples, x, out):
+@singledispatch
+def curvature_product(samples: Any, curvatures: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """The Hessian of the losses in their margins, from the curvatures of an expansion, times `columns`, (n, m)."""
+    return curvatures[:, None] * columns
+
+
+@generic
+def mean_loss_and_gradient(samples: Any, x: Any, out: Any) -> float:
     """(1/n) Σ ℓ_i(x), and out ← its gradient, in one sweep over the rows."""
+
+
+def _mean_loss_and_gradient(samples, x, out):
     n = n_rows(samples.rows)
     out[:] = 0.0
     total = 0.0
@@ -103,18 +133,36 @@ def mean_loss_and_gradient(samples, x, out):
     return total / n
 
 
-@kernel
-def mean_gradient(samples, x, out):
+attach(mean_loss_and_gradient, Samples, _mean_loss_and_gradient)
+
+
+@generic
+def mean_gradient_generic(samples: Any, x: Any, out: Any) -> None:
     """out ← the gradient of (1/n) Σ ℓ_i at x."""
+
+
+def _mean_gradient(samples, x, out):
     n = n_rows(samples.rows)
     out[:] = 0.0
     for i in range(n):
         row_add(samples.rows, i, slope(samples, i, x) / n, out)
 
 
+attach(mean_gradient_generic, Samples, _mean_gradient)
+
+
 @kernel
-def mean_gradient_and_slopes(samples, x, slopes, out):
+def mean_gradient(samples, x, out):
+    """out ← the gradient of (1/n) Σ ℓ_i at x."""
+    mean_gradient_generic(samples, x, out)
+
+
+@generic
+def mean_gradient_and_slopes(samples: Any, x: Any, slopes: Any, out: Any) -> int:
     """out ← the gradient of (1/n) Σ ℓ_i at x, and the slopes it is made of; returns n."""
+
+
+def _mean_gradient_and_slopes(samples, x, slopes, out):
     n = n_rows(samples.rows)
     out[:] = 0.0
     for i in range(n):
@@ -123,10 +171,16 @@ def mean_gradient_and_slopes(samples, x, slopes, out):
     return n
 
 
-@kernel
-def evaluate_samples(samples, x, n, slopes, margins, out):
+attach(mean_gradient_and_slopes, Samples, _mean_gradient_and_slopes)
+
+
+@generic
+def evaluate_samples_generic(samples: Any, x: Any, n: int, slopes: Any, margins: Any, out: Any) -> float:
     """Margins and slopes of all these samples, and out ← their part of the gradient of a mean over n; returns Σ w_i ℓ.
     Each row is read once."""
+
+
+def _evaluate_samples(samples, x, n, slopes, margins, out):
     out[:] = 0.0
     total = 0.0
     for i in range(n_rows(samples.rows)):
@@ -138,9 +192,16 @@ def evaluate_samples(samples, x, n, slopes, margins, out):
     return total
 
 
-@kernel
-def mean_curvature_product(samples, x, v, out):
+attach(evaluate_samples_generic, Samples, _evaluate_samples)
+evaluate_samples = compiled(evaluate_samples_generic)
+
+
+@generic
+def mean_curvature_product(samples: Any, x: Any, v: Any, out: Any) -> None:
     """out ← (1/n) Σ ℓ''_i(x) a_i (a_i·v)."""
+
+
+def _mean_curvature_product(samples, x, v, out):
     n = n_rows(samples.rows)
     out[:] = 0.0
     for i in range(n):
@@ -148,7 +209,14 @@ def mean_curvature_product(samples, x, v, out):
         row_add(samples.rows, i, h * row_dot(samples.rows, i, v) / n, out)
 
 
-@kernel
+attach(mean_curvature_product, Samples, _mean_curvature_product)
+
+
+@generic
+def mean_conjugate_generic(targets: Any, theta: Any) -> float:
+    """(1/n) Σ w_i ℓ*(θ_i / w_i, b_i)."""
+
+
 def _mean_conjugate(targets, theta):
     n = targets.target.size
     total = 0.0
@@ -159,7 +227,15 @@ def _mean_conjugate(targets, theta):
     return total / n
 
 
-@kernel
+attach(mean_conjugate_generic, Targets, _mean_conjugate)
+_conjugate_of = compiled(mean_conjugate_generic)
+
+
+@generic
+def mean_loss_generic(targets: Any, margins: Any) -> float:
+    """(1/n) Σ w_i ℓ(z_i, b_i)."""
+
+
 def _mean_loss(targets, margins):
     n = targets.target.size
     total = 0.0
@@ -168,18 +244,29 @@ def _mean_loss(targets, margins):
     return total / n
 
 
+attach(mean_loss_generic, Targets, _mean_loss)
+_loss_of = compiled(mean_loss_generic)
+
+
 def mean_loss(samples: Samples, margins: np.ndarray) -> float:
     """(1/n) Σ w_i ℓ(z_i, b_i) of the margins z."""
-    return float(_mean_loss(targets_of(samples), margins))
+    return float(_loss_of(targets_of(samples), margins))
 
 
 def mean_conjugate(samples: Samples, theta: np.ndarray) -> float:
     """(1/n) Σ w_i ℓ*(θ_i / w_i, b_i): the conjugate of the weighted mean loss at θ/n."""
-    return float(_mean_conjugate(targets_of(samples), theta))
+    return float(_conjugate_of(targets_of(samples), theta))
 
 
-@kernel
-def slopes_at(samples, x, out):
+@generic
+def slopes_at_generic(samples: Any, x: Any, out: Any) -> None:
     """out_i ← w_i ℓ'(a_i·x, b_i)."""
+
+
+def _slopes_at(samples, x, out):
     for i in range(out.size):
         out[i] = slope(samples, i, x)
+
+
+attach(slopes_at_generic, Samples, _slopes_at)
+slopes_at = compiled(slopes_at_generic)

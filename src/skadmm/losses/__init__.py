@@ -4,9 +4,10 @@ from typing import Any
 
 from skadmm._names import Registry
 from skadmm.kernels.loss_functions import conjugate, curvature, derivative, value
-from skadmm.losses._base import Loss, define, deviance
+from skadmm.losses._base import Loss, define, define_coupled, deviance, is_coupled
 from skadmm.losses.huber import Huber
 from skadmm.losses.logistic import Logistic
+from skadmm.losses.multinomial import Multinomial
 from skadmm.losses.squared import Squared
 from skadmm.losses.squared_hinge import SquaredHinge
 
@@ -15,6 +16,7 @@ LOSSES.add("logistic", Logistic)
 LOSSES.add("squared", Squared)
 LOSSES.add("huber", Huber)
 LOSSES.add("squared-hinge", SquaredHinge)
+LOSSES.add("multinomial", Multinomial)
 
 
 def as_loss(loss: Any) -> Any:
@@ -53,13 +55,16 @@ __all__ = [
     "Huber",
     "Logistic",
     "Loss",
+    "Multinomial",
     "Squared",
     "SquaredHinge",
     "as_loss",
     "conjugate",
     "curvature",
     "define",
+    "define_coupled",
     "derivative",
     "deviance",
+    "is_coupled",
     "value",
 ]

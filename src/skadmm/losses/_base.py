@@ -1,8 +1,9 @@
 """What a loss is: four scalar functions of a margin z = a·x and a target b, and a few facts about them.
 
 A loss is a ``NamedTuple`` of its parameters with the facts ``name`` and ``labels`` (True when the target is a class,
-coded −1/+1), and two more where they hold: ``attained=False`` (its infimum may lie at infinity) and ``gaussian=True``
-(it is that of a normal distribution of unknown variance). It has a property ``curvature_bound`` (an upper bound of ℓ'')
+coded −1/+1), and three more where they hold: ``attained=False`` (its infimum may lie at infinity), ``gaussian=True``
+(it is that of a normal distribution of unknown variance), and ``coupled=True`` (it is a function of several margins per
+sample, and its file calls :func:`define_coupled`). It has a property ``curvature_bound`` (an upper bound of ℓ'')
 and, where it has parameters, a method ``prepared`` that checks them. Its file calls :func:`define`; one line in
 ``losses/__init__.py`` makes it known by name.
 """
@@ -12,7 +13,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
-from skadmm.kernels import loss_functions
+from skadmm.kernels import coupled_samples, loss_functions
 from skadmm.kernels.compile import attach
 
 
@@ -114,6 +115,26 @@ def define(
     attach(loss_functions.curvature, cls, curvature)
     attach(loss_functions.conjugate, cls, conjugate)
     attach(loss_functions.model_curvature, cls, model_curvature or curvature)
+
+
+def define_coupled(
+    cls: type,
+    *,
+    value: Callable[..., Any],
+    derivative: Callable[..., Any],
+    curvature: Callable[..., Any],
+    conjugate: Callable[..., Any],
+) -> None:
+    """Make `cls` a loss of several margins per sample (``coupled=True``): attach its functions of a row, compiled."""
+    attach(coupled_samples.row_value, cls, value)
+    attach(coupled_samples.row_derivative, cls, derivative)
+    attach(coupled_samples.row_curvature, cls, curvature)
+    attach(coupled_samples.row_conjugate, cls, conjugate)
+
+
+def is_coupled(loss: Any) -> bool:
+    """Is the loss of a sample a function of several margins that is not a sum over them?"""
+    return bool(getattr(loss, "coupled", False))
 
 
 def deviance(loss: Any, mean_loss: float, n_samples: int) -> float:

@@ -6,7 +6,9 @@ from typing import Any, cast
 
 from skadmm.backends.base import Backend
 from skadmm.backends.local import LocalBackend
+from skadmm.losses import is_coupled
 from skadmm.oracle.base import LARGE_SHIFT, LARGE_SHIFT_SHARE, LostMemory, SampleOracle
+from skadmm.oracle.coupled import CoupledOracle
 from skadmm.oracle.local import LocalOracle
 from skadmm.oracle.remote import RemoteOracle
 from skadmm.oracle.single_pass import FileOracle
@@ -21,6 +23,8 @@ def oracle_for(backend: Backend, checkpoint: Any = None) -> SampleOracle:
     if not backend.local_rows:
         return SpeculativeOracle(RemoteOracle(cast(Any, backend), checkpoint), backend.n)
     local = cast(LocalBackend, backend)
+    if is_coupled(backend.loss):
+        return CoupledOracle(local.samples(), local.rows_per_chunk, local.between_chunks)
     if backend.slow_reads:
         return SpeculativeOracle(FileOracle(local), local.n)
     return LocalOracle(local.samples(), 0, local.rows_per_chunk, local.between_chunks)

@@ -202,6 +202,9 @@ def _agreements(problem: Problem, directions: list[tuple[np.ndarray, np.ndarray]
     """
     basis = _as_columns(directions, problem.n_features)
     rows, n = problem.rows, problem.n_samples
+    if problem.is_coupled:
+        yield from _leads(problem, basis)
+        return
     side = np.empty(n)
     _flat_sides(problem.loss, problem.target, side)
     counts = problem.sample_weight > 0 if problem.sample_weight.size else np.ones(n, bool)
@@ -212,6 +215,19 @@ def _agreements(problem: Problem, directions: list[tuple[np.ndarray, np.ndarray]
         signed = scipy.sparse.csr_array(scipy.sparse.diags_array(side[place] * counts[place]) @ part)
         neither = scipy.sparse.csr_array(part)[(side[place] == 0.0) & counts[place]]
         yield scipy.sparse.csc_array(scipy.sparse.vstack([signed, neither, -neither]))
+
+
+def _leads(problem: Problem, basis: Any) -> Iterator[Any]:
+    """By how much the margin of a sample's own class rises more than that of each class, along each direction."""
+    rows, k = problem.rows, problem.n_outputs
+    counts = problem.sample_weight > 0
+    own = np.repeat(k * np.arange(problem.n_rows) + problem.target.reshape(-1, k).argmax(axis=1), k)
+    for start in range(0, problem.n_samples, problem.rows_per_chunk):
+        place = slice(start, min(start + problem.rows_per_chunk, problem.n_samples))
+        chunk = as_matrix(rows, place.start, place.stop)
+        part = scipy.sparse.csr_array(_without_rounding(chunk, scipy.sparse.csr_array(chunk @ basis), basis))
+        lead = scipy.sparse.csr_array(part[own[place] - start] - part)
+        yield scipy.sparse.csc_array(scipy.sparse.diags_array(counts[place].astype(float)) @ lead)
 
 
 def _without_rounding(chunk: Any, part: Any, basis: Any) -> Any:

@@ -16,7 +16,7 @@ from skadmm import _cancel
 from skadmm.backends.tasks import Max
 from skadmm.kernels.expansion import expand, in_parts, margins, sum_rows
 from skadmm.kernels.rows import stored_entries
-from skadmm.kernels.samples import Samples
+from skadmm.kernels.samples import Samples, curvature_product
 
 
 class ColumnSums(NamedTuple):
@@ -95,7 +95,8 @@ class LocalFreeColumns:
         """Expand the losses at the margins now."""
         columns = self._columns
         expand(self._samples, np.arange(self._n), self._margins, self.slopes, self._curvatures)
-        return ColumnSums(columns.T @ self.slopes, columns.T @ (self._curvatures[:, None] * columns))
+        curved = curvature_product(self._samples, self._curvatures, columns)
+        return ColumnSums(columns.T @ self.slopes, columns.T @ curved)
 
     def reach(self, step: np.ndarray) -> float:
         """The largest move of a margin."""
@@ -107,7 +108,7 @@ class LocalFreeColumns:
 
     def correct(self, step: np.ndarray) -> np.ndarray:
         """Change the slopes by curvature times the margins' move."""
-        self.slopes -= self._curvatures * (self._columns @ step)
+        self.slopes -= curvature_product(self._samples, self._curvatures, (self._columns @ step)[:, None])[:, 0]
         return self._columns.T @ self.slopes
 
     def end(self, found: bool) -> np.ndarray:

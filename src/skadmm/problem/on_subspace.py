@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from skadmm.kernels.expansion import expand
 from skadmm.kernels.rows import as_matrix
+from skadmm.kernels.samples import curvature_product
 from skadmm.problem.problem import Problem
 from skadmm.problem.structure import NullSpace
 
@@ -71,9 +72,10 @@ class _Subspace:
             columns = [(self(u + step * unit)[1] - gradient) / step for unit in np.eye(self.size)]
             return 0.5 * (np.array(columns) + np.array(columns).T)
         n = self.problem.n_samples
-        slope, curvatures = np.empty(n), np.empty(n)
-        expand(self.problem.samples(), np.arange(n), self.table @ u, slope, curvatures)
-        return self.table.T @ (curvatures[:, None] * self.table) / n + self.curved.toarray()
+        slope, curvatures, samples = np.empty(n), np.empty(n), self.problem.samples()
+        expand(samples, np.arange(n), self.table @ u, slope, curvatures)
+        curved = curvature_product(samples, curvatures, self.table)
+        return self.table.T @ curved / n + self.curved.toarray()
 
 
 def minimise(

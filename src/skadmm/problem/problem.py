@@ -7,16 +7,19 @@ from typing import Any
 import numpy as np
 
 from skadmm import _summary
-from skadmm.backends import Backend, LocalBackend, as_rows, as_target, as_weight, open_backend, tasks
+from skadmm.backends import Backend, LocalBackend, as_rows, as_target, as_weight, for_outputs, open_backend, tasks
 from skadmm.kernels.compile import compiled
+from skadmm.kernels.rows import is_dense
 from skadmm.kernels.samples import Samples
-from skadmm.losses import as_loss
+from skadmm.losses import as_loss, is_coupled
+from skadmm.operators.outputs import for_each_output
 from skadmm.problem.constraint import Constraint
 from skadmm.problem.kkt import KKT, kkt_residual
 from skadmm.regularizers import Stacked, Zero, as_regularizer
 from skadmm.regularizers._base import prox, value
 
 LOCAL_ROWS = "needs rows that this process can read, and the {} backend keeps them elsewhere"
+COUPLED = "its loss must be a sum over outputs, and that of the problem joins the margins of a sample"
 
 _value = compiled(value)
 _prox = compiled(prox)
@@ -35,15 +38,19 @@ class Problem:
         folder of blocks, of a Parquet, CSV, svmlight or npy file, or of a folder of Parquet files) stays on disk, and
         what is no folder of blocks is converted once into one, in a cache; an npz file is read into memory. A
         dask.array, a dask.dataframe or a list of delayed blocks stays on the workers of the current client.
-    target : array of length n, or str
+    target : array of length n or of shape (n, k), or str
         The bᵢ: numbers, or two classes for the losses of classification (coded −1 and +1 in sorted order). A folder of
-        blocks has its own; in another file it is the column of this name, the last one by default.
+        blocks has its own; in another file it is the column of this name, the last one by default. Of k
+        columns, the loss is the sum of those of k outputs; so it is of k classes for ``loss="multinomial"``, which
+        joins their margins. x then holds the coefficients of the first output, those of the second, and so on:
+        ``x.reshape(k, d)``.
     loss : str or loss
         A name in ``skadmm.losses.LOSSES`` or an instance such as ``Huber(0.5)``.
     omega, psi : regulariser or None
         Ω on x and ψ on y. Without ψ the constraint is dropped.
     A, B, c : matrix, matrix, array of length m
-        The constraint. A defaults to the identity when there is a ψ, B to −I, c to 0. A may be a ``Constraint``.
+        The constraint. A defaults to the identity when there is a ψ, B to −I, c to 0. A may be a ``Constraint``. With k
+        outputs a matrix with a column for each feature is used for every output (I ⊗ A).
     sample_weight : array of length n or None
         A weight k means the same as k copies of the row.
 
@@ -100,6 +107,8 @@ class Problem:
             A = None
         elif A is None:
             A = "identity"
+        if not isinstance(A, Constraint) and backend.n_outputs > 1:
+            A = for_each_output(A, backend.n_outputs, backend.d)
         constraint = A if isinstance(A, Constraint) else Constraint(A, B, c, backend.d)
         psi = as_regularizer(psi, constraint.n_split, "psi")
         vars(self).update(backend=backend, loss=loss, omega=omega, psi=psi, constraint=constraint)
@@ -120,9 +129,13 @@ class Problem:
     def _facts(self) -> dict[str, Any]:
         """The essentials, in words."""
         backend, constraint = self.backend, self.constraint
-        where = "" if backend.name == "memory" else f", {backend.name}"
+        kind, where = (
+            "sparse" if self.has_sparse_rows else "dense",
+            "" if backend.name == "memory" else f", {backend.name}",
+        )
         return {
-            "X": f"{backend.n} × {backend.d} ({'sparse' if backend.sparse else 'dense'}{where})",
+            "X": f"{self.n_rows} × {backend.d // backend.n_outputs} ({kind}{where})",
+            "outputs": None if backend.n_outputs == 1 else backend.n_outputs,
             "loss": self.loss.name,
             "omega": None if isinstance(self.omega, Zero) else _named(self.omega),
             "psi": None if isinstance(self.psi, Zero) else _named(self.psi),
@@ -140,13 +153,35 @@ class Problem:
 
     @property
     def n_samples(self) -> int:
-        """n."""
+        """The number of margins: n, times the number of outputs."""
         return self.backend.n
 
     @property
     def n_features(self) -> int:
-        """d."""
+        """The length of x: d, times the number of outputs."""
         return self.backend.d
+
+    @property
+    def n_outputs(self) -> int:
+        """k, the number of outputs: columns of the target, or classes of the multinomial loss; else 1."""
+        return self.backend.n_outputs
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows of X, n."""
+        return self.backend.n // self.backend.n_outputs
+
+    @property
+    def is_coupled(self) -> bool:
+        """Does the loss join the margins of a sample, so that it is no sum over outputs?"""
+        return is_coupled(self.loss)
+
+    @property
+    def has_sparse_rows(self) -> bool:
+        """Is X sparse?"""
+        if self.n_outputs == 1:
+            return self.backend.sparse
+        return not is_dense(self.rows.rows)
 
     @property
     def n_split(self) -> int:
@@ -165,7 +200,7 @@ class Problem:
 
     @property
     def is_sparse(self) -> bool:
-        """Are the rows of X sparse?"""
+        """Are the rows of X sparse? Those of several outputs are, for each has its own columns."""
         return self.backend.sparse
 
     @property
@@ -175,7 +210,7 @@ class Problem:
 
     @property
     def classes(self) -> np.ndarray | None:
-        """The two classes, in sorted order; None in regression."""
+        """The classes, in sorted order; None in regression."""
         return self.backend.classes
 
     @property
@@ -345,20 +380,24 @@ def _named(regularizer: Any) -> str:
 def held_out(problem: Problem, X: Any, target: Any) -> Problem:
     """`problem` on other data in memory: the same model and the same classes."""
     rows, names = as_rows(X, "X of test")
-    if rows.shape[1] != problem.n_features:
-        raise ValueError(f"test: X has {rows.shape[1]} columns; it takes {problem.n_features}, as in training")
+    d = problem.n_features // problem.n_outputs
+    if rows.shape[1] != d:
+        raise ValueError(f"test: X has {rows.shape[1]} columns; it takes {d}, as in training")
     if names is not None and problem.feature_names is not None and names != list(problem.feature_names):
         j = next(j for j, name in enumerate(names) if name != problem.feature_names[j])
         wanted = problem.feature_names[j]
         raise ValueError(f"test: column {j} of X is {names[j]!r}; it takes {wanted!r}, as in training")
     coded, _ = as_target(target, rows.shape[0], problem.loss, problem.classes)
+    if coded.size != rows.shape[0] * problem.n_outputs:
+        given = coded.size // rows.shape[0]
+        raise ValueError(f"test: target has {given} column(s); it takes {problem.n_outputs}, as in training")
     return on_samples(problem, rows, coded, None)
 
 
 def on_samples(problem: Problem, rows: Any, target: np.ndarray, sample_weight: Any) -> Problem:
     """`problem` on other samples in memory, whose targets are coded as in `problem`."""
+    rows, weight = for_outputs(rows, target, as_weight(sample_weight, rows.shape[0]))
     backend = LocalBackend(
-        rows, target, as_weight(sample_weight, target.size), problem.loss,
-        classes=problem.classes, feature_names=problem.feature_names,
-    )  # fmt: skip
+        rows, target, weight, problem.loss, classes=problem.classes, feature_names=problem.feature_names
+    )
     return problem.replace(backend=backend)

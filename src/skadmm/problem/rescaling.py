@@ -19,11 +19,13 @@ PRECONDITIONERS = ("diagonal",)
 def diagonal(problem: Problem, rho: float) -> np.ndarray:
     """scale_j = (sup ℓ'' · (1/n) Σ wᵢ aᵢⱼ² + ρ (AᵀA)_jj)^(−1/2): the bound of the curvature gets a diagonal of ones.
 
-    A feature that occurs neither in the data nor in A has scale one.
+    A feature that occurs neither in the data nor in A has scale one; with several outputs it has one scale for all.
     """
     squares = problem.loss.curvature_bound * _mean_squares(problem)
     A = problem.constraint.A
     squares += rho * np.bincount(A.indices, A.data**2, minlength=problem.n_features)
+    if problem.n_outputs > 1:
+        squares = np.tile(squares.reshape(problem.n_outputs, -1).mean(axis=0), problem.n_outputs)
     return 1.0 / np.sqrt(np.where(squares > 0, squares, 1.0))
 
 

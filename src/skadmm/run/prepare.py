@@ -142,7 +142,7 @@ def prepare(problem: Problem, method: str, given: Arguments) -> Plan:
     batch_size = given.batch_size
     if batch_size is None:
         batch_size = problem.backend.natural_batch if choice is None else choice.batch_size
-    batch_size = min(_checks.count(batch_size, "batch_size"), problem.n_samples)
+    batch_size = min(_checks.count(batch_size, "batch_size"), problem.n_rows)
     memory_limit = given.memory_limit
     if memory_limit is not None and memory_limit != np.inf:
         memory_limit = _checks.number(memory_limit, "memory_limit", above=0)

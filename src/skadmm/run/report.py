@@ -108,6 +108,7 @@ def result(run: Run, answer: Iterate, ending: Ending) -> Result:
         tuning=run.tuning,
         selection_passes=0.0 if run.tuning is None else run.tuning.samples_touched / run.problem.n_samples,
         solver=engine.solver_name,
+        n_outputs=run.problem.n_outputs,
         tables=engine.tables() | scale,  # not copied: the engine has ended
     )
 

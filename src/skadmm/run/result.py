@@ -158,6 +158,8 @@ class Result:
         What ``solve(warm_start=result)`` continues from.
     selection_passes : float
         How many of the passes were spent on selecting the step.
+    n_outputs : int
+        The number of outputs whose coefficients x holds, one after the other.
 
     See Also
     --------
@@ -203,6 +205,12 @@ class Result:
     solver: str = ""
     tables: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
     selection_passes: float = 0.0
+    n_outputs: int = 1
+
+    @property
+    def coef(self) -> np.ndarray:
+        """x with a row for each output; x itself where there is one."""
+        return self.x if self.n_outputs == 1 else self.x.reshape(self.n_outputs, -1)
 
     @property
     def run_passes(self) -> float:
@@ -259,7 +267,7 @@ def passes_in_words(run: float, selection: float) -> str:
 
 
 _STORED = ("x", "y", "dual", "x_average", "y_average", "message", "method", "settings", "objective", "feasibility",
-           "gap", "stopped_on", "passes", "seconds", "records", "solver", "selection_passes")  # fmt: skip
+           "gap", "stopped_on", "passes", "seconds", "records", "solver", "selection_passes", "n_outputs")  # fmt: skip
 """The fields of a result that are stored as they are."""
 
 
@@ -271,7 +279,7 @@ def _encode(result: Result, encode: codec.Encode) -> dict[str, Any]:
 
 def _decode(stored: dict[str, Any], decode: codec.Decode) -> Result:
     held = decode(stored["held"])
-    held = {"solver": "", "selection_passes": 0.0} | held  # files of 0.1.0 have neither
+    held = {"solver": "", "selection_passes": 0.0, "n_outputs": 1} | held  # older files have not all of them
     if set(held) != {*_STORED, "status", "kkt"}:
         raise ValueError("a result lacks some of its fields")
     return Result(**(held | {"status": Status[held["status"]], "kkt": KKT(*held["kkt"])}))

@@ -97,7 +97,7 @@ def select(
         objectives[index] = np.mean(values)
     finite = np.isfinite(objectives)
     best = int(np.argmin(np.where(finite, objectives, np.inf)))
-    scale = problem.n_samples / size if grows_with_samples(algorithm, options or {}) else 1.0
+    scale = problem.n_samples / subset.n_samples if grows_with_samples(algorithm, options or {}) else 1.0
     if not finite.any():
         chosen, scale, edge = theory(algorithm, problem, rho), 1.0, ""
     else:

@@ -18,6 +18,7 @@ from skadmm.solvers.second_order.coordinate_descent import CoordinateDescent
 from skadmm.solvers.second_order.interior_point import InteriorPoint
 from skadmm.solvers.second_order.multipliers import Multipliers
 from skadmm.solvers.second_order.newton_admm import NewtonADMM
+from skadmm.solvers.second_order.output_descent import OutputDescent
 from skadmm.solvers.second_order.prox_gradient import ProxGradient
 from skadmm.solvers.second_order.reduced_newton import ReducedNewton
 from skadmm.solvers.second_order.row_interior_point import RowInteriorPoint
@@ -67,6 +68,7 @@ register_solver(SignalNewton)
 register_solver(NewtonADMM)
 register_solver(ReducedNewton)
 register_solver(BlockDescent)
+register_solver(OutputDescent)
 register_solver(CoordinateDescent)
 register_solver(ProxGradient)
 register_solver(WorkingSet)

@@ -32,6 +32,7 @@ from skadmm.solvers.second_order.diagonal_quadratic import DiagonalQuadratic
 from skadmm.solvers.second_order.interior_point import InteriorPoint
 from skadmm.solvers.second_order.multipliers import Multipliers
 from skadmm.solvers.second_order.newton_admm import MAX_FEATURES, NewtonADMM
+from skadmm.solvers.second_order.output_descent import OutputDescent
 from skadmm.solvers.second_order.prox_gradient import ProxGradient
 from skadmm.solvers.second_order.reduced_newton import ReducedNewton
 from skadmm.solvers.second_order.row_interior_point import RowInteriorPoint
@@ -124,6 +125,11 @@ class Situation:
         return self.problem.constraint.B is not None and not given and Multipliers.applies(self.problem) is None
 
     @cached_property
+    def several_outputs(self) -> bool:
+        """Several outputs, with a penalty that separates over disjoint blocks of their coefficients?"""
+        return not self.setup.rho_given and OutputDescent.applies(self.problem) is None
+
+    @cached_property
     def separates(self) -> bool:
         """Does the penalty separate over disjoint blocks of features?"""
         return not self.setup.rho_given and BlockDescent.applies(self.problem) is None
@@ -192,6 +198,8 @@ class Row(NamedTuple):
 
 
 TABLE = (
+    Row(lambda s: s.several_outputs, (OutputDescent,), "several outputs, and the penalty separates over blocks"),
+    Row(lambda s: s.problem.is_coupled, (NewtonADMM,), "the loss joins several outputs"),
     Row(lambda s: s.small_graph_signal, (ChainDescent, InteriorPoint), "it is a signal over a graph"),
     Row(lambda s: s.is_graph_signal, (ChainDescent,), "it is a signal over a graph"),
     Row(lambda s: s.is_signal, (InteriorPoint,), "the Hessian is diagonal"),
@@ -211,7 +219,7 @@ TABLE = (
 )
 
 
-FOR_ALL_STRENGTHS = (BlockDescent, ChainDescent, InteriorPoint, SignalNewton)
+FOR_ALL_STRENGTHS = (BlockDescent, OutputDescent, ChainDescent, InteriorPoint, SignalNewton)
 """Solvers whose choice does not depend on the strength of the penalty, but on its structure alone."""
 
 
@@ -234,9 +242,9 @@ def choose(problem: Problem) -> Choice:
         return Choice("batch-iu-admm", problem.backend.natural_batch, f"auto chose batch-iu-admm: {why_not}")
     if not problem.backend.local_rows:
         return Choice("sa-iu-admm", problem.backend.natural_batch, f"auto chose sa-iu-admm: {why_not}")
-    per_row = max(1.0, problem.nnz / n)
+    per_row = max(1.0, problem.nnz / problem.n_rows)
     balanced = (d + problem.constraint.A.nnz) / per_row
-    batch_size = int(min(max(1.0, balanced), max(1, n // 32)))
+    batch_size = int(min(max(1.0, balanced), max(1, problem.n_rows // 32)))
     return Choice(
         "sa-iu-admm",
         batch_size,
@@ -256,7 +264,7 @@ def solvers_for(setup: Setup, point: Point, *, following: bool = False) -> tuple
     """The solvers of a problem in the order in which they run, and why; `following` on a path."""
     situation = Situation(setup, point, CONFIG, following)
     row = next(row for row in TABLE if row.when(situation))
-    if row.solvers == (BlockDescent,) and NewtonADMM.applies(setup.problem) is None:
+    if row.solvers in ((BlockDescent,), (OutputDescent,)) and NewtonADMM.applies(setup.problem) is None:
         return (*row.solvers, NewtonADMM), row.because
     return row.solvers, row.because
 
@@ -299,6 +307,10 @@ def prefers_row_interior_point(problem: Problem, rho_given: bool = False) -> boo
 
 def refusal(problem: Problem) -> str | None:
     """Why second-order steps cannot take a problem; None when they can."""
+    if problem.n_outputs > 1 and OutputDescent.applies(problem) is None:
+        return None
+    if problem.is_coupled:
+        return NewtonADMM.applies(problem)
     if not (problem.backend.local_rows or problem.backend.block_memory):
         return f"the {problem.backend.name} backend keeps rows elsewhere, and nothing with them between two steps"
     why_not = NewtonADMM.applies(problem)

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skadmm.kernels.compile import attach, kernel
+from skadmm.kernels.compile import attach, generic, kernel
+from skadmm.kernels.coupled_samples import CoupledSamples, row_curvature, row_derivative
 from skadmm.kernels.loss_functions import curvature, derivative
 from skadmm.kernels.rows import copy_into, row_add, row_dot
-from skadmm.kernels.samples import block_bounds, weight_of
+from skadmm.kernels.samples import Samples, block_bounds, weight_of
 from skadmm.regularizers._base import subgradient
 from skadmm.solvers.base import Algorithm, Setup, init_table, inverse, no_tables, register, update_gradient, x_update
 from skadmm.solvers.dual_update import Point
@@ -42,12 +43,61 @@ class OneBlock(NamedTuple):
     x_new: Any
 
 
+@generic
+def _block_slopes(samples: Any, start: int, scale: float, z: Any, out: Any) -> None:
+    """out ← the slopes of a block at its margins z, times `scale`."""
+
+
+def _slopes(samples, start, scale, z, out):
+    for i in range(z.size):
+        out[i] = scale * weight_of(samples, start + i) * derivative(samples.loss, z[i], samples.target[start + i])
+
+
+def _coupled_slopes(samples, start, scale, z, out):
+    k = samples.rows.outputs
+    for i in range(0, z.size, k):
+        row_derivative(samples.loss, z[i : i + k], samples.target[start + i : start + i + k], out[i : i + k])
+        for c in range(i, i + k):
+            out[c] *= scale * weight_of(samples, start + i)
+
+
+@generic
+def _jacobian(samples: Any, start: int, scale: float, gram: Any, z: Any, out: Any) -> None:
+    """out ← I + K H, H the derivative of the block's slopes in its margins."""
+
+
+def _diagonal_jacobian(samples, start, scale, gram, z, out):
+    for other in range(z.size):
+        h = scale * weight_of(samples, start + other)
+        h *= curvature(samples.loss, z[other], samples.target[start + other])
+        for i in range(z.size):
+            out[i, other] = gram[i, other] * h + (1.0 if i == other else 0.0)
+
+
+def _coupled_jacobian(samples, start, scale, gram, z, out):
+    k = samples.rows.outputs
+    h = np.empty(k)
+    for first in range(0, z.size, k):
+        row_curvature(samples.loss, z[first : first + k], samples.target[start + first : start + first + k], h)
+        weight, total = scale * weight_of(samples, start + first), h.sum()
+        for i in range(z.size):
+            mean = 0.0
+            for c in range(k):
+                mean += gram[i, first + c] * h[c] / total
+            for c in range(k):
+                out[i, first + c] = weight * h[c] * (gram[i, first + c] - mean) + (1.0 if i == first + c else 0.0)
+
+
+attach(_block_slopes, Samples, _slopes)
+attach(_block_slopes, CoupledSamples, _coupled_slopes)
+attach(_jacobian, Samples, _diagonal_jacobian)
+attach(_jacobian, CoupledSamples, _coupled_jacobian)
+
+
 @kernel
 def _residual(rule, samples, start, b, p, z, slopes, out):
     """out ← z + K s(z) − p, and its largest entry."""
-    for i in range(b):
-        weight = rule.scale * weight_of(samples, start + i)
-        slopes[i] = weight * derivative(samples.loss, z[i], samples.target[start + i])
+    _block_slopes(samples, start, rule.scale, z, slopes)
     largest = 0.0
     for i in range(b):
         out[i] = z[i] - p[i]
@@ -58,21 +108,13 @@ def _residual(rule, samples, start, b, p, z, slopes, out):
 
 
 @kernel
-def _weighted_curvature(rule, samples, i, z):
-    return rule.scale * weight_of(samples, i) * curvature(samples.loss, z, samples.target[i])
-
-
-@kernel
 def _solve_margins(rule, samples, start, b, p):
     """The slopes s(z) at the solution of z + K s(z) = p."""
     z = p.copy()
     slopes, matrix, trial = np.empty(b), np.empty((b, b)), np.empty(b)
     size = _residual(rule, samples, start, b, p, z, slopes, trial)
     for _ in range(NEWTON_STEPS):
-        for i in range(b):
-            for other in range(b):
-                h = _weighted_curvature(rule, samples, start + other, z[other])
-                matrix[i, other] = rule.gram[i, other] * h + (1.0 if i == other else 0.0)
+        _jacobian(samples, start, rule.scale, rule.gram, z, matrix)
         direction = np.linalg.solve(matrix, trial)
         length = 1.0
         while True:
@@ -124,7 +166,7 @@ attach(x_update, OneBlock, _x_update)
 
 
 def _start(setup: Setup, point: Point) -> FirstOrderEngine:
-    d, b = setup.problem.n_features, setup.batch_size
+    d, b = setup.problem.n_features, int(setup.block_sizes.max())
     rule = OneBlock(
         step=setup.step,
         rho=setup.rho,

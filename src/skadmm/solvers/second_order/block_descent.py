@@ -32,7 +32,7 @@ from skadmm.io.state import transient
 from skadmm.kernels.expansion import expand, loss_along
 from skadmm.kernels.rows import as_matrix
 from skadmm.losses import Squared
-from skadmm.problem.problem import Problem
+from skadmm.problem.problem import COUPLED, Problem
 from skadmm.regularizers import SquaredL2, Zero
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
@@ -129,17 +129,25 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         problem = setup.problem
         self.penalty, self.row_shares = block_penalty(problem)
         self.samples, self.every = problem.samples(), np.arange(problem.n_samples)
-        matrix = as_matrix(problem.rows)
-        self.columns = matrix.tocsc() if problem.is_sparse else matrix
+        self.columns = self._read_columns(problem)
         self.transposed = self.columns.T
         self.quadratic = isinstance(problem.loss, Squared)
         self.damping = self.config.damping
         self.fixed_weights = problem.sample_weight
-        self.free = FreeFeatures(self.columns, self._free_features(), self.fixed_weights)
+        self.free = self._eliminated(self._free_features())
         self.free_blocks = self.penalty.block[self.free.index]
         alone = (self.penalty.norm == 0) & (np.bincount(self.penalty.block, self.penalty.l1) == 0.0)
         alone[self.free_blocks] = False
         self.unpenalised = np.flatnonzero(alone)
+
+    def _read_columns(self, problem: Problem) -> Any:
+        """X as a matrix whose columns can be selected fast."""
+        matrix = as_matrix(problem.rows)
+        return matrix.tocsc() if problem.is_sparse else matrix
+
+    def _eliminated(self, index: np.ndarray) -> FreeFeatures:
+        """Free features, with their columns."""
+        return FreeFeatures(self.columns, index, self.fixed_weights)
 
     def _free_features(self) -> np.ndarray:
         """Features without penalty or bound, where they are few enough to be eliminated."""
@@ -151,6 +159,8 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
     @classmethod
     def applies(cls, problem: Problem) -> str | None:
         """The penalty must separate over disjoint blocks."""
+        if problem.is_coupled:
+            return COUPLED
         if not problem.backend.local_rows:
             return f"it {problem.lacks_local_rows()}"
         try:

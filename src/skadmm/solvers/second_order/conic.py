@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from skadmm import _cancel
 from skadmm.kernels.expansion import expand
 from skadmm.kernels.rows import as_matrix
-from skadmm.problem.problem import Problem
+from skadmm.problem.problem import COUPLED, Problem
 from skadmm.regularizers import SquaredL2, Zero
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
@@ -93,6 +93,8 @@ class Conic(BestPointSolver[ConicState]):
     @classmethod
     def applies(cls, problem: Problem) -> str | None:
         """Small problems in memory, whose penalties have a conic form."""
+        if problem.is_coupled:
+            return COUPLED
         if not conic_terms.is_installed():
             return f"it needs Clarabel: {INSTALL}"
         if not problem.backend.local_rows:

@@ -32,7 +32,7 @@ from skadmm.kernels.rows import (
     scaled_entries,
     stored_entries,
 )
-from skadmm.problem.problem import Problem
+from skadmm.problem.problem import COUPLED, Problem
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
 from skadmm.solvers.second_order import chains
@@ -149,6 +149,8 @@ class CoordinateDescent(SecondOrderSolver[CoordinateDescentState]):
     @classmethod
     def applies(cls, problem: Problem) -> str | None:
         """Every row of A must hold one feature."""
+        if problem.is_coupled:
+            return COUPLED
         reason = chains.reason_against(problem)
         if reason is None and chains.chains_of(problem).ties:
             return "A ties features to each other"

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skadmm.problem.problem import Problem
+from skadmm.problem.problem import COUPLED, Problem
 from skadmm.regularizers._envelope import can_differentiate
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
@@ -102,6 +102,8 @@ class Multipliers(BestPointSolver[MultipliersState]):
     @classmethod
     def applies(cls, problem: Problem) -> str | None:
         """The Newton matrix must fit, and the prox of ψ have a derivative."""
+        if problem.is_coupled:
+            return COUPLED
         size = problem.n_features + (0 if problem.constraint.B is None else problem.n_split)
         if not problem.backend.local_rows:
             return "its rows are on a cluster"

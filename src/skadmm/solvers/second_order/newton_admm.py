@@ -172,7 +172,8 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
         self.folded = setup.omega_mode == "fold"
         adaptive = not setup.rho_given if config.adapt_rho is None else config.adapt_rho
         self.model = ModelSolver(problem, config, setup.rho, adaptive=adaptive)
-        planned = [] if setup.warm else plan(problem.n_samples, problem.n_features, problem.nnz, config)
+        whole = setup.warm or problem.is_coupled  # no growing batches
+        planned = [] if whole else plan(problem.n_samples, problem.n_features, problem.nnz, config)
         self.batches = planned[:1] * (config.first_evaluations - 1) + planned
 
     @classmethod

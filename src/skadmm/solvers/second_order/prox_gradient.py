@@ -19,7 +19,7 @@ import numpy as np
 
 from skadmm.backends import tasks
 from skadmm.backends.base import Evaluation
-from skadmm.problem.problem import Problem
+from skadmm.problem.problem import COUPLED, Problem
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
 from skadmm.solvers.second_order import chains
@@ -95,6 +95,8 @@ class ProxGradient(SecondOrderSolver[ProxGradientState]):
     @classmethod
     def applies(cls, problem: Problem) -> str | None:
         """The penalty must lie along chains."""
+        if problem.is_coupled:
+            return COUPLED
         return chains.reason_against(problem)
 
     @classmethod

@@ -27,7 +27,7 @@ import scipy.sparse
 from skadmm.kernels.contraction import columns_of, contracted
 from skadmm.kernels.expansion import add_squares, expand_along, margins, sum_rows
 from skadmm.kernels.rows import CSRRows, DenseRows
-from skadmm.problem.problem import Problem
+from skadmm.problem.problem import COUPLED, Problem
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
 from skadmm.solvers.second_order import l1_rows
@@ -146,6 +146,8 @@ class ReducedNewton(SecondOrderSolver[ReducedNewtonState]):
     @classmethod
     def applies(cls, problem: Problem) -> str | None:
         """The penalty must be an ℓ1 norm of rows with one entry or two."""
+        if problem.is_coupled:
+            return COUPLED
         return l1_rows.reason_against(problem)
 
     def init(self, point: Point, rho: float) -> ReducedNewtonState:

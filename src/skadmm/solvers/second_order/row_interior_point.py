@@ -22,7 +22,7 @@ import numpy as np
 
 from skadmm import _cancel
 from skadmm.kernels.expansion import expand
-from skadmm.problem.problem import Problem
+from skadmm.problem.problem import COUPLED, Problem
 from skadmm.regularizers import SquaredL2, Zero
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
@@ -106,6 +106,8 @@ class RowInteriorPoint(BestPointSolver[RowInteriorPointState]):
     @classmethod
     def applies(cls, problem: Problem) -> str | None:
         """ψ must be an ℓ1 norm with positive weights, and the systems of the steps small enough."""
+        if problem.is_coupled:
+            return COUPLED
         strengths = row_strengths(problem.psi, problem.n_split)
         if strengths is None or not strengths.size or strengths.min() <= 0.0:
             return "psi must be an ℓ1 norm with positive weights"

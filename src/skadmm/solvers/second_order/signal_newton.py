@@ -29,7 +29,7 @@ from skadmm.kernels import loss_functions
 from skadmm.kernels.compile import kernel
 from skadmm.operators.line import Line
 from skadmm.problem.certificate import Assessment, Certificate
-from skadmm.problem.problem import Problem
+from skadmm.problem.problem import COUPLED, Problem
 from skadmm.solvers import dual_update
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
@@ -123,6 +123,8 @@ class SignalNewton(SecondOrderSolver[SignalNewtonState]):
     @classmethod
     def applies(cls, problem: Problem) -> str | None:
         """Every sample sees one coefficient, and ψ is an ℓ1 norm with positive weights, B = −I and c = 0."""
+        if problem.is_coupled:
+            return COUPLED
         return no_signal(problem)
 
     def init(self, point: Point, rho: float) -> SignalNewtonState:

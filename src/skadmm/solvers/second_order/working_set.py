@@ -22,7 +22,7 @@ from skadmm.kernels.expansion import expand
 from skadmm.kernels.rows import as_matrix, from_matrix
 from skadmm.problem.certificate import Certifier
 from skadmm.problem.constraint import Constraint
-from skadmm.problem.problem import Problem
+from skadmm.problem.problem import COUPLED, Problem
 from skadmm.regularizers import L1, Zero
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
@@ -104,6 +104,8 @@ class WorkingSet(SecondOrderSolver[WorkingSetState]):
     @classmethod
     def applies(cls, problem: Problem) -> str | None:
         """Every feature must carry an ℓ1 term of its own."""
+        if problem.is_coupled:
+            return COUPLED
         constraint, strengths = problem.constraint, row_strengths(problem.psi, problem.n_split)
         plain = isinstance(problem.omega, Zero) and constraint.B is None and not constraint.c.any()
         positive = strengths is not None and strengths.min() > 0

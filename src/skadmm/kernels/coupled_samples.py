@@ -1,0 +1,277 @@
+"""Sums over samples whose loss is a function of several margins, one for each output.
+
+A sample is k consecutive rows of :class:`~skadmm.kernels.rows.StackedRows`. The row generics of the loss get its k
+margins and targets at once. Slopes, margins and weights have an entry for each of the n·k rows, as those of separable
+losses have, so nothing else changes for a solver. The weights of the rows of a sample are equal.
+
+A curvature here is the hᵢ of diag(h) − h hᵀ / Σ h, the Hessian of a sample in its margins.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skadmm.kernels.compile import attach, generic, inlined
+from skadmm.kernels.expansion import expand_along_generic, loss_along_generic
+from skadmm.kernels.rows import n_rows, row_add, row_dot
+from skadmm.kernels.samples import (
+    add_block_change,
+    add_block_gradient,
+    block_bounds,
+    curvature_product,
+    evaluate_samples_generic,
+    mean_conjugate_generic,
+    mean_curvature_product,
+    mean_gradient_and_slopes,
+    mean_gradient_generic,
+    mean_loss_and_gradient,
+    mean_loss_generic,
+    refresh_block,
+    slopes_at_generic,
+    targets_of,
+    weight_of,
+)
+
+
+class CoupledSamples(NamedTuple):
+    """Samples, k rows each, under a loss of k margins; the fields are those of ``Samples``."""
+
+    rows: Any
+    target: Any
+    weight: Any
+    loss: Any
+    batch: int
+
+
+class CoupledTargets(NamedTuple):
+    """Such samples without their rows."""
+
+    target: Any
+    weight: Any
+    loss: Any
+    outputs: int
+
+
+@targets_of.register
+def _(samples: CoupledSamples) -> CoupledTargets:
+    return CoupledTargets(samples.target, samples.weight, samples.loss, samples.rows.outputs)
+
+
+@curvature_product.register
+def _(samples: CoupledSamples, curvatures: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    k = samples.rows.outputs
+    h, parts = curvatures.reshape(-1, k, 1), columns.reshape(-1, k, columns.shape[1])
+    total = h.sum(axis=1, keepdims=True)
+    mean = (h * parts).sum(axis=1, keepdims=True) / np.where(total > 0.0, total, 1.0)
+    return (h * (parts - mean)).reshape(columns.shape)
+
+
+@generic
+def row_value(loss: Any, z: Any, b: Any) -> float:
+    """ℓ(z, b) of k margins and targets."""
+
+
+@generic
+def row_derivative(loss: Any, z: Any, b: Any, out: Any) -> None:
+    """out ← the gradient of ℓ in its margins."""
+
+
+@generic
+def row_curvature(loss: Any, z: Any, b: Any, out: Any) -> None:
+    """out ← h, where the Hessian of ℓ in its margins is diag(h) − h hᵀ / Σ h."""
+
+
+@generic
+def row_conjugate(loss: Any, theta: Any, b: Any) -> float:
+    """ℓ*(θ, b) = sup over z of θ·z − ℓ(z, b); infinite outside its domain."""
+
+
+@inlined
+def _row_slopes(samples, start, k, x, z, out):
+    """z ← the margins of the sample whose first row is `start`, and out ← its slopes; its weight."""
+    for c in range(k):
+        z[c] = row_dot(samples.rows, start + c, x)
+    w = weight_of(samples, start)
+    row_derivative(samples.loss, z, samples.target[start : start + k], out)
+    for c in range(k):
+        out[c] *= w
+    return w
+
+
+def _add_block_gradient(samples, k, x, scale, out):
+    outputs = samples.rows.outputs
+    z, new = np.empty(outputs), np.empty(outputs)
+    start, stop = block_bounds(samples, k)
+    for i in range(start, stop, outputs):
+        _row_slopes(samples, i, outputs, x, z, new)
+        for c in range(outputs):
+            row_add(samples.rows, i + c, scale * new[c], out)
+    return stop - start
+
+
+def _refresh_block(samples, k, x, slopes, scale, out):
+    outputs = samples.rows.outputs
+    z, new = np.empty(outputs), np.empty(outputs)
+    start, stop = block_bounds(samples, k)
+    for i in range(start, stop, outputs):
+        _row_slopes(samples, i, outputs, x, z, new)
+        for c in range(outputs):
+            row_add(samples.rows, i + c, scale * (new[c] - slopes[i + c]), out)
+            slopes[i + c] = new[c]
+    return stop - start
+
+
+def _add_block_change(samples, k, x, slopes, scale, out):
+    outputs = samples.rows.outputs
+    z, new = np.empty(outputs), np.empty(outputs)
+    start, stop = block_bounds(samples, k)
+    for i in range(start, stop, outputs):
+        _row_slopes(samples, i, outputs, x, z, new)
+        for c in range(outputs):
+            row_add(samples.rows, i + c, scale * (new[c] - slopes[i + c]), out)
+    return stop - start
+
+
+def _mean_loss_and_gradient(samples, x, out):
+    n, outputs = n_rows(samples.rows), samples.rows.outputs
+    z, new = np.empty(outputs), np.empty(outputs)
+    out[:] = 0.0
+    total = 0.0
+    for i in range(0, n, outputs):
+        w = _row_slopes(samples, i, outputs, x, z, new)
+        total += w * row_value(samples.loss, z, samples.target[i : i + outputs])
+        for c in range(outputs):
+            row_add(samples.rows, i + c, new[c] / n, out)
+    return total / n
+
+
+def _mean_gradient(samples, x, out):
+    n, outputs = n_rows(samples.rows), samples.rows.outputs
+    z, new = np.empty(outputs), np.empty(outputs)
+    out[:] = 0.0
+    for i in range(0, n, outputs):
+        _row_slopes(samples, i, outputs, x, z, new)
+        for c in range(outputs):
+            row_add(samples.rows, i + c, new[c] / n, out)
+
+
+def _mean_gradient_and_slopes(samples, x, slopes, out):
+    n, outputs = n_rows(samples.rows), samples.rows.outputs
+    z = np.empty(outputs)
+    out[:] = 0.0
+    for i in range(0, n, outputs):
+        _row_slopes(samples, i, outputs, x, z, slopes[i : i + outputs])
+        for c in range(outputs):
+            row_add(samples.rows, i + c, slopes[i + c] / n, out)
+    return n
+
+
+def _evaluate_samples(samples, x, n, slopes, margins, out):
+    outputs = samples.rows.outputs
+    out[:] = 0.0
+    total = 0.0
+    for i in range(0, n_rows(samples.rows), outputs):
+        z = margins[i : i + outputs]
+        w = _row_slopes(samples, i, outputs, x, z, slopes[i : i + outputs])
+        total += w * row_value(samples.loss, z, samples.target[i : i + outputs])
+        for c in range(outputs):
+            row_add(samples.rows, i + c, slopes[i + c] / n, out)
+    return total
+
+
+def _mean_curvature_product(samples, x, v, out):
+    n, outputs = n_rows(samples.rows), samples.rows.outputs
+    z, h, u = np.empty(outputs), np.empty(outputs), np.empty(outputs)
+    out[:] = 0.0
+    for i in range(0, n, outputs):
+        for c in range(outputs):
+            z[c] = row_dot(samples.rows, i + c, x)
+            u[c] = row_dot(samples.rows, i + c, v)
+        row_curvature(samples.loss, z, samples.target[i : i + outputs], h)
+        total, along = 0.0, 0.0
+        for c in range(outputs):
+            total += h[c]
+            along += h[c] * u[c]
+        mean = along / total if total > 0.0 else 0.0
+        w = weight_of(samples, i)
+        for c in range(outputs):
+            row_add(samples.rows, i + c, w * h[c] * (u[c] - mean) / n, out)
+
+
+def _slopes_at(samples, x, out):
+    outputs = samples.rows.outputs
+    z = np.empty(outputs)
+    for i in range(0, out.size, outputs):
+        _row_slopes(samples, i, outputs, x, z, out[i : i + outputs])
+
+
+def _mean_conjugate(targets, theta):
+    n, outputs = targets.target.size, targets.outputs
+    scaled = np.empty(outputs)
+    total = 0.0
+    for i in range(0, n, outputs):
+        w = weight_of(targets, i)
+        if w > 0.0:
+            for c in range(outputs):
+                scaled[c] = theta[i + c] / w
+            total += w * row_conjugate(targets.loss, scaled, targets.target[i : i + outputs])
+    return total / n
+
+
+def _mean_loss(targets, margins):
+    n, outputs = targets.target.size, targets.outputs
+    total = 0.0
+    for i in range(0, n, outputs):
+        part = slice(i, i + outputs)
+        total += weight_of(targets, i) * row_value(targets.loss, margins[part], targets.target[part])
+    return total / n
+
+
+def _loss_along(targets, index, z, move, t):
+    """The rows of `index` are those of whole samples, in order."""
+    outputs = targets.outputs
+    total = 0.0
+    for p in range(0, index.size, outputs):
+        part = slice(index[p], index[p] + outputs)
+        total += weight_of(targets, index[p]) * row_value(targets.loss, z[part] + t * move[part], targets.target[part])
+    return total
+
+
+def _expand_along(targets, index, z, move, t, slope, curvatures):
+    """The rows of `index` are those of whole samples, in order."""
+    outputs = targets.outputs
+    total = 0.0
+    for p in range(0, index.size, outputs):
+        part = slice(index[p], index[p] + outputs)
+        w, b = weight_of(targets, index[p]), targets.target[part]
+        margins = z[part] + t * move[part]
+        row_derivative(targets.loss, margins, b, slope[part])
+        row_curvature(targets.loss, margins, b, curvatures[part])
+        for i in range(index[p], index[p] + outputs):
+            slope[i] *= w
+            curvatures[i] *= w
+        total += w * row_value(targets.loss, margins, b)
+    return total
+
+
+_OF_SAMPLES: tuple[tuple[Any, Any], ...] = (
+    (add_block_gradient, _add_block_gradient),
+    (refresh_block, _refresh_block),
+    (add_block_change, _add_block_change),
+    (mean_loss_and_gradient, _mean_loss_and_gradient),
+    (mean_gradient_generic, _mean_gradient),
+    (mean_gradient_and_slopes, _mean_gradient_and_slopes),
+    (evaluate_samples_generic, _evaluate_samples),
+    (mean_curvature_product, _mean_curvature_product),
+    (slopes_at_generic, _slopes_at),
+)
+_OF_TARGETS: tuple[tuple[Any, Any], ...] = (
+    (mean_conjugate_generic, _mean_conjugate),
+    (mean_loss_generic, _mean_loss),
+    (loss_along_generic, _loss_along),
+    (expand_along_generic, _expand_along),
+)
+for _generic, _implementation in _OF_SAMPLES:
+    attach(_generic, CoupledSamples, _implementation)
+for _generic, _implementation in _OF_TARGETS:
+    attach(_generic, CoupledTargets, _implementation)
