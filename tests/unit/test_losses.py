@@ -19,9 +19,9 @@ from skadmm.losses import (
     conjugate,
     curvature,
     derivative,
-    is_coupled,
     value,
 )
+from skadmm.losses._base import is_coupled
 
 # The registry decides which losses are tested: with their default parameters, and with those of the fact `examples`.
 EXAMPLES = {"huber": ((0.1,), (3.0,))}

@@ -7,7 +7,7 @@ from skadmm.backends.local import FileBackend, LocalBackend
 from skadmm.backends.registry import BACKENDS, BackendKind, open_backend
 from skadmm.backends.sources import as_folder, is_stored
 from skadmm.backends.tables import as_rows
-from skadmm.backends.targets import as_target, as_weight, for_outputs
+from skadmm.backends.targets import as_target, as_weight
 
 __all__ = [
     "BACKENDS",
@@ -26,7 +26,6 @@ __all__ = [
     "as_rows",
     "as_target",
     "as_weight",
-    "for_outputs",
     "is_dask",
     "is_stored",
     "open_backend",

@@ -19,7 +19,8 @@ from skadmm.kernels.coupled_samples import CoupledSamples
 from skadmm.kernels.expansion import several
 from skadmm.kernels.rows import DenseRows, is_dense, outputs_of, stored_entries
 from skadmm.kernels.samples import Samples, mean_conjugate
-from skadmm.losses import Loss, is_coupled
+from skadmm.losses import Loss
+from skadmm.losses._base import is_coupled
 
 ENTRIES_PER_CHUNK = 8_000_000
 """Stored entries of X in a chunk. A run can be cancelled between two chunks."""

@@ -18,7 +18,8 @@ from skadmm.backends.local import FileBackend, LocalBackend
 from skadmm.backends.sources import as_folder, is_npz, is_stored, read_npz
 from skadmm.backends.tables import as_rows
 from skadmm.backends.targets import as_target, as_weight, for_outputs
-from skadmm.losses import Loss, is_coupled
+from skadmm.losses import Loss
+from skadmm.losses._base import is_coupled
 
 
 class BackendKind(NamedTuple):

@@ -9,7 +9,8 @@ import numpy as np
 from skadmm import _checks
 from skadmm.backends.local import normalised
 from skadmm.kernels.rows import CSRRows, DenseRows, stacked
-from skadmm.losses import Loss, is_coupled
+from skadmm.losses import Loss
+from skadmm.losses._base import is_coupled
 
 
 def as_target(

@@ -4,7 +4,7 @@ from typing import Any
 
 from skadmm._names import Registry
 from skadmm.kernels.loss_functions import conjugate, curvature, derivative, value
-from skadmm.losses._base import Loss, define, define_coupled, deviance, is_coupled
+from skadmm.losses._base import Loss, define, deviance
 from skadmm.losses.huber import Huber
 from skadmm.losses.logistic import Logistic
 from skadmm.losses.multinomial import Multinomial
@@ -62,9 +62,7 @@ __all__ = [
     "conjugate",
     "curvature",
     "define",
-    "define_coupled",
     "derivative",
     "deviance",
-    "is_coupled",
     "value",
 ]

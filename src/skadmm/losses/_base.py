@@ -39,7 +39,7 @@ class Loss(Protocol):
     --------
     >>> from skadmm.losses import LOSSES
     >>> sorted(name for name, loss in LOSSES.items() if loss.labels)
-    ['logistic', 'squared-hinge']
+    ['logistic', 'multinomial', 'squared-hinge']
     """
 
     name: ClassVar[str]

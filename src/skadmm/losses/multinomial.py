@@ -9,15 +9,29 @@ from skadmm.losses._base import define_coupled
 
 @facts(name="multinomial", labels=True, attained=False, coupled=True)
 class Multinomial(NamedTuple):
-    """ℓ(z, b) = log Σ_c exp(z_c) − z·b of a margin for each class; b is 1 for the class of the sample, else 0.
+    """The multinomial logistic loss, ℓ(z, b) = log Σ_c exp(z_c) − z·b, of a margin for each class.
 
-    Adding a number to all margins changes nothing, so coefficients are unique only up to what the penalty decides.
+    b is one for the class of the sample and zero for the others. Adding a number to all margins changes nothing, so
+    coefficients are unique only up to what the penalty decides.
+
+    See Also
+    --------
+    skadmm.losses.Logistic : The loss of two classes with one margin.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skadmm import Problem, solve
+    >>> from skadmm.regularizers import L1
+    >>> X = np.eye(6)
+    >>> result = solve(Problem(X, ["a", "b", "c", "a", "b", "c"], "multinomial", psi=L1(0.01)))
+    >>> result.coef.shape
+    (3, 6)
     """
 
     @property
     def curvature_bound(self) -> float:
-        """diag(p) − p pᵀ has no eigenvalue above ½."""
-        return 0.5
+        return 0.5  # diag(p) − p pᵀ has no eigenvalue above ½
 
 
 # b has a single 1, and Σ b = 1.

@@ -8,7 +8,7 @@ from skadmm.operators.canonical import as_operator, identity
 from skadmm.operators.graph import incidence
 from skadmm.operators.grid import grid
 from skadmm.operators.groups import overlapping_groups
-from skadmm.operators.outputs import across_outputs, for_each_output, output_groups
+from skadmm.operators.outputs import across_outputs, output_groups
 from skadmm.operators.precision import precision_graph
 from skadmm.operators.precision_result import PrecisionGraph
 from skadmm.operators.stacking import stack
@@ -32,7 +32,6 @@ __all__ = [
     "across_outputs",
     "as_operator",
     "chain",
-    "for_each_output",
     "grid",
     "identity",
     "incidence",

@@ -18,7 +18,7 @@ def for_each_output(A: Any, n_outputs: int, size: int) -> Any:
     A : matrix, "identity" or None
         A matrix with a column for every coefficient of every output is returned as it is.
     n_outputs : int
-        k.
+        The number of outputs, k.
     size : int
         d·k, the number of all coefficients.
 
@@ -43,12 +43,24 @@ def across_outputs(A: Any, n_features: int) -> sp.csr_array:
     A : matrix of shape (m, k)
         For example ``skadmm.operators.incidence(graph)`` of a graph over tasks.
     n_features : int
-        d.
+        The number of features, d.
 
     Returns
     -------
     csr_array of shape (m·d, d·k)
         The rows of the first row of A come first.
+
+    See Also
+    --------
+    skadmm.operators.output_groups : Groups that join the outputs.
+    skadmm.operators.incidence : The matrix of a graph.
+
+    Examples
+    --------
+    >>> from skadmm.operators import across_outputs, chain
+    >>> across_outputs(chain(2), 2).toarray()
+    array([[-1.,  0.,  1.,  0.],
+           [ 0., -1.,  0.,  1.]])
     """
     A = sp.csr_array(A)
     return sp.csr_array(sp.kron(A, sp.eye_array(n_features), format="csr"))
@@ -62,7 +74,7 @@ def output_groups(n_rows: int, n_outputs: int, n_single: int = 0) -> np.ndarray:
     n_rows : int
         The rows of A, or of features where there is none.
     n_outputs : int
-        k.
+        The number of outputs, k.
     n_single : int
         Rows that follow those of I ⊗ A and are groups by themselves.
 
@@ -70,5 +82,16 @@ def output_groups(n_rows: int, n_outputs: int, n_single: int = 0) -> np.ndarray:
     -------
     ndarray of int
         A label for each row, as ``GroupL2(groups=...)`` takes them.
+
+    See Also
+    --------
+    skadmm.operators.across_outputs : A penalty matrix over the outputs.
+    skadmm.regularizers.GroupL2 : A Euclidean norm for each group.
+
+    Examples
+    --------
+    >>> from skadmm.operators import output_groups
+    >>> output_groups(3, 2)
+    array([0, 1, 2, 0, 1, 2])
     """
     return np.concatenate([np.tile(np.arange(n_rows), n_outputs), n_rows + np.arange(n_single)])

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from skadmm.backends.base import Backend
 from skadmm.backends.local import LocalBackend
-from skadmm.losses import is_coupled
+from skadmm.losses._base import is_coupled
 from skadmm.oracle.base import LARGE_SHIFT, LARGE_SHIFT_SHARE, LostMemory, SampleOracle
 from skadmm.oracle.coupled import CoupledOracle
 from skadmm.oracle.local import LocalOracle

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 
 from skadmm import _summary
-from skadmm.backends import Backend, LocalBackend, as_rows, as_target, as_weight, for_outputs, open_backend, tasks
+from skadmm.backends import Backend, LocalBackend, as_rows, as_target, as_weight, open_backend, tasks
+from skadmm.backends.targets import for_outputs
 from skadmm.kernels.compile import compiled
 from skadmm.kernels.rows import is_dense
 from skadmm.kernels.samples import Samples
-from skadmm.losses import as_loss, is_coupled
+from skadmm.losses import as_loss
+from skadmm.losses._base import is_coupled
 from skadmm.operators.outputs import for_each_output
 from skadmm.problem.constraint import Constraint
 from skadmm.problem.kkt import KKT, kkt_residual
