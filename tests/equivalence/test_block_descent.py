@@ -13,8 +13,9 @@ from skadmm import FusedLassoRegressorCV, GroupLassoRegressor, Problem, Status, 
 from skadmm.operators import chain, overlapping_groups
 from skadmm.regularizers import L1, Box, ElasticNet, GroupL2, GroupLInf, NonNegative, SquaredL2, Stacked
 from skadmm.solvers.second_order.block_descent import BlockDescent
+from skadmm.solvers.second_order.block_model import BlockModel
 from skadmm.solvers.second_order.block_set import BlockSet, add_cross_products
-from skadmm.solvers.second_order.block_sweeps import BlockModel, add_rows_of, block_prox, support_system, sweeps
+from skadmm.solvers.second_order.block_sweeps import add_rows_of, block_prox, support_system, sweeps
 from skadmm.solvers.second_order.blocks import block_penalty
 from skadmm.solvers.second_order.free_features import FreeFeatures
 

@@ -147,8 +147,9 @@ def _newton(inside: _Subspace, u: np.ndarray, l1: np.ndarray, low: np.ndarray, h
                 smooth, other = inside(new)
                 trial = smooth + float(l1 @ np.abs(new))
                 required = 1e-4 * min(length * decrease, float(total @ (u - new)))
-                moved = required > 0 and trial <= value - required
-                if not moved and decrease <= TOO_FEW_DIGITS * abs(value):  # judge by the gradient instead
+                hidden = decrease <= TOO_FEW_DIGITS * abs(value)
+                moved = not hidden and required > 0 and trial <= value - required
+                if hidden:  # judge by the gradient instead
                     moved = bool(np.abs((other + l1 * sign)[free]).max() < 0.5 * np.abs(total[free]).max())
                     if not moved:
                         break

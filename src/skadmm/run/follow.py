@@ -7,11 +7,13 @@ strength needs no evaluation of samples.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from skadmm.problem.certificate import ZERO_OBJECTIVE
 from skadmm.problem.problem import Problem
 from skadmm.regularizers import SquaredL2, Zero, with_strength
 from skadmm.run import memory
@@ -19,19 +21,22 @@ from skadmm.run.result import Result, Status
 from skadmm.run.solve import solve
 from skadmm.solvers import ALGORITHMS, SOLVERS, dual_update, select
 from skadmm.solvers.base import Setup
+from skadmm.solvers.second_order.base import Accuracy
 from skadmm.solvers.second_order.newton_admm import NewtonADMM, NewtonADMMConfig
 from skadmm.solvers.second_order.reduced_newton import ReducedNewton, ReducedNewtonConfig
 
 FIRST_RHO = 0.01
 MAX_EVALUATIONS = 20
 """Passes at one strength without a certificate."""
-ROUGH, MAX_ROUGH = 100.0, 1e-4
+ROUGH, MAX_ROUGH, NULL_SHARE = 100.0, 1e-4, 10.0
 """Without a certificate a strength is done at a gap of this many times tol relative to the objective, but not above the
-second number unless tol is …"""
+second number unless tol is; or at this many times tol of the loss at zero …"""
 LAST_IMPROVEMENT, MAX_IMPROVEMENT = 300.0, 3e-4
 """… or, for Newton steps on clusters, which converge superlinearly, after a step that improves the objective by less
 than this. The suboptimality then is a small part of that."""
 ONE_STEP = np.zeros(1, np.int64)
+STRETCH = 25
+"""Strengths that a solver may take at once."""
 
 
 class Solution(NamedTuple):
@@ -65,12 +70,20 @@ class Goal:
     def at(self, null: float, objective: float) -> float:
         """The relative gap to reach at a strength with this objective, `null` the loss at x = 0.
 
-        Without a certificate the gap may be :meth:`rough` of the objective, or tol of `null` where that is larger:
+        Without a certificate the gap may be :meth:`rough` of the objective, or 10 tol of `null` where that is larger:
         enough for held-out losses, whose standard errors are many times this.
         """
         if self.certify:
             return self.tol
-        return max(self.rough(ROUGH, MAX_ROUGH), self.tol * null / objective if objective > 0.0 else 0.0)
+        of_null = NULL_SHARE * self.tol * null / objective if objective > 0.0 else 0.0
+        return max(self.rough(ROUGH, MAX_ROUGH), of_null)
+
+    def accuracy(self, problem: Problem) -> Accuracy:
+        """The same for all strengths at once."""
+        null = abs(problem.loss_at_zero)
+        if self.certify:
+            return Accuracy(self.tol, 0.0, ZERO_OBJECTIVE * null)
+        return Accuracy(self.rough(ROUGH, MAX_ROUGH), NULL_SHARE * self.tol * null, ZERO_OBJECTIVE * null)
 
     def rough(self, factor: float, largest: float) -> float:
         """`factor` times tol, but at most `largest`, and at least tol."""
@@ -137,10 +150,30 @@ class Following:
             self.engine = select.start(setup, point, solvers, self.configs)
         return self.engine
 
-    def __call__(self, alpha: float) -> Solution:
-        """The solution at strength `alpha`."""
-        problem = with_new_strength(self.problem, alpha)
-        engine = self._at(problem)
+    def along(self, alphas: np.ndarray) -> Iterator[Solution]:
+        """The solutions at decreasing strengths: many at once where the solver can, one by one where it cannot."""
+        at = 0
+        while at < alphas.size:
+            problem = with_new_strength(self.problem, float(alphas[at]))
+            engine = self._at(problem)
+            stretch = engine.follow_many(alphas[at : at + STRETCH], self.goal.accuracy(problem))
+            if stretch is None or stretch.losses.size == 0:
+                yield self._solved(engine, problem)
+                at += 1
+                continue
+            for x, loss, gap, touched in zip(*stretch, strict=True):
+                passes = float(touched) / problem.n_samples
+                yield Solution(x, float(loss), float(gap), Status.SOLVED, None, passes)
+            at += stretch.losses.size
+            self._aim(engine.setup.problem, float(stretch.losses[-1]), engine)
+
+    def _aim(self, problem: Problem, loss: float, engine: select.Running) -> None:
+        """What the next strength is solved to: the objective there is no larger than here."""
+        if not self.goal.certify:
+            self.tol = self.goal.at(problem.loss_at_zero, loss + problem.penalty(engine.point.x))
+
+    def _solved(self, engine: select.Running, problem: Problem) -> Solution:
+        """Where the running solver ends at one strength."""
         touched = int(engine.point.clock[1])
         until = touched + self.goal.limit * problem.n_samples
         while not engine.finished and engine.point.clock[1] < until:
@@ -153,10 +186,16 @@ class Following:
         elif engine.finished:
             status = Status.STALLED
         loss = engine.last_loss()
-        if not self.goal.certify:  # the objective at the next strength is no larger than here
-            self.tol = self.goal.at(problem.loss_at_zero, loss + problem.penalty(engine.point.x))
+        self._aim(problem, loss, engine)
         passes = (int(engine.point.clock[1]) - touched) / problem.n_samples
         return Solution(engine.point.x.copy(), loss, reached, status, engine.point.y.copy(), passes)
+
+
+class Follower(Protocol):
+    """Solves one problem for decreasing strengths of ψ."""
+
+    def along(self, alphas: np.ndarray) -> Iterator[Solution]:
+        """The solutions, each computed when it is asked for."""
 
 
 class Separately:
@@ -165,6 +204,10 @@ class Separately:
     def __init__(self, problem: Problem, options: dict[str, Any]) -> None:
         self.problem, self.options = problem, options
         self.last: Result | None = None
+
+    def along(self, alphas: np.ndarray) -> Iterator[Solution]:
+        """The solutions at these strengths."""
+        return map(self, map(float, alphas))
 
     def __call__(self, alpha: float) -> Solution:
         """The solution at strength `alpha`."""
@@ -181,14 +224,17 @@ class Certified:
     def __init__(self, follower: Following) -> None:
         self.follower = follower
 
-    def __call__(self, alpha: float) -> Solution:
-        """The solution at strength `alpha`."""
-        solution, goal = self.follower(alpha), self.follower.goal
-        left = goal.passes - solution.passes
-        if solution.status is Status.SOLVED or left <= 0.0:
-            return solution
-        other = Separately(self.follower.problem, {"tol": goal.tol, "passes": left, "record_every": 0})(alpha)
-        return other if other.status is Status.SOLVED else solution
+    def along(self, alphas: np.ndarray) -> Iterator[Solution]:
+        """The solutions at these strengths."""
+        goal = self.follower.goal
+        for alpha, solution in zip(alphas, self.follower.along(alphas), strict=True):
+            left = goal.passes - solution.passes
+            if solution.status is Status.SOLVED or left <= 0.0:
+                yield solution
+                continue
+            options = {"tol": goal.tol, "passes": left, "record_every": 0}
+            other = Separately(self.follower.problem, options)(float(alpha))
+            yield other if other.status is Status.SOLVED else solution
 
 
 def with_new_strength(problem: Problem, alpha: float) -> Problem:

@@ -17,7 +17,7 @@ from skadmm.problem.alpha_max import alpha_max
 from skadmm.problem.problem import Problem
 from skadmm.problem.structure import degrees_of_freedom
 from skadmm.regularizers import with_strength
-from skadmm.run.follow import Certified, Following, Goal, Separately, Solution, can_follow, check_memory
+from skadmm.run.follow import Certified, Follower, Following, Goal, Separately, Solution, can_follow, check_memory
 from skadmm.solvers import SOLVERS
 
 if TYPE_CHECKING:
@@ -168,9 +168,9 @@ def path(
     method : str
         The method for each strength.
     certify : bool
-        False: a strength is done at a gap of 100 · tol of the objective (at most 1e-4 unless tol is larger), or of tol
-        of the loss at x = 0 where that is larger, or when steps hardly improve the objective; faster, and accurate
-        enough for cross-validation.
+        False: a strength is done at a gap of 100 · tol of the objective (at most 1e-4 unless tol is larger), or of
+        10 · tol of the loss at x = 0 where that is larger, or when steps hardly improve the objective; faster,
+        and accurate enough for cross-validation.
     early_stop : bool
         On the default grid, end the path when a further strength decreases the loss by less than 1e-5 of what the path
         has explained so far; ``Path.stopped_early`` says so. Strengths that are given are all solved.
@@ -221,18 +221,17 @@ def path(
     grid = alpha_grid(alpha_max(problem), n_alphas, eps) if alphas is None else checked_alphas(alphas)
     goal = Goal(tol, passes, certify)
     check_memory(problem, goal, grid.size, memory_limit)
-    solve_at: Callable[[float], Solution]
+    follower: Follower
     if options or not can_follow(problem, method):
         settings = {"method": method, "tol": goal.at(1.0, 1.0), "passes": passes, "record_every": 0}
-        solve_at = Separately(problem, settings | {"memory_limit": memory_limit} | options)
+        follower = Separately(problem, settings | {"memory_limit": memory_limit} | options)
     else:
         following = Following(problem, goal, method)
-        solve_at = Certified(following) if certify and method not in SOLVERS else following
+        follower = Certified(following) if certify and method not in SOLVERS else following
     A, psi = problem.constraint.A, problem.psi
     solutions, freedom = [], []
     with one_thread():
-        for k, alpha in enumerate(grid):
-            solution = solve_at(float(alpha))
+        for k, solution in enumerate(follower.along(grid)):
             if callback is not None:
                 callback(k, solution)
             freedom.append(degrees_of_freedom(A, solution.x, psi, solution.y) if dof else np.nan)

@@ -20,7 +20,7 @@ from skadmm.io import state as stored
 from skadmm.kernels.threads import one_thread
 from skadmm.problem.certificate import Assessment, Certificate, Certifier
 from skadmm.problem.problem import Problem
-from skadmm.regularizers import SquaredL2
+from skadmm.regularizers import SquaredL2, with_strength
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
 
@@ -45,6 +45,32 @@ class SolverState:
     """Has it met the tolerance?"""
     stalled: bool = False
     """Can it do no more?"""
+
+
+class Accuracy(NamedTuple):
+    """When a strength of a path is solved: at a gap of `relative` of the objective, or of `absolute`."""
+
+    relative: float
+    absolute: float
+    floor: float
+    """The relative gap is measured against at least this objective."""
+
+    def allowed(self, objective: Any) -> Any:
+        """The largest gap at points with these objectives."""
+        return np.maximum(self.relative * np.maximum(np.abs(objective), self.floor), self.absolute)
+
+
+class Stretch(NamedTuple):
+    """Consecutive strengths of a path that were solved together; row k of every array belongs to strength k."""
+
+    x: np.ndarray
+    """Solutions."""
+    losses: np.ndarray
+    """Mean losses."""
+    reached: np.ndarray
+    """Relative duality gaps."""
+    touched: np.ndarray
+    """Samples read for each."""
 
 
 S = TypeVar("S", bound=SolverState)
@@ -180,6 +206,14 @@ class SecondOrderSolver(ABC, Generic[S]):
         ratio = self.problem.psi.strength / problem.psi.strength if problem.psi.strength > 0.0 else 1.0
         state.point.dual[:] *= ratio
         return self.init(state.point, state.rho)
+
+    def follow_many(self, state: S, strengths: np.ndarray, accuracy: Accuracy) -> Stretch | None:
+        """Solve for decreasing strengths of ψ at once, from the point of `state`, as far as they reach the accuracy.
+
+        The state ends at the last one that was solved. None where the solver takes one strength at a time, which is the
+        rule: it is for solvers whose step is short against the work around it.
+        """
+        return None
 
     def raise_bound(
         self,
@@ -373,6 +407,18 @@ class SolverEngine(Generic[S]):
         else:
             self.close()
             self._switch_to(0)
+
+    def follow_many(self, strengths: np.ndarray, accuracy: Accuracy) -> Stretch | None:
+        """As many strengths as the first solver can take at once; None where it takes one at a time."""
+        if self.number:
+            return None
+        stretch = self.solver.follow_many(self.current, strengths, accuracy)
+        if stretch is not None and stretch.losses.size:
+            psi = with_strength(self.setup.problem.psi, float(strengths[stretch.losses.size - 1]))
+            self.setup = replace(self.setup, problem=self.setup.problem.replace(psi=psi))
+            self.solver = self.solver.reweighted(self.setup.problem)
+            self._stand(self.current)
+        return stretch
 
 
 def config_from(solver: type[SecondOrderSolver[Any]], given: Mapping[str, Any]) -> Any:

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -36,9 +37,11 @@ from skadmm.problem.problem import COUPLED, Problem
 from skadmm.regularizers import SquaredL2, Zero
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
-from skadmm.solvers.second_order.base import SecondOrderSolver, SolverState
+from skadmm.solvers.second_order.base import Accuracy, SecondOrderSolver, SolverState, Stretch
+from skadmm.solvers.second_order.block_model import BlockModel
+from skadmm.solvers.second_order.block_path import BlockPath, PathSettings
 from skadmm.solvers.second_order.block_set import BlockSet
-from skadmm.solvers.second_order.block_sweeps import BlockModel, violations
+from skadmm.solvers.second_order.block_sweeps import violations
 from skadmm.solvers.second_order.blocks import BlockPenalty, NotInBlocks, block_penalty
 from skadmm.solvers.second_order.free_features import FreeFeatures
 from skadmm.solvers.second_order.line_search import shorten
@@ -86,6 +89,17 @@ class BlockDescentConfig:
     """After so many steps another solver may take over."""
     stale_curvature: float = 0.1
     """The Gram matrix is formed anew when the curvature of a sample has changed by this share of the largest."""
+    set_share: float = 0.5
+    """Within a stretch of a path, the gap on the working set falls to this share of the accuracy …"""
+    whole_set: float = 5.0
+    """… and all features join the set where that costs no more than this many gradients at every strength."""
+    exact_below: float = 1e-5
+    """Relative accuracies below this are confirmed on the samples, not on the Gram matrix alone."""
+    lookahead: float = 0.2
+    """Blocks begin a strength in the set that would leave zero at a strength smaller by this share of the last
+    change of strength; 1 is the sequential strong rule."""
+    surplus: float = 3.0
+    """Blocks that are zero leave the set where it has this many times the features that are not, and `first_set`."""
     min_curvature: float = 1e-6
     """A sample's curvature in a model is at least this share of the largest."""
 
@@ -191,7 +205,7 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
     def step(self, state: BlockDescentState) -> None:
         """A proximal Newton step on the working set."""
         if not state.evaluated:
-            self._evaluate(state)
+            self.evaluate(state)
             self._judge(state)
             if state.finished:
                 return
@@ -225,10 +239,35 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         self._violations(state, self.penalty)
         return state
 
+    def follow_many(self, state: BlockDescentState, strengths: np.ndarray, accuracy: Accuracy) -> Stretch | None:
+        """The squared loss under ℓ1, ℓ2 or ℓ∞ norms of blocks: many strengths in compiled code."""
+        if not self.has_stretches or self.problem.psi.strength <= 0.0:
+            return None
+        config = self.config
+        settings = PathSettings(
+            config.sweeps, config.short_sweeps, config.max_rounds, config.first_set, config.growth, config.set_share,
+            config.whole_set, config.exact_below, config.lookahead, config.surplus,
+        )  # fmt: skip
+        stretch = BlockPath(self, accuracy, settings).follow(state, strengths)
+        if state.evaluated:
+            self._at_gradient(state)
+        return stretch
+
+    @cached_property
+    def has_stretches(self) -> bool:
+        """Can whole stretches of a path be solved at once? Not where bounds, unpenalised blocks, a mixture of norms or
+        squared terms that change with the strength call for the general certificate."""
+        penalty = self.penalty
+        mixed = np.bincount(penalty.block, penalty.l1)[penalty.norm > 0].any()
+        bounded = np.isfinite(penalty.lower).any() or np.isfinite(penalty.upper).any()
+        known = self.quadratic and self.certifier.kind != "none" and not self.squares_change
+        settled = self.free.index.size == self.certifier.free.size
+        return bool(known and settled and not (mixed or bounded or self.unpenalised.size))
+
     def finish(self, state: BlockDescentState) -> None:
         """x is exactly sparse at all times; certify it."""
         if not state.evaluated:
-            self._evaluate(state)
+            self.evaluate(state)
             self._certify(state)
 
     def loss_gradient(self, state: BlockDescentState) -> np.ndarray:
@@ -248,7 +287,7 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
 
     # -- a step ----------------------------------------------------------------------------------------------
 
-    def _evaluate(self, state: BlockDescentState) -> None:
+    def evaluate(self, state: BlockDescentState) -> None:
         """Margins, slopes, gradient and violations at x."""
         x = state.point.x
         support = np.flatnonzero(x)
@@ -261,16 +300,25 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         """The mean loss, slopes and curvatures at the margins."""
         return float(expand(self.samples, self.every, state.margins, state.slopes, state.curvatures)) / self.every.size
 
-    def _from_slopes(self, state: BlockDescentState) -> None:
-        """The free coefficients at their optimum; gradient, objective and violations there."""
-        n, x, penalty = self.every.size, state.point.x, self.penalty
+    def update_gradient(self, state: BlockDescentState) -> None:
+        """The free coefficients at their optimum, and the gradient there."""
+        n, x = self.every.size, state.point.x
         if len(self.free):
             change, state.loss = self.free.settle(
                 state.margins, state.slopes, state.curvatures, lambda: self._expand(state), state.loss
             )
             x[self.free.index] += change
-        state.gradient = np.asarray(self.transposed @ (state.slopes / n), dtype=np.float64) + penalty.ridge * x
+        state.gradient = np.asarray(self.transposed @ (state.slopes / n), dtype=np.float64) + self.penalty.ridge * x
         state.point.clock[1] += n
+
+    def _from_slopes(self, state: BlockDescentState) -> None:
+        """The free coefficients at their optimum; gradient, objective and violations there."""
+        self.update_gradient(state)
+        self._at_gradient(state)
+
+    def _at_gradient(self, state: BlockDescentState) -> None:
+        """y, objective and violations, where the gradient is known."""
+        x, penalty = state.point.x, self.penalty
         y = self.problem.y_of_x(x)
         state.point.y[:] = y
         state.objective = state.loss + self.problem.penalty(x, y)
@@ -328,7 +376,7 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
             if model:
                 self._renew(state, working)
             change = self._minimise(state, working, part, gradient - free @ working.shift, violation)
-            if not self._move(state, working, change, free):
+            if not self.move(state, working, change, free):
                 break
             moved = True
             if self.quadratic:
@@ -380,7 +428,7 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         model.minimise(x, gradient, goal, config.max_rounds, config.sweeps, config.short_sweeps)
         return x - before
 
-    def _move(self, state: BlockDescentState, working: BlockSet, change: np.ndarray, free: np.ndarray) -> bool:
+    def move(self, state: BlockDescentState, working: BlockSet, change: np.ndarray, free: np.ndarray) -> bool:
         """Along the change as far as the objective falls; False where it does not."""
         x = state.point.x
         if not (change.any() or free.any()):

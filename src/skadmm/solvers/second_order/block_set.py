@@ -109,6 +109,21 @@ class BlockSet:
             self.G = grown
         self._extend(source, before)
 
+    def keep(self, source: Columns, kept: np.ndarray) -> None:
+        """Drop all blocks but those that `kept` marks."""
+        columns = self.columns(source)
+        sizes = np.diff(self.starts)
+        features = np.flatnonzero(np.repeat(kept, sizes))
+        G = self.G[np.ix_(features, features)]
+        self.X = columns[:, features]
+        if self.by_rows is not None:
+            self.by_rows = self.X.tocsr()
+        self.blocks, self.features, self.bounds = self.blocks[kept], self.features[features], self.bounds[kept]
+        self.starts = np.concatenate([[0], np.cumsum(sizes[kept])])
+        self.centre, self.shift = self.centre[:, features], self.shift[:, features]
+        self.G = np.zeros((self._capacity, self._capacity))
+        self.G[: self.size, : self.size] = G
+
     @property
     def _capacity(self) -> int:
         return max(64, 1 << (self.size - 1).bit_length())

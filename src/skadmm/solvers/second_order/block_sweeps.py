@@ -3,19 +3,36 @@
     minimise over x   ½ (x − x₀)·G (x − x₀) + q₀·(x − x₀) + Σ_b penalty_b(x_b)
 
 q is the gradient of the smooth part, kept up to date, so a block whose step is zero costs no more than its own size.
+
+For the squared loss many strengths of the penalty are solved in one call. The loss of the next point is known without
+the samples,
+
+    L(x + δ) = L(x) + ½ δ·(q(x) + q(x + δ)),      q(x + δ) = q(x) + Gδ,
+
+and so is the duality gap. With slopes θ = w(Xx − b) scaled by s the dual objective is
+
+    D(s) = s (2L − x·q) − s² L,      s at most the inverse of the dual norm of q relative to the penalty,
+
+because (1/n) Σ θ b = x·q − 2L. Squared terms of the penalty are further samples with target zero, so they are part of L
+and q. A strength therefore ends as soon as its gap allows.
+
+References
+----------
+Bertrand, Q. and Massias, M. (2021). Anderson acceleration of coordinate descent. AISTATS.
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
-import scipy.linalg.lapack
 
 from skadmm.kernels.compile import kernel
+from skadmm.kernels.rows import copy_into
 from skadmm.regularizers._norms import clip_linf
 
-ROUNDS_PER_STEP = 70
-"""With k of m features not zero, a Newton step takes about the time of k²/m divided by this many rounds of sweeps."""
+SETTLED = 0.1
+"""Sweeps over the nonzero blocks end when they change this share of what a sweep over all blocks does."""
+EXTRAPOLATION_DAMPING = 1e-12
+"""Of the matrix of an extrapolation, relative to its largest entry."""
 
 
 @kernel
@@ -39,7 +56,7 @@ def block_prox(v, start, stop, step, l1, lower, upper, norm, group, out):
 
 
 @kernel
-def _sweep(G, bound, blocks, starts, l1, lower, upper, norm, group, x, q, aim, new):
+def sweep_blocks(G, bound, blocks, starts, l1, lower, upper, norm, group, x, q, aim, new):
     """One step of each block in `blocks`; the largest change times its curvature."""
     largest = 0.0
     for b in blocks:
@@ -72,7 +89,7 @@ def sweeps(G, bound, starts, l1, lower, upper, norm, group, x, q, goal, limit, s
     aim, new = np.empty(x.size), np.empty(x.size)
     first = last = np.inf
     for made in range(limit):
-        last = _sweep(G, bound, every, starts, l1, lower, upper, norm, group, x, q, aim, new)
+        last = sweep_blocks(G, bound, every, starts, l1, lower, upper, norm, group, x, q, aim, new)
         if made == 0:
             first = last
         if last <= goal:
@@ -85,7 +102,10 @@ def sweeps(G, bound, starts, l1, lower, upper, norm, group, x, q, goal, limit, s
                     count += 1
                     break
         for _ in range(short):
-            if _sweep(G, bound, some[:count], starts, l1, lower, upper, norm, group, x, q, aim, new) <= 0.5 * goal:
+            if (
+                sweep_blocks(G, bound, some[:count], starts, l1, lower, upper, norm, group, x, q, aim, new)
+                <= 0.5 * goal
+            ):
                 break
     return first, last
 
@@ -154,71 +174,201 @@ def add_rows_of(G, rows, scale, out):
             out[j] += factor * row[j]
 
 
-class BlockModel(NamedTuple):
-    """A quadratic model with a penalty over blocks, on the features of a working set."""
+@kernel
+def square_part(G, index, out):
+    """out ← the rows and columns of G with these numbers."""
+    for a in range(index.size):
+        row = G[index[a]]
+        for b in range(index.size):
+            out[a, b] = row[index[b]]
 
-    G: np.ndarray
-    """Its leading part belongs to the features; the rest is unused."""
-    bound: np.ndarray
-    """The largest eigenvalue of G on each block."""
-    starts: np.ndarray
-    l1: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
-    norm: np.ndarray
-    group: np.ndarray
 
-    def minimise(self, x: np.ndarray, q: np.ndarray, goal: float, rounds: int, limit: int, short: int) -> bool:
-        """x ← the minimiser, q ← the gradient of the smooth part there: sweeps, and Newton steps on the support
-        between them where more sweeps would cost more. Returns whether no step changes more than `goal` any more."""
-        for _ in range(rounds):
-            first, last = sweeps(*self, x, q, goal, limit, short)
-            if last <= goal:
-                return True
-            if not self._sweeps_are_cheaper(x, goal, first, last):
-                self._newton_step(x, q)
-        return False
+@kernel
+def bounds_of(x, q, features, starts, l1, norm, group, strength, loss):
+    """The objective and a lower bound of the optimum; features without a penalty must have q = 0."""
+    penalty, inner, ratio = 0.0, 0.0, 0.0
+    for b in range(starts.size - 1):
+        square, absolute, largest, size = 0.0, 0.0, 0.0, 0.0
+        for p in range(starts[b], starts[b + 1]):
+            j = features[p]
+            g = abs(q[j])
+            inner += x[j] * q[j]
+            if norm[b] == 0:
+                limit = strength * l1[j]
+                if limit > 0.0:
+                    penalty += limit * abs(x[j])
+                    ratio = max(ratio, g / limit)
+            square += x[j] * x[j]
+            largest = max(largest, abs(x[j]))
+            absolute += g
+            size += g * g
+        limit = strength * group[b]
+        if norm[b] == 1:
+            penalty += limit * math.sqrt(square)
+            ratio = max(ratio, math.sqrt(size) / limit)
+        elif norm[b] == 2:
+            penalty += limit * largest
+            ratio = max(ratio, absolute / limit)
+    scale = 1.0
+    if loss > 0.0:
+        scale = max((2.0 * loss - inner) / (2.0 * loss), 0.0)
+    if ratio > 0.0:
+        scale = min(scale, 1.0 / ratio)
+    return loss + penalty, scale * (2.0 * loss - inner) - scale * scale * loss
 
-    def _sweeps_are_cheaper(self, x: np.ndarray, goal: float, first: float, last: float) -> bool:
-        """Would another round of sweeps arrive, at their rate so far, before a Newton step is done?"""
-        if not 0.0 < last < first or goal <= 0.0:
+
+@kernel
+def shortest_combination(system, out):
+    """out ← the weights w, which add up to one, of minimum w·system w, by Cholesky factors in place of the lower
+    triangle; False where the matrix is not positive definite."""
+    size, total = out.size, 0.0
+    for a in range(size):
+        out[a] = 1.0
+        for b in range(a, size):
+            for c in range(a):
+                system[b, a] -= system[b, c] * system[a, c]
+        if system[a, a] <= 0.0:
             return False
-        rounds_left = math.log(goal / last) / math.log(last / first)
-        return bool(rounds_left * ROUNDS_PER_STEP * x.size <= np.count_nonzero(x) ** 2)
+        system[a, a] = math.sqrt(system[a, a])
+        for b in range(a + 1, size):
+            system[b, a] /= system[a, a]
+        for c in range(a):
+            out[a] -= system[a, c] * out[c]
+        out[a] /= system[a, a]
+    for a in range(size - 1, -1, -1):
+        for c in range(a + 1, size):
+            out[a] -= system[c, a] * out[c]
+        out[a] /= system[a, a]
+        total += out[a]
+    for a in range(size):
+        out[a] /= total
+    return True
 
-    def _newton_step(self, x: np.ndarray, q: np.ndarray) -> None:
-        """A step on the features that are not zero, where the penalty is smooth; what changes its sign becomes zero."""
-        support = np.flatnonzero((x != 0.0) & (x > self.lower) & (x < self.upper))
-        if support.size == 0 or np.any(self.norm[self._block_of(support)] == 2):
-            return
-        here, size = x[support], support.size
-        block, norms = self._norms(support, here)
-        hessian, gradient = np.empty((size, size), order="F"), np.empty(size)
-        support_system(self.G, support, block, here, q, self.l1, self.group, norms, hessian, gradient)
-        _, step, failed = scipy.linalg.lapack.dposv(hessian, -gradient, lower=1, overwrite_a=1)
-        if failed:
-            return
-        for length in (1.0, 0.25, 0.0625):
-            there = here + length * step
-            there[(np.sign(there) != np.sign(here)) & (self.l1[support] > 0.0)] = 0.0
-            there = np.clip(there, self.lower[support], self.upper[support])
-            change = there - here
-            slope = np.zeros(q.size)
-            add_rows_of(self.G, support, change, slope)
-            rise = float(q[support] @ change) + 0.5 * float(change @ slope[support])
-            if rise + self._penalty(support, there) < self._penalty(support, here):
-                x[support] = there
-                q += slope
-                return
 
-    def _block_of(self, features: np.ndarray) -> np.ndarray:
-        return np.searchsorted(self.starts, features, side="right") - 1
+@kernel
+def extrapolation_weights(points, count, out):
+    """out ← weights of the points 1 … count − 1 for which the same combination of the steps between points is shortest
+    (Anderson's method); False where there are none."""
+    steps = count - 1
+    system = np.empty((steps, steps))
+    largest = 0.0
+    for a in range(steps):
+        for b in range(a + 1):
+            total = 0.0
+            for j in range(points.shape[1]):
+                total += (points[a + 1, j] - points[a, j]) * (points[b + 1, j] - points[b, j])
+            system[a, b] = total
+        largest = max(largest, system[a, a])
+    for a in range(steps):
+        system[a, a] += EXTRAPOLATION_DAMPING * largest
+    return shortest_combination(system, out)
 
-    def _norms(self, support: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The block of each feature, and the Euclidean norm of each block."""
-        block = self._block_of(support)
-        return block, np.sqrt(np.bincount(block, values**2, minlength=self.group.size))
 
-    def _penalty(self, support: np.ndarray, values: np.ndarray) -> float:
-        _, norms = self._norms(support, values)
-        return float(self.l1[support] @ np.abs(values)) + float(self.group @ norms)
+@kernel
+def penalty_of(x, model):
+    """The norms of all blocks."""
+    total = 0.0
+    for b in range(model.starts.size - 1):
+        square, largest = 0.0, 0.0
+        for j in range(model.starts[b], model.starts[b + 1]):
+            size = abs(x[j])
+            total += model.l1[j] * size
+            square += size * size
+            largest = max(largest, size)
+        if model.norm[b] == 1:
+            total += model.group[b] * math.sqrt(square)
+        elif model.norm[b] == 2:
+            total += model.group[b] * largest
+    return total
+
+
+@kernel
+def add_change(start, start_slopes, x, q):
+    """The change of the loss from `start` to x, and x and q into the places of `start`."""
+    change = 0.0
+    for j in range(x.size):
+        change += 0.5 * (x[j] - start[j]) * (start_slopes[j] + q[j])
+        start[j], start_slopes[j] = x[j], q[j]
+    return change
+
+
+@kernel
+def extrapolate(points, slopes, count, model, x, q):
+    """x and q ← their extrapolation from the last points, where that decreases the objective; the change of the loss.
+    q is affine in x, so its extrapolation needs no product with G."""
+    weights, aim, new = np.empty(count - 1), np.zeros(x.size), np.zeros(x.size)
+    if not extrapolation_weights(points, count, weights):
+        return 0.0
+    for a in range(count - 1):
+        for j in range(x.size):
+            aim[j] += weights[a] * points[a + 1, j]
+            new[j] += weights[a] * slopes[a + 1, j]
+    rise = 0.0
+    for j in range(x.size):
+        rise += 0.5 * (aim[j] - x[j]) * (q[j] + new[j])
+    if not rise + penalty_of(aim, model) < penalty_of(x, model):
+        return 0.0
+    for j in range(x.size):
+        x[j], q[j] = aim[j], new[j]
+    return rise
+
+
+@kernel
+def sweep_and_extrapolate(model, x, q, short, points, slopes):
+    """A sweep over all blocks, up to `short` over those that are not zero, and an extrapolation from these; the change
+    of the loss."""
+    G, bound, starts, l1, lower, upper, norm, group = model
+    n_blocks = starts.size - 1
+    every, some = np.arange(n_blocks), np.empty(n_blocks, np.int64)
+    aim, new = np.empty(x.size), np.empty(x.size)
+    copy_into(x, points[0])
+    copy_into(q, slopes[0])
+    largest = sweep_blocks(G, bound, every, starts, l1, lower, upper, norm, group, x, q, aim, new)
+    change = add_change(points[0], slopes[0], x, q)
+    count = 0
+    for b in range(n_blocks):
+        for j in range(starts[b], starts[b + 1]):
+            if x[j] != 0.0:
+                some[count] = b
+                count += 1
+                break
+    kept, moved = 1, np.inf
+    while kept <= short and moved > SETTLED * largest:
+        moved = sweep_blocks(G, bound, some[:count], starts, l1, lower, upper, norm, group, x, q, aim, new)
+        copy_into(x, points[kept])
+        copy_into(q, slopes[kept])
+        kept += 1
+    for j in range(x.size):
+        change += 0.5 * (x[j] - points[0, j]) * (slopes[0, j] + q[j])
+    return change + extrapolate(points, slopes, kept, model, x, q) if kept > short else change
+
+
+@kernel
+def follow_strengths(unit, model, strengths, first, x, q, loss, accuracy, limit, short, solutions, found):
+    """Block coordinate descent at one strength after another, from number `first` on, each from the last solution.
+
+    `unit` is the model with the penalty at strength one; `model` has l1 and group of its own, which are overwritten.
+    Row k of `solutions` and of `found` (loss, objective, lower bound) takes what strength k ends with. Returns the
+    number of the strength that did not reach its accuracy in `limit` sweeps over all blocks, and the loss there.
+    """
+    relative, absolute, floor = accuracy
+    index = np.arange(x.size)
+    points, slopes = np.empty((short + 1, x.size)), np.empty((short + 1, x.size))
+    for k in range(first, strengths.size):
+        for j in range(x.size):
+            model.l1[j] = strengths[k] * unit.l1[j]
+        for b in range(unit.group.size):
+            model.group[b] = strengths[k] * unit.group[b]
+        solved = False
+        for made in range(limit + 1):
+            objective, dual = bounds_of(x, q, index, unit.starts, unit.l1, unit.norm, unit.group, strengths[k], loss)
+            solved = objective - dual <= max(relative * max(objective, floor), absolute)
+            if solved or made == limit:
+                break
+            loss += sweep_and_extrapolate(model, x, q, short, points, slopes)
+        found[k, 0], found[k, 1], found[k, 2] = loss, objective, dual
+        if not solved:
+            return k, loss
+        for j in range(x.size):
+            solutions[k, j] = x[j]
+    return strengths.size, loss

@@ -53,6 +53,13 @@ class FreeFeatures:
         """Are slopes orthogonal to all columns, up to rounding?"""
         return bool(np.all(np.abs(slopes @ self.columns) <= ORTHOGONAL * self._scale(slopes)))
 
+    def projected(self, slopes: np.ndarray) -> np.ndarray:
+        """Slopes of the squared loss, of shape (n,) or (n, k), after the step of the free coefficients that makes them
+        orthogonal to F. It needs no margins, which may be so large that their rounding hides the step."""
+        for _ in range(2):
+            slopes = slopes - self.weighted @ (self.inverse @ (self.columns.T @ slopes) / self.n)
+        return slopes
+
     def _scale(self, slopes: np.ndarray) -> np.ndarray:
         return np.abs(slopes) @ self.sizes + np.finfo(float).tiny
 
