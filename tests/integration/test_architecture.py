@@ -209,6 +209,12 @@ def dask_backend() -> type:
     return DaskBackend
 
 
+def process_backend() -> type:
+    from skadmm.backends.processes.backend import ProcessBackend
+
+    return ProcessBackend
+
+
 @pytest.mark.parametrize(
     ("backend", "protocol"),
     [
@@ -216,8 +222,10 @@ def dask_backend() -> type:
         (lambda: FileBackend, Backend),
         (dask_backend, Backend),
         (dask_backend, RemoteBackend),
+        (process_backend, Backend),
+        (process_backend, RemoteBackend),
     ],
-    ids=["memory", "files", "dask", "dask-remote"],
+    ids=["memory", "files", "dask", "dask-remote", "processes", "processes-remote"],
 )
 def test_backends_have_every_member_of_the_protocol(backend, protocol):
     """Attributes set in ``__init__`` are looked for in its source, and in that of the classes it extends."""

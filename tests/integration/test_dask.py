@@ -16,7 +16,7 @@ import pytest
 import scipy.sparse
 
 from skadmm import CheckpointError, FusedLassoClassifier, FusedLassoRegressor, Problem, Status, solve
-from skadmm.backends.dask import worker
+from skadmm.backends import worker
 from skadmm.operators import chain, stack
 from skadmm.regularizers import L1, SquaredL2
 from skadmm.solvers.second_order.newton_admm import NewtonADMM, NewtonADMMConfig

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from skadmm import Problem, Status, solve
-from skadmm.backends import tasks
-from skadmm.backends.dask import transport, worker
+from skadmm.backends import tasks, worker
+from skadmm.backends.dask import transport
 from skadmm.operators import chain, stack
 from skadmm.regularizers import L1, SquaredL2
 from skadmm.run import driver

@@ -7,7 +7,7 @@ from table_twins import METHODS, assert_twins, iterates_of, started, twin_of
 from twins import KINDS, TOLERANCE, WEIGHT, A, C, N, X, order_of, pair, target
 
 from skadmm import Problem
-from skadmm.backends.dask import worker
+from skadmm.backends import worker
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse
 
 from skadmm import Problem, Status, solve
-from skadmm.backends.dask.worker import Held
+from skadmm.backends.worker import Held
 from skadmm.operators import chain, stack
 from skadmm.oracle.remote import RemoteOracle, ask_oracle
 from skadmm.oracle.speculative import SpeculativeOracle

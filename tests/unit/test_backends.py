@@ -25,7 +25,7 @@ def pair_of(name, weight):
 
 
 def test_files_and_dask_have_tests_of_their_own():
-    assert {"files", "dask"} == set(BACKENDS) - set(SHOWN)
+    assert {"files", "dask", "processes"} == set(BACKENDS) - set(SHOWN)
 
 
 @pytest.mark.parametrize("name", SHOWN)

@@ -1,9 +1,10 @@
 """Where rows are kept: in memory, in a folder of files, or on the workers of a Dask cluster."""
 
-from skadmm.backends.base import Backend, Evaluation, Evaluations, RemoteBackend, StoredSamples, WorkerGone
+from skadmm.backends.base import Backend, Evaluation, Evaluations, Executor, RemoteBackend, StoredSamples, WorkerGone
 from skadmm.backends.files import BlocksError, FileBlocks
 from skadmm.backends.kinds import is_dask
 from skadmm.backends.local import FileBackend, LocalBackend
+from skadmm.backends.processes.table import Processes
 from skadmm.backends.registry import BACKENDS, BackendKind, open_backend
 from skadmm.backends.sources import as_folder, is_stored
 from skadmm.backends.tables import as_rows
@@ -16,9 +17,11 @@ __all__ = [
     "BlocksError",
     "Evaluation",
     "Evaluations",
+    "Executor",
     "FileBackend",
     "FileBlocks",
     "LocalBackend",
+    "Processes",
     "RemoteBackend",
     "StoredSamples",
     "WorkerGone",

@@ -164,11 +164,11 @@ NumberedPoint = tuple[int, np.ndarray]
 """A point x under a number that no other point has, by which a worker knows whether what it keeps belongs to x."""
 
 
-class RemoteBackend(Backend, Protocol):
-    """A backend whose rows are blocks in other processes (workers); a Protocol for type checkers.
+class Executor(Protocol):
+    """Blocks in other processes (workers), and calls of functions on them; a Protocol for type checkers.
 
     Each block has a memory that tasks may use. It is lost with its worker: a task must be able to do without it, or
-    report ``tasks.Lost``.
+    report ``tasks.Lost``. Dask clusters and processes of this machine are two implementations.
 
     Attributes
     ----------
@@ -177,14 +177,12 @@ class RemoteBackend(Backend, Protocol):
 
     See Also
     --------
-    skadmm.backends.Backend : What every backend has.
+    skadmm.backends.RemoteBackend : A backend that is one.
 
     Examples
     --------
-    The backend of Dask collections is one:
-
     >>> from skadmm.backends import BACKENDS
-    >>> "dask" in BACKENDS
+    >>> {"dask", "processes"} <= set(BACKENDS)
     True
     """
 
@@ -192,9 +190,6 @@ class RemoteBackend(Backend, Protocol):
 
     def number(self) -> int:
         """A number that was not returned before, for a :data:`NumberedPoint`."""
-
-    def bounds(self, batch_size: int) -> list[tuple[int, int, int]]:
-        """Each batch as (block, first row, row after the last); no batch spans two blocks."""
 
     def place(self, k: int) -> str | None:
         """The address of the worker that holds block k; None where it is not known."""
@@ -207,6 +202,9 @@ class RemoteBackend(Backend, Protocol):
 
     def result(self, pending: Any) -> Any:
         """The response to a pending request."""
+
+    def call_on_each(self, name: str, function: Callable[..., Any], arguments: dict[int, tuple[Any, ...]]) -> list[Any]:
+        """The responses of some blocks, which are the keys of `arguments`, in their order."""
 
     def each_stateful(self, task: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> list[Any]:
         """The responses of all blocks to a task on a block and its memory; `arguments` has a tuple per block."""
@@ -221,6 +219,27 @@ class RemoteBackend(Backend, Protocol):
 
         With ``retry=False`` a lost worker raises :class:`WorkerGone` instead of another attempt.
         """
+
+
+class RemoteBackend(Backend, Executor, Protocol):
+    """A backend whose rows are blocks in other processes (workers); a Protocol for type checkers.
+
+    See Also
+    --------
+    skadmm.backends.Backend : What every backend has.
+    skadmm.backends.Executor : How functions are called on the blocks.
+
+    Examples
+    --------
+    The backend of Dask collections is one:
+
+    >>> from skadmm.backends import BACKENDS
+    >>> "dask" in BACKENDS
+    True
+    """
+
+    def bounds(self, batch_size: int) -> list[tuple[int, int, int]]:
+        """Each batch as (block, first row, row after the last); no batch spans two blocks."""
 
 
 class WorkerGone(Exception):  # noqa: N818

@@ -15,6 +15,7 @@ from skadmm._names import Registry
 from skadmm.backends.base import Backend, StoredSamples
 from skadmm.backends.kinds import is_dask
 from skadmm.backends.local import FileBackend, LocalBackend
+from skadmm.backends.processes.table import Processes
 from skadmm.backends.sources import as_folder, is_npz, is_stored, read_npz
 from skadmm.backends.tables import as_rows
 from skadmm.backends.targets import as_target, as_weight, for_outputs
@@ -77,11 +78,18 @@ def _open_memory(X: Any, target: Any, weight: Any, loss: Loss) -> Backend:
     return LocalBackend(stacked, target, weight, loss, classes=classes, feature_names=names)
 
 
+def _open_processes(X: Any, target: Any, weight: Any, loss: Loss) -> Backend:
+    from skadmm.backends.processes.backend import ProcessBackend
+
+    return ProcessBackend(X, target, weight, loss)
+
+
 BACKENDS: Registry[BackendKind] = Registry("backend")
 """The last one added is tried first."""
 BACKENDS.add("memory", BackendKind(lambda X: True, _open_memory, np.asarray))
 BACKENDS.add("files", BackendKind(is_stored, _open_folder))
 BACKENDS.add("dask", BackendKind(is_dask, _open_dask))
+BACKENDS.add("processes", BackendKind(lambda X: isinstance(X, Processes), _open_processes))
 
 
 def open_backend(X: Any, target: Any, sample_weight: Any, loss: Loss) -> Backend:

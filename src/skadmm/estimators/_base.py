@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from skadmm import _checks
-from skadmm.backends import is_dask
+from skadmm.backends import Processes, is_dask
 from skadmm.backends.frames import for_sklearn
 from skadmm.backends.sources import is_npz, read_npz
 from skadmm.estimators._callbacks import CallbackSupport, Tasks, with_callbacks
@@ -47,6 +47,10 @@ class Prepared(NamedTuple):
             from skadmm.backends.dask.backend import DaskBackend
 
             X = DaskBackend(X, target, self.sample_weight, self.loss, ones=self.design.intercept)
+        elif isinstance(X, Processes):
+            from skadmm.backends.processes.backend import ProcessBackend
+
+            X = ProcessBackend(X, target, self.sample_weight, self.loss, ones=self.design.intercept)
         return Problem(
             X,
             target,

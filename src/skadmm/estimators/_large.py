@@ -1,4 +1,4 @@
-"""Tables that stay where they are: files on disk, or a Dask collection."""
+"""Tables that stay where they are: files on disk, a Dask collection, or rows on processes of this machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse
 
 from skadmm import _cancel
-from skadmm.backends import FileBlocks, as_folder, is_dask, is_stored
+from skadmm.backends import FileBlocks, Processes, as_folder, is_dask, is_stored
 from skadmm.backends.readers import Columns, kind_of, open_source
 from skadmm.backends.slicing import slice_rows
 from skadmm.backends.sources import is_block_folder, is_lazy
@@ -31,13 +31,14 @@ class LargeTable:
             self.shape = (table.n, table.d - int(table.ones))
         else:
             self.shape = table.shape
+            self.names = table.names if isinstance(table, Processes) else None
         if self.names is not None:
             self.names = self.names[: self.shape[1]]
 
 
 def is_large(X: Any) -> bool:
     """Is it a table of that kind?"""
-    return is_stored(X) or is_dask(X)
+    return is_stored(X) or is_dask(X) or isinstance(X, Processes)
 
 
 def refuse_large(X: Any, what: str) -> None:
@@ -56,6 +57,12 @@ def read_large(model: Any, X: Any, y: Any, sample_weight: Any, *, ones: bool) ->
         y = folder.target if y is None or columns[0] is not None else np.asarray(y)
         own = sample_weight is None or columns[1] is not None
         sample_weight = folder.sample_weight if own else np.asarray(sample_weight, dtype=float)
+        if y is None or y.shape != (table.shape[0],):
+            raise ValueError(f"y has shape {np.shape(y)}: it takes a vector of length {table.shape[0]}")
+    elif isinstance(X, Processes):
+        table = LargeTable(X)
+        y = X.target if y is None else np.asarray(y)
+        sample_weight = X.sample_weight if sample_weight is None else np.asarray(sample_weight, dtype=float)
         if y is None or y.shape != (table.shape[0],):
             raise ValueError(f"y has shape {np.shape(y)}: it takes a vector of length {table.shape[0]}")
     else:
@@ -114,7 +121,7 @@ def large_spread(table: LargeTable, sample_weight: Any) -> np.ndarray:
     """The weighted standard deviation of each column, 1 where it is zero: two readings of the table."""
     weight = np.ones(table.shape[0]) if sample_weight is None else sample_weight
     share = weight / weight.sum()
-    if isinstance(table.table, FileBlocks):
+    if isinstance(table.table, (FileBlocks, Processes)):
         mean = np.sum([part.T @ share[rows] for rows, part in _chunks(table)], axis=0)
         variance = np.sum([_deviation(part, share[rows], mean) for rows, part in _chunks(table)], axis=0)
     else:
@@ -124,7 +131,7 @@ def large_spread(table: LargeTable, sample_weight: Any) -> np.ndarray:
 
 
 def _chunks(table: LargeTable) -> Iterator[tuple[slice, Any]]:
-    """Consecutive rows of a folder, without the column of ones, each chunk with its place."""
+    """Consecutive rows of a table in this process, without the column of ones, each chunk with its place."""
     for start in range(0, table.shape[0], ROWS_PER_CHUNK):
         _cancel.check_cancelled()
         stop = min(start + ROWS_PER_CHUNK, table.shape[0])
@@ -151,13 +158,13 @@ def large_scores(model: Any, X: Any) -> np.ndarray:
         return _shaped(frame.to_numpy() @ coef.T, model)
     if is_stored(X) and not isinstance(X, FileBlocks) and not is_block_folder(Path(X)):
         return _shaped(_source_scores(model, Path(X), coef, known), model)
-    table = LargeTable(as_folder(X)) if is_stored(X) else _from_dask(X)
+    table = LargeTable(X) if isinstance(X, Processes) else LargeTable(as_folder(X)) if is_stored(X) else _from_dask(X)
     if table.shape[1] != model.n_features_in_:
         raise ValueError(f"X has {table.shape[1]} features, but {type(model).__name__} expects {model.n_features_in_}")
     if table.names is not None and known is not None and list(table.names) != list(known):
         j = next(j for j, name in enumerate(table.names) if name != known[j])
         raise ValueError(f"X has the column {table.names[j]!r} where {type(model).__name__} was fitted on {known[j]!r}")
-    if not isinstance(table.table, FileBlocks):
+    if not isinstance(table.table, (FileBlocks, Processes)):
         return _shaped(np.asarray((table.table @ coef.T).compute()), model)
     scores = np.empty((table.shape[0], coef.shape[0]))
     for k, row in enumerate(coef):

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from skadmm.backends.base import WorkerGone
-from skadmm.backends.dask.worker import run_stateful
 from skadmm.backends.tasks import Lost
+from skadmm.backends.worker import run_stateful
 from skadmm.kernels.samples import Samples
 from skadmm.oracle import worker_files
 from skadmm.oracle.base import (

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from skadmm import _cancel
-from skadmm.backends import tasks
+from skadmm.backends import tasks, worker
 from skadmm.backends.base import WorkerGone
-from skadmm.backends.dask import worker
 from skadmm.backends.dask.transport import DirectTransport, Request, TransportFailed, in_loop_of
 
 if TYPE_CHECKING:
@@ -174,7 +173,7 @@ class BlockCalls:
         for kind, place, blocks, function, arguments, call in requests:
             held, threads = [self._blocks[k] for k in blocks], self._threads.get(place, 1)
             futures.append(self._submit(kind, call, held, function, arguments, threads, **_at(place)))
-        self._bar = self._submit(requests[0].kind, worker.nothing)
+        self._bar = self._submit(requests[0].kind, _nothing)
         return futures
 
     def _send(self, requests: list[Request]) -> concurrent.futures.Future[list[Any]]:
@@ -233,6 +232,10 @@ class BlockCalls:
     def _all_alive(self) -> bool:
         alive = self.client.nthreads()
         return all(place is None or place in alive for place in self._places.values())
+
+
+def _nothing() -> None:
+    """The task that keeps a progress bar in Dask's dashboard."""
 
 
 def _at(place: str | None) -> dict[str, Any]:

@@ -12,6 +12,7 @@ so the way changes no bit of the result.
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-from skadmm.backends.dask import worker
+from skadmm.backends import worker
 
 if TYPE_CHECKING:
     from dask.typing import Key
@@ -58,6 +59,23 @@ class TransportFailed(Exception):  # noqa: N818
     """A worker did not respond, or did not hold the blocks."""
 
 
+class NotHere:
+    """The response of a worker that does not hold the blocks of a request."""
+
+
+async def respond(
+    keys: list[Key], call: Callable[..., Any], function: Callable[..., Any], arguments: Any, threads: int,
+    dask_worker: Any,
+) -> Any:  # fmt: skip
+    """The result that `call` as a Dask task on the blocks of these keys would give; runs on the worker."""
+    try:
+        blocks = [dask_worker.data[key] for key in keys]
+    except KeyError:
+        return NotHere()
+    run = functools.partial(call, blocks, function, arguments, threads)
+    return await asyncio.get_running_loop().run_in_executor(worker.pool("transport", threads), run)
+
+
 class DirectTransport:
     """Sends requests to workers directly."""
 
@@ -90,7 +108,7 @@ class DirectTransport:
 
     async def _responses(self, addressed: list[tuple[Request, list[Key], int]]) -> list[Any]:
         coming = [
-            self._client.run(worker.respond, keys, request.call, request.function, request.arguments, threads,
+            self._client.run(respond, keys, request.call, request.function, request.arguments, threads,
                              workers=[str(request.place)], asynchronous=True)
             for request, keys, threads in addressed
         ]  # fmt: skip
@@ -98,7 +116,7 @@ class DirectTransport:
             by_worker = await asyncio.gather(*coming)
         except OSError as error:
             raise TransportFailed from error
-        responses = [next(iter(one.values()), worker.NotHere()) for one in by_worker]
-        if any(isinstance(one, worker.NotHere) for one in responses):
+        responses = [next(iter(one.values()), NotHere()) for one in by_worker]
+        if any(isinstance(one, NotHere) for one in responses):
             raise TransportFailed
         return responses

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from skadmm import _cancel
-from skadmm.backends import tasks
+from skadmm.backends import tasks, worker
 from skadmm.backends.base import WorkerGone, as_remote
-from skadmm.backends.dask import worker
 from skadmm.backends.tasks import Lost
 from skadmm.solvers.base import Setup, couple_at_start, x_and_dual_update
 from skadmm.solvers.dual_update import Point

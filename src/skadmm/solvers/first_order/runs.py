@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skadmm.backends.dask.worker import Held, refresh
 from skadmm.backends.tasks import Lost
+from skadmm.backends.worker import Held, refresh
 from skadmm.solvers.base import x_and_dual_update
 from skadmm.solvers.dual_update import Point
 

@@ -1,4 +1,4 @@
-"""What runs on the workers of a cluster: blocks are prepared, and tasks are called on them.
+"""What runs on workers (of a cluster, or processes of this machine): blocks are prepared, and tasks called on them.
 
 Every result is a pure function of the rows and of what the driver sends. The memory of a block only saves work: a task
 that finds it empty, or of another point, computes its content again from the point that the driver sent along.
@@ -6,12 +6,11 @@ that finds it empty, or of another point, computes its content again from the po
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import hashlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,9 +23,6 @@ from skadmm.kernels.rows import as_matrix, stored_entries
 from skadmm.kernels.samples import Samples, mean_conjugate, refresh_samples, slopes_at
 from skadmm.kernels.threads import one_thread
 from skadmm.losses import Loss
-
-if TYPE_CHECKING:
-    from dask.typing import Key
 
 
 class Held:
@@ -103,10 +99,6 @@ def make_samples(part: Part, loss: Loss, classes: np.ndarray | None, scale: floa
     return Held(Samples(part.rows, np.ascontiguousarray(target), weight, loss, target.size))
 
 
-def nothing() -> None:
-    """Do nothing: the task that keeps a progress bar in Dask's dashboard."""
-
-
 def run_task(held: Held, share: float, task: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     """The result of a task, times the block's share of all samples."""
     return tasks.scaled(task(held.samples, *arguments), share)
@@ -130,7 +122,7 @@ def run_on_blocks(
     def one(held: Held, given: tuple[Any, ...]) -> Any:
         return function(held, *given)
 
-    each = map if min(threads, len(blocks)) == 1 else _pool("blocks", threads).map
+    each = map if min(threads, len(blocks)) == 1 else pool("blocks", threads).map
     with one_thread():
         return functools.reduce(lambda total, result: tasks.added([total, result]), each(one, blocks, arguments))
 
@@ -142,25 +134,9 @@ def run_on_one(blocks: list[Held], function: Callable[..., Any], arguments: tupl
 
 
 @functools.cache
-def _pool(purpose: str, threads: int) -> ThreadPoolExecutor:
+def pool(purpose: str, threads: int) -> ThreadPoolExecutor:
+    """Threads of this process, kept from one call to the next."""
     return ThreadPoolExecutor(threads, thread_name_prefix=f"skadmm-{purpose}")
-
-
-class NotHere:
-    """The response of a worker that does not hold the blocks of a request."""
-
-
-async def respond(
-    keys: list[Key], call: Callable[..., Any], function: Callable[..., Any], arguments: Any, threads: int,
-    dask_worker: Any,
-) -> Any:  # fmt: skip
-    """The result that `call` as a Dask task on the blocks of these keys would give, for the direct transport."""
-    try:
-        blocks = [dask_worker.data[key] for key in keys]
-    except KeyError:
-        return NotHere()
-    run = functools.partial(call, blocks, function, arguments, threads)
-    return await asyncio.get_running_loop().run_in_executor(_pool("transport", threads), run)
 
 
 def refresh(

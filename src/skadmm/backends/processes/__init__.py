@@ -1,0 +1,1 @@
+"""Rows divided among processes of this machine."""

@@ -1,0 +1,98 @@
+"""Worker processes of this machine, kept from one problem to the next."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import os
+import secrets
+import subprocess
+import sys
+from concurrent.futures import Future, ThreadPoolExecutor
+from multiprocessing.connection import Connection, Listener
+from typing import Any
+
+from skadmm.backends.base import WorkerGone
+from skadmm.backends.processes.serve import Answer, Message
+
+PROGRAM = "from skadmm.backends.processes.serve import main; main()"
+CLOSE_SECONDS = 5.0
+"""How long a worker may take to end before it is killed."""
+
+
+class WorkerProcess:
+    """One worker. Messages to it are answered in their order."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.generation = 0
+        """How many processes this worker has been: what one of them held is gone with it."""
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"skadmm-process-{number}")
+        self._process: subprocess.Popen[bytes] | None = None
+        self._connection: Connection | None = None
+        self.start()
+
+    @property
+    def pid(self) -> int:
+        """The number that the system gave the process."""
+        return -1 if self._process is None else self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Is the process running?"""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Start the process, or another one in its place."""
+        self.close()
+        key = secrets.token_bytes(32)
+        with Listener(("127.0.0.1", 0), authkey=key) as listener:
+            host, port = listener.address
+            environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, env=environment, start_new_session=True
+            )
+            assert self._process.stdin is not None
+            with self._process.stdin as stream:
+                stream.write(f"{host}:{port}\n{key.hex()}\n".encode())
+            self._connection = listener.accept()
+        self.generation += 1
+
+    def send(self, message: Message) -> Future[Any]:
+        """The response to a message, later; it raises WorkerGone where the process has ended."""
+        return self._thread.submit(self._exchange, message)
+
+    def _exchange(self, message: Message) -> Any:
+        connection = self._connection
+        if connection is None:
+            raise WorkerGone
+        try:
+            connection.send(message)
+            answer: Answer = connection.recv()
+        except (EOFError, OSError):
+            raise WorkerGone from None
+        if answer.error is not None:
+            raise answer.error
+        return answer.value
+
+    def close(self) -> None:
+        """End the process."""
+        if self._connection is not None:
+            self._connection.close()
+        if self._process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(CLOSE_SECONDS)
+            if self._process.poll() is None:
+                self._process.kill()
+                self._process.wait()
+        self._process = self._connection = None
+
+
+@functools.cache
+def workers(count: int) -> tuple[WorkerProcess, ...]:
+    """So many workers, started at the first call and ended with this process."""
+    started = tuple(WorkerProcess(number) for number in range(count))
+    for worker in started:
+        atexit.register(worker.close)
+    return started
