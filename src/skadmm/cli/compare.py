@@ -47,7 +47,7 @@ def compare(
     chosen = ["sa-admm", "sa-iu-admm", "opg-admm", "rda-admm", "san-admm"]
     if methods != "auto":
         chosen = [name.strip() for name in methods.split(",") if name.strip()]
-    A = with_l1(feature_graph(read_graph(graph), X, names).matrix(), checked_ratio(l1_ratio))
+    A = with_l1(feature_graph(read_graph(graph, names or ()), X, names).matrix(), checked_ratio(l1_ratio))
     problem = Problem(X, table.target, loss=loss, psi=L1(alpha), A=A, sample_weight=table.weight)
     frame = run(problem, chosen, repeats=repeats, passes=passes, record_every=max(passes / 20, 0.5))
     if frame.attrs["interrupted"]:

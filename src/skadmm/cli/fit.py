@@ -6,6 +6,7 @@ import json
 import sys
 import time
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,7 @@ def fit(
     ),
     graph: str = typer.Option("chain", help="chain, precision, a grid such as 8x8, or a CSV file of edges."),
     groups: Path | None = typer.Option(None, help="JSON: lists of columns, or a label per column."),  # noqa: B008
+    unknown: str = typer.Option("raise", help="Names in --graph or --groups that are no columns: raise, or ignore."),
     order: int = typer.Option(1, help="The degree of a trend's pieces."),
     ridge: float = typer.Option(0.0, help="Strength of an added squared l2 norm."),
     loss: str | None = typer.Option(None, help="A registered loss, such as logistic, squared-hinge, squared or huber."),
@@ -98,7 +100,9 @@ def fit(
     options |= {
         name: value for name, value in (("l1_ratio", _ratios(l1_ratio, alpha)), ("loss", loss)) if value is not None
     }
-    estimator.set_params(**options, **_own_options(model, graph, groups, penalty, order))
+    names = list(map(str, getattr(table.X, "columns", [])))
+    own = _own_options(model, graph, groups, unknown, penalty, order, names)
+    estimator.set_params(**options, **own)
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -119,8 +123,14 @@ def fit(
     _tell(facts | {"warnings": notes}, as_json)
 
 
-def _own_options(model: str, graph: str, groups: Path | None, penalty: str | None, order: int) -> dict[str, Any]:
+def _own_options(
+    model: str, graph: str, groups: Path | None, unknown: str, penalty: str | None, order: int, names: list[str]
+) -> dict[str, Any]:
     """The parameters that not all models have; an option that the model does not use is an error."""
+    if unknown not in ("raise", "ignore"):
+        raise CommandError(f"--unknown {unknown}: it takes raise or ignore", 2)
+    if unknown != "raise" and not model.startswith(("fused", "group")):
+        raise CommandError(f"--unknown {unknown}: --model {model} takes no graph or groups of names", 2)
     if graph != "chain" and model.startswith(("lasso", "group")):
         raise CommandError(f"--graph {graph}: --model {model} takes no graph", 2)
     if groups is not None and not model.startswith("group"):
@@ -129,9 +139,11 @@ def _own_options(model: str, graph: str, groups: Path | None, penalty: str | Non
         raise CommandError(f"--penalty {penalty}: --model {model} has its own penalty; --model lasso-... takes one", 2)
     options: dict[str, Any] = {}
     if not model.startswith(("lasso", "group")):
-        options["graph"] = read_graph(graph)
+        options["graph"] = read_graph(graph, names)
     if model.startswith("group"):
-        options["groups"] = _groups(groups)
+        options["groups"] = _groups(groups, names)
+    if model.startswith(("fused", "group")):
+        options["unknown"] = unknown
     if penalty is not None:
         options["penalty"] = penalty
     if model == "trend-filter":
@@ -211,8 +223,8 @@ def _ratios(text: str | None, alpha: float | None) -> Any:
     return values[0] if len(values) == 1 else values
 
 
-def read_graph(text: str) -> Any:
-    """What ``--graph`` stands for."""
+def read_graph(text: str, names: Sequence[str] = ()) -> Any:
+    """What ``--graph`` stands for; nodes of digits are column numbers unless the columns have `names` of digits."""
     if text == "chain":
         return None
     if text == "precision":
@@ -235,7 +247,7 @@ def read_graph(text: str) -> Any:
         if edges and len(fields) != len(edges[0]):
             raise CommandError(f"{path}: line {number} has {len(fields)} columns, the lines before {len(edges[0])}")
         edges.append((fields[0], fields[1], *(_weight(field, path, number) for field in fields[2:])))
-    if all(node.isdigit() for edge in edges for node in edge[:2]):
+    if all(node.isdigit() for edge in edges for node in edge[:2]) and not _of_digits(names):
         return [(int(edge[0]), int(edge[1]), *edge[2:]) for edge in edges]
     return edges
 
@@ -257,7 +269,12 @@ def _weight(text: str, path: Path, number: int) -> float:
         raise CommandError(f"{path}: line {number} has the weight {text!r}, which is no number") from None
 
 
-def _groups(path: Path | None) -> Any:
+def _of_digits(names: Sequence[str]) -> bool:
+    """Are the columns named by numbers, such as years?"""
+    return bool(names) and all(name.isdigit() for name in names)
+
+
+def _groups(path: Path | None, names: Sequence[str]) -> Any:
     if path is None:
         return None
     if not path.is_file():
@@ -268,4 +285,9 @@ def _groups(path: Path | None) -> Any:
         raise CommandError(f"{path}: not JSON: {error}") from error
     if not isinstance(groups, (list, dict)):
         raise CommandError(f"{path}: it takes lists of columns, or an object with a label for each column", 2)
-    return groups
+    if not _of_digits(names):
+        return groups
+    named = list(groups.values()) if isinstance(groups, dict) else groups
+    if not all(isinstance(group, list) for group in named):
+        return groups
+    return [[str(member) for member in group] for group in named]

@@ -15,6 +15,7 @@ from skadmm.backends import Processes, is_dask
 from skadmm.backends.frames import for_sklearn
 from skadmm.backends.sources import is_npz, read_npz
 from skadmm.estimators._callbacks import CallbackSupport, Tasks, with_callbacks
+from skadmm.estimators._columns import integer_names
 from skadmm.estimators._design import Design, build_design
 from skadmm.estimators._large import LargeTable, is_large, large_design, large_scores, read_large
 from skadmm.estimators._losses import check_storable
@@ -188,6 +189,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         """X, y and the weights, validated; float64, dense in C order or CSR. A large table stays where it is."""
         if is_npz(X):
             X, y, sample_weight = read_npz(X, y, sample_weight)
+        self._integer_names = None if is_large(X) else integer_names(X)
         if is_large(X):
             return read_large(self, X, y, sample_weight, ones=self._intercept_and_scaling()[0])
         options = {"accept_sparse": "csr", "dtype": np.float64, "order": "C", "ensure_min_samples": 2} | checks
@@ -203,12 +205,17 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         options: Any = {"fit_intercept": fit_intercept, "standardize": standardize}
         build = large_design if isinstance(X, LargeTable) else build_design
         design = build(X, sample_weight, **options)
-        penalty = self._penalty(X, getattr(self, "feature_names_in_", None))
+        penalty = self._penalty(X, self._column_names())
         for name, value in (("graph_", penalty.graph), ("groups_", penalty.members)):
             self.__dict__.pop(name, None)
             if value is not None:
                 setattr(self, name, value)
         return Prepared(design, penalty, sample_weight, self._checked_loss(), float(self.ridge), self._seed())
+
+    def _column_names(self) -> Any:
+        """The names of the columns of X for graphs and groups: strings, or integers; None where it has none."""
+        names = getattr(self, "feature_names_in_", None)
+        return getattr(self, "_integer_names", None) if names is None else names
 
     def _intercept_and_scaling(self) -> tuple[bool, bool]:
         """Is there an intercept, and are columns scaled?"""

@@ -138,7 +138,7 @@ class CrossValidated(StructuredModel):
         if first is None:
             prepared = self._prepare(table.X, table.sample_weight)
         else:
-            prepared = first._replace(penalty=self._penalty(table.X, getattr(self, "feature_names_in_", None)))
+            prepared = first._replace(penalty=self._penalty(table.X, self._column_names()))
         return Candidate(self, prepared, self._grid(prepared, table.targets))
 
     def _grid(self, prepared: Prepared, targets: list[Any]) -> np.ndarray:
@@ -392,6 +392,6 @@ class CrossValidated(StructuredModel):
         fit_intercept, standardize = prepared.design.intercept, self._intercept_and_scaling()[1]
         penalty = prepared.penalty
         if isinstance(getattr(self, "graph", None), str):  # learnt from the rows, so every fold learns its own
-            penalty = self._penalty(part, getattr(self, "feature_names_in_", None))
+            penalty = self._penalty(part, self._column_names())
         design = build_design(part, weight, fit_intercept=fit_intercept, standardize=standardize)
         return prepared._replace(design=design, penalty=penalty, sample_weight=weight), design.on(test).X

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from skadmm import _summary
+from skadmm.estimators._columns import are_integers, check_mode, is_integer, refuse_unknown, warn_unknown
 from skadmm.estimators._large import LargeTable
 from skadmm.io import codec
 from skadmm.operators import chain, grid, incidence, precision_graph
@@ -97,15 +98,22 @@ class FeatureGraph(NamedTuple):
 
 
 def feature_graph(
-    graph: Any, X: Any, names: Sequence[Any] | None, *, weights: Any = None, signs: Any = None
+    graph: Any,
+    X: Any,
+    names: Sequence[Any] | None,
+    *,
+    weights: Any = None,
+    signs: Any = None,
+    unknown: str = "raise",
 ) -> FeatureGraph:
     """`graph` on the columns of `X`.
 
     None is a chain in column order; a tuple of integers is the shape of a grid; "precision" learns a graph on the rows
     of `X`; all else goes to :func:`skadmm.operators.incidence`, with the columns' names as nodes where it has names.
-    Weights and signs are those the graph carries, unless `weights` and `signs` say otherwise.
+    Weights and signs are those the graph carries, unless `weights` and `signs` say otherwise. With ``unknown="ignore"``
+    edges at nodes that are not among the columns are left out, with a warning.
     """
-    d = X.shape[1]
+    d, ignore = X.shape[1], check_mode(unknown)
     shape: tuple[int, ...] = ()
     if graph is None or isinstance(graph, str) or _is_shape(graph):
         for given, name in ((weights, "edge_weights"), (signs, "edge_signs")):
@@ -129,8 +137,13 @@ def feature_graph(
                 raise ValueError(f"graph={graph!r} is a grid of {int(np.prod(shape))} nodes: X has {d} features")
             rows = grid(shape)
     else:
-        graph = unframed(graph, names)
-        nodes = _nodes_of(graph, names)
+        graph = unframed(graph, names, ignore)
+        nodes, missing = _nodes_of(graph, names, ignore)
+        if missing:
+            graph, kept = _without(graph, missing)
+            weights, signs = (
+                value[kept] if _per_edge(value, kept) else value for value in map(_array, (weights, signs))
+            )
         rows = incidence(graph, nodes=nodes, weights=weights, signs=signs, n_features=d)
     return from_matrix(rows, names, shape)
 
@@ -158,25 +171,37 @@ def _is_shape(graph: Any) -> bool:
     )
 
 
-def unframed(graph: Any, names: Sequence[Any] | None) -> Any:
+EDGE_COLUMNS = ("source", "target", "weight")
+"""The columns of a DataFrame of edges, as in networkx; without these names, its first two or three."""
+
+
+def unframed(graph: Any, names: Sequence[Any] | None, ignore: bool = False) -> Any:
     """A DataFrame as an adjacency matrix in the order of the columns of X, or as a list of edges; all else as it is."""
     if not (hasattr(graph, "columns") and hasattr(graph, "index") and hasattr(graph, "loc")):
         return graph
     rows, columns = list(graph.index), list(graph.columns)
     if set(rows) != set(columns):
+        if set(EDGE_COLUMNS[:2]) <= set(columns):
+            graph = graph[[column for column in EDGE_COLUMNS if column in columns]]
         return list(graph.itertuples(index=False, name=None))
-    if all(isinstance(label, (int, np.integer)) for label in columns):
+    if all(map(is_integer, columns)) and not are_integers(names):
         return graph.sort_index(axis=0).sort_index(axis=1).to_numpy()
     if names is None:
         raise ValueError(f"graph has the node {columns[0]!r}: to match names, X must be a DataFrame with such columns")
+    if ignore and len(set(columns)) == len(columns):
+        missing = set(columns) - set(names)
+        if missing:
+            warn_unknown("graph", len(missing), len(columns), "with their edges", stacklevel=3)
+        return graph.reindex(index=list(names), columns=list(names), fill_value=0.0).to_numpy()
     if set(columns) != set(names) or len(columns) != len(names):
         odd = next(iter(set(columns) ^ set(names)), columns[0])
         raise ValueError(f"graph must have the columns of X, each once; {odd!r} is in one of them only, or repeated")
     return graph.loc[list(names), list(names)].to_numpy()
 
 
-def _nodes_of(graph: Any, names: Sequence[Any] | None) -> list[Any] | None:
-    """The columns' names, where the graph's nodes are names; None where they are numbers or it has none."""
+def _nodes_of(graph: Any, names: Sequence[Any] | None, ignore: bool) -> tuple[list[Any] | None, set[Any]]:
+    """The columns' names, where the graph's nodes are names (None where they are numbers or it has none), and the nodes
+    to leave out."""
     if hasattr(graph, "nodes") and hasattr(graph, "edges"):
         labels = list(graph.nodes)
     elif isinstance(graph, (list, tuple)) and all(isinstance(edge, (list, tuple)) for edge in graph):
@@ -184,19 +209,47 @@ def _nodes_of(graph: Any, names: Sequence[Any] | None) -> list[Any] | None:
     elif isinstance(graph, np.ndarray) and graph.ndim == 2 and graph.dtype.kind in "OUS":
         labels = graph[:, :2].ravel().tolist()
     else:
-        return None
-    if all(isinstance(label, Real) for label in labels):
-        return None
+        return None, set()
+    if all(isinstance(label, Real) for label in labels) and not are_integers(names):
+        return None, set()
     if names is None:
         odd = next(label for label in labels if not isinstance(label, Real))
         raise ValueError(
             f"graph has the node {odd!r}: to match names, X must be a DataFrame with columns of these names"
         )
-    known = set(names)
-    unknown = [label for label in labels if label not in known]
-    if unknown:
-        raise ValueError(f"graph has the node {unknown[0]!r}, which is not among the columns of X")
-    return list(names)
+    known, stated = set(names), dict.fromkeys(labels)
+    unknown = [label for label in stated if label not in known]
+    if unknown and not ignore:
+        refuse_unknown("graph", unknown, len(stated))
+    return list(names), set(unknown)
+
+
+def _without(graph: Any, missing: set[Any]) -> tuple[Any, np.ndarray]:
+    """The graph without some nodes and their edges, and for each of its edges whether it was kept."""
+    if hasattr(graph, "nodes") and hasattr(graph, "edges"):
+        found = list(graph.edges(data=True))
+        left: Any = type(graph)()
+        left.add_nodes_from(node for node in graph.nodes if node not in missing)
+        left.add_edges_from(edge for edge in found if missing.isdisjoint(edge[:2]))
+        stated = graph.number_of_nodes()
+    else:
+        found = graph.tolist() if isinstance(graph, np.ndarray) else list(graph)
+        left = [tuple(edge) for edge in found if missing.isdisjoint(edge[:2])]
+        stated = len({node for edge in found for node in edge[:2]})
+    kept = np.array([missing.isdisjoint(edge[:2]) for edge in found], dtype=bool)
+    dropped = int(np.count_nonzero(~kept))
+    warn_unknown("graph", len(missing), stated, f"with {dropped} of {kept.size} edges", stacklevel=3)
+    return left, kept
+
+
+def _array(value: Any) -> Any:
+    """A sequence of numbers as an array, so that some can be taken; all else as it is."""
+    return value if value is None or isinstance(value, (bool, str)) or not np.iterable(value) else np.asarray(value)
+
+
+def _per_edge(value: Any, kept: np.ndarray) -> bool:
+    """Does it hold one number for each edge?"""
+    return isinstance(value, np.ndarray) and value.shape == kept.shape
 
 
 def _is_networkx(value: Any) -> bool:

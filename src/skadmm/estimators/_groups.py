@@ -7,18 +7,21 @@ from typing import Any
 
 import numpy as np
 
+from skadmm.estimators._columns import are_integers, check_mode, refuse_unknown, warn_unknown
 from skadmm.estimators._penalty import Penalty
 from skadmm.operators import overlapping_groups
 from skadmm.operators.canonical import checked_weights
 
 
-def checked_groups(groups: Any, d: int, names: Sequence[Any] | None) -> list[np.ndarray]:
+def checked_groups(groups: Any, d: int, names: Sequence[Any] | None, unknown: str = "raise") -> list[np.ndarray]:
     """The column numbers of each group.
 
     A mapping (a dict, a pandas Series) whose values are sequences holds the members of each group; one whose values are
     single labels holds the group of each column, by the column's name, or by its number. Other sequences hold groups,
-    or one label per column in column order.
+    or one label per column in column order. With ``unknown="ignore"`` members that are not among the columns are left
+    out, with a warning; a group without members stays, so that groups keep their order, and has no effect.
     """
+    ignore = check_mode(unknown)
     if groups is None:
         return [np.array([j]) for j in range(d)]
     if isinstance(groups, str) or not np.iterable(groups):
@@ -38,8 +41,8 @@ def checked_groups(groups: Any, d: int, names: Sequence[Any] | None) -> list[np.
     if any(are_labels):
         odd = entries[are_labels.index(True)]
         raise ValueError(f"groups mixes sequences and single labels such as {odd!r}: it takes either")
-    found = [_columns(group, g, columns) for g, group in enumerate(entries)]
-    overlapping_groups(found, d)  # checks them
+    found = _columns([list(group) for group in entries], columns, are_integers(names), ignore)
+    overlapping_groups([group for group in found if len(group)] if ignore else found, d)  # checks them
     return [np.asarray(group, dtype=np.int64) for group in found]
 
 
@@ -70,7 +73,7 @@ def _in_column_order(keys: list[Any], labels: list[Any], d: int, names: Sequence
     if len(label_of) < len(keys):
         twice = next(key for key in keys if keys.count(key) > 1)
         raise ValueError(f"groups has two labels for {twice!r}: it takes one per column")
-    if all(isinstance(key, (int, np.integer)) for key in keys):
+    if all(isinstance(key, (int, np.integer)) for key in keys) and not are_integers(names):
         wanted: list[Any] = list(range(d))
     elif names is None:
         raise ValueError("groups has labels by name: to match them, X must be a DataFrame with columns of these names")
@@ -79,7 +82,7 @@ def _in_column_order(keys: list[Any], labels: list[Any], d: int, names: Sequence
         _numbers_of(names)
     missing = [key for key in wanted if key not in label_of]
     if missing:
-        what = "column" if isinstance(missing[0], str) else "column number"
+        what = "column" if isinstance(missing[0], str) or are_integers(names) else "column number"
         raise ValueError(f"groups has no label for {what} {missing[0]!r} ({len(missing)} of {d} have none)")
     return [label_of[key] for key in wanted]
 
@@ -107,16 +110,19 @@ def _is_missing(label: Any) -> bool:
     return label is None or type(label).__name__ in ("NAType", "NaTType") or label != label  # noqa: PLR0124
 
 
-def _columns(group: Any, g: int, columns: dict[Any, int]) -> list[Any]:
-    answer = []
-    for member in group:
-        if not isinstance(member, str):
-            answer.append(member)
-        elif member in columns:
-            answer.append(columns[member])
-        else:
-            raise ValueError(f"groups[{g}] has {member!r}, which is not among the columns of X")
-    return answer
+def _columns(groups: list[list[Any]], columns: dict[Any, int], numbered: bool, ignore: bool) -> list[list[Any]]:
+    """The groups by column number; `numbered` tells that integers are names of columns."""
+    stated = dict.fromkeys(member for group in groups for member in group if isinstance(member, str) or numbered)
+    unknown = [member for member in stated if member not in columns]
+    if unknown and not ignore:
+        refuse_unknown("groups", unknown, len(stated))
+    left = [[member for member in group if member not in set(unknown)] for group in groups] if unknown else groups
+    if unknown:
+        empty = sum(not group for group in left)
+        warn_unknown("groups", len(unknown), len(stated), f"which empties {empty} of {len(left)} groups", stacklevel=5)
+    if not any(left):
+        raise ValueError("groups has no column of X")
+    return [[columns.get(member, member) if member in stated else member for member in group] for group in left]
 
 
 def group_penalty(groups: list[np.ndarray], d: int, weights: Any, l1_ratio: float) -> Penalty:
@@ -138,6 +144,6 @@ def group_penalty(groups: list[np.ndarray], d: int, weights: Any, l1_ratio: floa
     if l1_ratio > 0:
         members += [np.array([j]) for j in range(d)]
         sizes += [l1_ratio] * d
-    kept = [g for g, size in enumerate(sizes) if size > 0]
+    kept = [g for g, size in enumerate(sizes) if size > 0 and len(members[g])]
     A, rows = overlapping_groups([members[g] for g in kept], d, weights=[sizes[g] for g in kept])
     return Penalty(A, rows, members=groups)

@@ -18,11 +18,14 @@ class _Fused(StructuredModel):
     l1_ratio: Any
     edge_weights: Any
     edge_signs: Any
+    unknown: str
     graph_: Any
 
     def _penalty(self, X: Any, names: Any) -> Penalty:
         ratio = checked_ratio(self.l1_ratio)
-        graph = feature_graph(self.graph, X, names, weights=self.edge_weights, signs=self.edge_signs)
+        graph = feature_graph(
+            self.graph, X, names, weights=self.edge_weights, signs=self.edge_signs, unknown=self.unknown
+        )
         return Penalty(with_l1(graph.matrix(), ratio), graph=graph)
 
 
@@ -50,6 +53,9 @@ class FusedLassoClassifier(_Fused, OnlineClassification):
         −1 pulls the coefficients of an edge towards each other's negative. None: the signs of the values that the graph
         carries ("precision": of the partial correlations), else +1. False: +1. "adjacency": as None, but an error where
         the graph carries none.
+    unknown : {"raise", "ignore"}
+        What to do with nodes of the graph that are not among the columns of X: refuse them with a list of all, or leave
+        them out with their edges and a warning that counts them.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
     loss : str or loss
@@ -123,6 +129,7 @@ class FusedLassoClassifier(_Fused, OnlineClassification):
         l1_ratio: float = 0.5,
         edge_weights: Any = None,
         edge_signs: Any = None,
+        unknown: str = "raise",
         ridge: float = 0.0,
         loss: Any = "logistic",
         fit_intercept: bool = True,
@@ -140,6 +147,7 @@ class FusedLassoClassifier(_Fused, OnlineClassification):
         self.l1_ratio = l1_ratio
         self.edge_weights = edge_weights
         self.edge_signs = edge_signs
+        self.unknown = unknown
         self.ridge = ridge
         self.loss = loss
         self.fit_intercept = fit_intercept
@@ -176,6 +184,9 @@ class FusedLassoRegressor(_Fused, OnlineRegression):
         −1 pulls the coefficients of an edge towards each other's negative. None: the signs of the values that the graph
         carries ("precision": of the partial correlations), else +1. False: +1. "adjacency": as None, but an error where
         the graph carries none.
+    unknown : {"raise", "ignore"}
+        What to do with nodes of the graph that are not among the columns of X: refuse them with a list of all, or leave
+        them out with their edges and a warning that counts them.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
     loss : str or loss
@@ -245,6 +256,7 @@ class FusedLassoRegressor(_Fused, OnlineRegression):
         l1_ratio: float = 0.5,
         edge_weights: Any = None,
         edge_signs: Any = None,
+        unknown: str = "raise",
         ridge: float = 0.0,
         loss: Any = "squared",
         fit_intercept: bool = True,
@@ -261,6 +273,7 @@ class FusedLassoRegressor(_Fused, OnlineRegression):
         self.l1_ratio = l1_ratio
         self.edge_weights = edge_weights
         self.edge_signs = edge_signs
+        self.unknown = unknown
         self.ridge = ridge
         self.loss = loss
         self.fit_intercept = fit_intercept
@@ -311,6 +324,9 @@ class FusedLassoClassifierCV(_Fused, CrossValidated, Classification):
         −1 pulls the coefficients of an edge towards each other's negative. None: the signs of the values that the graph
         carries ("precision": of the partial correlations), else +1. False: +1. "adjacency": as None, but an error where
         the graph carries none.
+    unknown : {"raise", "ignore"}
+        What to do with nodes of the graph that are not among the columns of X: refuse them with a list of all, or leave
+        them out with their edges and a warning that counts them.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
     loss : str or loss
@@ -404,6 +420,7 @@ class FusedLassoClassifierCV(_Fused, CrossValidated, Classification):
         l1_ratio: Any = 0.5,
         edge_weights: Any = None,
         edge_signs: Any = None,
+        unknown: str = "raise",
         ridge: float = 0.0,
         loss: Any = "logistic",
         fit_intercept: bool = True,
@@ -426,6 +443,7 @@ class FusedLassoClassifierCV(_Fused, CrossValidated, Classification):
         self.l1_ratio = l1_ratio
         self.edge_weights = edge_weights
         self.edge_signs = edge_signs
+        self.unknown = unknown
         self.ridge = ridge
         self.loss = loss
         self.fit_intercept = fit_intercept
@@ -475,6 +493,9 @@ class FusedLassoRegressorCV(_Fused, CrossValidated, Regression):
         −1 pulls the coefficients of an edge towards each other's negative. None: the signs of the values that the graph
         carries ("precision": of the partial correlations), else +1. False: +1. "adjacency": as None, but an error where
         the graph carries none.
+    unknown : {"raise", "ignore"}
+        What to do with nodes of the graph that are not among the columns of X: refuse them with a list of all, or leave
+        them out with their edges and a warning that counts them.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
     loss : str or loss
@@ -564,6 +585,7 @@ class FusedLassoRegressorCV(_Fused, CrossValidated, Regression):
         l1_ratio: Any = 0.5,
         edge_weights: Any = None,
         edge_signs: Any = None,
+        unknown: str = "raise",
         ridge: float = 0.0,
         loss: Any = "squared",
         fit_intercept: bool = True,
@@ -585,6 +607,7 @@ class FusedLassoRegressorCV(_Fused, CrossValidated, Regression):
         self.l1_ratio = l1_ratio
         self.edge_weights = edge_weights
         self.edge_signs = edge_signs
+        self.unknown = unknown
         self.ridge = ridge
         self.loss = loss
         self.fit_intercept = fit_intercept

@@ -19,11 +19,12 @@ from skadmm.run.result import Result
 class _Grouped(StructuredModel):
     groups: Any
     group_weights: Any
+    unknown: str
     l1_ratio: Any
     groups_: Any
 
     def _penalty(self, X: Any, names: Any) -> Penalty:
-        groups = checked_groups(self.groups, X.shape[1], names)
+        groups = checked_groups(self.groups, X.shape[1], names, self.unknown)
         return group_penalty(groups, X.shape[1], self.group_weights, checked_ratio(self.l1_ratio))
 
     def _take(self, prepared: Prepared, results: list[Result]) -> None:
@@ -52,6 +53,9 @@ class GroupLassoClassifier(_Grouped, OnlineClassification):
     group_weights : "sqrt", None or array
         One weight per group: the square root of its size, 1, or as given. The order is that of ``groups_``: labels are
         sorted.
+    unknown : {"raise", "ignore"}
+        What to do with members of groups that are not among the columns of X: refuse them with a list of all, or leave
+        them out with a warning that counts them. A group that loses all its members stays in ``groups_`` and is empty.
     l1_ratio : float in [0, 1]
         The share of the plain ℓ1 norm.
     ridge : float ≥ 0
@@ -125,6 +129,7 @@ class GroupLassoClassifier(_Grouped, OnlineClassification):
         *,
         groups: Any = None,
         group_weights: Any = "sqrt",
+        unknown: str = "raise",
         l1_ratio: float = 0.0,
         ridge: float = 0.0,
         loss: Any = "logistic",
@@ -141,6 +146,7 @@ class GroupLassoClassifier(_Grouped, OnlineClassification):
         self.alpha = alpha
         self.groups = groups
         self.group_weights = group_weights
+        self.unknown = unknown
         self.l1_ratio = l1_ratio
         self.ridge = ridge
         self.loss = loss
@@ -173,6 +179,9 @@ class GroupLassoRegressor(_Grouped, OnlineRegression):
     group_weights : "sqrt", None or array
         One weight per group: the square root of its size, 1, or as given. The order is that of ``groups_``: labels are
         sorted.
+    unknown : {"raise", "ignore"}
+        What to do with members of groups that are not among the columns of X: refuse them with a list of all, or leave
+        them out with a warning that counts them. A group that loses all its members stays in ``groups_`` and is empty.
     l1_ratio : float in [0, 1]
         The share of the plain ℓ1 norm.
     ridge : float ≥ 0
@@ -242,6 +251,7 @@ class GroupLassoRegressor(_Grouped, OnlineRegression):
         *,
         groups: Any = None,
         group_weights: Any = "sqrt",
+        unknown: str = "raise",
         l1_ratio: float = 0.0,
         ridge: float = 0.0,
         loss: Any = "squared",
@@ -257,6 +267,7 @@ class GroupLassoRegressor(_Grouped, OnlineRegression):
         self.alpha = alpha
         self.groups = groups
         self.group_weights = group_weights
+        self.unknown = unknown
         self.l1_ratio = l1_ratio
         self.ridge = ridge
         self.loss = loss
@@ -303,6 +314,9 @@ class GroupLassoClassifierCV(_Grouped, CrossValidated, Classification):
     group_weights : "sqrt", None or array
         One weight per group: the square root of its size, 1, or as given. The order is that of ``groups_``: labels are
         sorted.
+    unknown : {"raise", "ignore"}
+        What to do with members of groups that are not among the columns of X: refuse them with a list of all, or leave
+        them out with a warning that counts them. A group that loses all its members stays in ``groups_`` and is empty.
     l1_ratio : float in [0, 1], or a list of them
         The share of the plain ℓ1 norm. From a list one is chosen together with alpha.
     ridge : float ≥ 0
@@ -396,6 +410,7 @@ class GroupLassoClassifierCV(_Grouped, CrossValidated, Classification):
         n_jobs: Any = None,
         groups: Any = None,
         group_weights: Any = "sqrt",
+        unknown: str = "raise",
         l1_ratio: Any = 0.0,
         ridge: float = 0.0,
         loss: Any = "logistic",
@@ -417,6 +432,7 @@ class GroupLassoClassifierCV(_Grouped, CrossValidated, Classification):
         self.n_jobs = n_jobs
         self.groups = groups
         self.group_weights = group_weights
+        self.unknown = unknown
         self.l1_ratio = l1_ratio
         self.ridge = ridge
         self.loss = loss
@@ -462,6 +478,9 @@ class GroupLassoRegressorCV(_Grouped, CrossValidated, Regression):
     group_weights : "sqrt", None or array
         One weight per group: the square root of its size, 1, or as given. The order is that of ``groups_``: labels are
         sorted.
+    unknown : {"raise", "ignore"}
+        What to do with members of groups that are not among the columns of X: refuse them with a list of all, or leave
+        them out with a warning that counts them. A group that loses all its members stays in ``groups_`` and is empty.
     l1_ratio : float in [0, 1], or a list of them
         The share of the plain ℓ1 norm. From a list one is chosen together with alpha.
     ridge : float ≥ 0
@@ -551,6 +570,7 @@ class GroupLassoRegressorCV(_Grouped, CrossValidated, Regression):
         n_jobs: Any = None,
         groups: Any = None,
         group_weights: Any = "sqrt",
+        unknown: str = "raise",
         l1_ratio: Any = 0.0,
         ridge: float = 0.0,
         loss: Any = "squared",
@@ -571,6 +591,7 @@ class GroupLassoRegressorCV(_Grouped, CrossValidated, Regression):
         self.n_jobs = n_jobs
         self.groups = groups
         self.group_weights = group_weights
+        self.unknown = unknown
         self.l1_ratio = l1_ratio
         self.ridge = ridge
         self.loss = loss

@@ -1,0 +1,58 @@
+"""Names of columns that graphs and groups use, and names that X does not have."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+MODES = ("raise", "ignore")
+LISTED = 100
+"""A message lists this many unknown names."""
+
+
+def integer_names(X: Any) -> list[Any] | None:
+    """The names of the columns of a table where all are integers; scikit-learn keeps names that are strings only."""
+    columns = getattr(X, "columns", None)
+    if columns is None:
+        return None
+    names = list(columns)
+    return names if names and all(map(is_integer, names)) else None
+
+
+def are_integers(names: Sequence[Any] | None) -> bool:
+    """Are the columns named by integers?"""
+    return names is not None and all(map(is_integer, names))
+
+
+def is_integer(name: Any) -> bool:
+    """Is it an integer, and not a truth value?"""
+    return isinstance(name, Integral) and not isinstance(name, bool)
+
+
+def check_mode(unknown: Any) -> bool:
+    """Should names that X does not have be left out?"""
+    if unknown not in MODES:
+        raise ValueError(f"unknown={unknown!r}: it takes 'raise' or 'ignore'")
+    return bool(unknown == "ignore")
+
+
+def refuse_unknown(what: str, unknown: Sequence[Any], stated: int) -> None:
+    """Raise with all names that X does not have; `stated` is the number of different names that were given."""
+    listed = ", ".join(map(repr, unknown[:LISTED]))
+    more = f", … ({len(unknown) - LISTED} more)" if len(unknown) > LISTED else ""
+    names = "name that is" if len(unknown) == 1 else f"names of {stated} that are"
+    count = "a" if len(unknown) == 1 else str(len(unknown))
+    raise ValueError(
+        f"{what} has {count} {names} not among the columns of X: {listed}{more}. "
+        "unknown='ignore' (--unknown ignore) leaves them out"
+    )
+
+
+def warn_unknown(what: str, unknown: int, stated: int, dropped: str, stacklevel: int = 2) -> None:
+    """Warn that names were left out, with the counts."""
+    warnings.warn(
+        f"{what}: {unknown} of {stated} names are not among the columns of X and are left out, {dropped}",
+        stacklevel=stacklevel + 1,
+    )
