@@ -223,11 +223,11 @@ def test_bad_parameters(parameters, message):
 
 
 def test_bad_graphs_groups_and_matrices():
-    with pytest.raises(ValueError, match="the node 'z', which is not among the columns"):
+    with pytest.raises(ValueError, match="not among the columns of X: 'z'"):
         FusedLassoRegressor(graph=nx.Graph([("a", "z")])).fit(FRAME, Y)
     with pytest.raises(ValueError, match="A must have one column per feature, 6"):
         GeneralizedLassoRegressor(A=np.ones((2, 5))).fit(X, Y)
-    with pytest.raises(ValueError, match="'z', which is not among the columns"):
+    with pytest.raises(ValueError, match="not among the columns of X: 'z'"):
         GroupLassoRegressor(groups=[["a", "z"]]).fit(FRAME, Y)
     for groups in ([[0, 9]], [[]], "ab", [0, 1], []):
         with pytest.raises(ValueError, match="group"):
