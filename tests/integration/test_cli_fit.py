@@ -93,8 +93,12 @@ def test_cross_validation_graphs_and_groups(csv, capsys, tmp_path):
 def test_every_loss_and_penalty_by_name(csv, table, capsys):
     X, _ = table
     X.to_csv("numbers.csv", index=False)
+    np.exp(X).to_csv("positive.csv", index=False)
     for name, loss in LOSSES.items():
+        if loss.coupled:
+            continue
         kind, data = ("classifier", "data.csv") if loss.labels else ("regressor", "numbers.csv")
+        data = "positive.csv" if loss.target_minimum == 0.0 else data
         arguments = ["fit", data, "-o", f"{name}.model", "--model", f"fused-{kind}", "--loss", name, "--alpha", "0.1"]
         assert run([*arguments, "-q"]) == 0
         assert skadmm.load(f"{name}.model").loss == name

@@ -127,7 +127,14 @@ GROUPS = [[0, 1, 2], [3, 4, 5]]
 TABLES = {"dense": np.ascontiguousarray, "sparse": sp.csr_array}
 ALPHA = 0.02
 FAMILIES = ("Fused", "Generalized", "Group")
-ALL_LOSSES = [*LOSSES, Fraction(), SmoothHinge(), Huber(0.5)]
+ALL_LOSSES = [*(name for name, cls in LOSSES.items() if not cls.coupled), Fraction(), SmoothHinge(), Huber(0.5)]
+ONCE = ("gamma", "tweedie", "negative-binomial", "smoothed-quantile", "absolute", "hinge")
+"""Losses that are compiled for one kind of table here."""
+CELLS = [
+    (family, loss, kind)
+    for family, loss, kind in itertools.product(FAMILIES, ALL_LOSSES, TABLES)
+    if kind == "dense" or loss not in ONCE
+]
 
 
 def labels_of(loss):
@@ -137,7 +144,18 @@ def labels_of(loss):
 def target_of(loss):
     if labels_of(loss):
         return np.where(MARGIN > 0, "yes", "no")
-    return expit(MARGIN) if isinstance(loss, Fraction) else MARGIN
+    if isinstance(loss, Fraction):
+        return expit(MARGIN)
+    positive = isinstance(loss, str) and LOSSES[loss].target_minimum == 0.0
+    return np.exp(MARGIN) if positive else MARGIN
+
+
+def mean_of(loss):
+    """What is predicted at a margin."""
+    if isinstance(loss, Fraction):
+        return expit
+    logarithmic = isinstance(loss, str) and LOSSES[loss].link is not None
+    return np.exp if logarithmic else np.asarray
 
 
 def model_of(family, loss, kind="", **parameters):
@@ -160,8 +178,7 @@ def problem_of(family, loss, alpha, table):
     return Problem(table(ones), target_of(loss), loss, psi=psi, A=A)
 
 
-@pytest.mark.parametrize("kind", TABLES)
-@pytest.mark.parametrize(("family", "loss"), list(itertools.product(FAMILIES, ALL_LOSSES)), ids=str)
+@pytest.mark.parametrize(("family", "loss", "kind"), CELLS, ids=str)
 def test_every_loss_with_every_model(family, loss, kind):
     table, target = TABLES[kind], target_of(loss)
     model = model_of(family, loss, alpha=ALPHA, tol=1e-10).fit(table(X), target)
@@ -175,13 +192,11 @@ def test_every_loss_with_every_model(family, loss, kind):
         assert hasattr(model, "predict_proba") == (loss == "logistic")
         assert model.score(table(X), target) == np.mean(model.predict(X) == target) > 0.7
     else:
-        wanted = expit(margins) if isinstance(loss, Fraction) else margins
-        np.testing.assert_allclose(model.predict(table(X)), wanted, atol=1e-12)
-        assert model.score(table(X), target) > 0.5
+        np.testing.assert_allclose(model.predict(table(X)), mean_of(loss)(margins), rtol=1e-12, atol=1e-12)
+        assert model.score(table(X), target) > 0.4
 
 
-@pytest.mark.parametrize("kind", TABLES)
-@pytest.mark.parametrize(("family", "loss"), list(itertools.product(FAMILIES, ALL_LOSSES)), ids=str)
+@pytest.mark.parametrize(("family", "loss", "kind"), CELLS, ids=str)
 def test_every_loss_with_a_path(family, loss, kind):
     table, target = TABLES[kind], target_of(loss)
     model = model_of(family, loss, "CV", alphas=3, cv=2, tol=1e-8).fit(table(X), target)
@@ -202,8 +217,8 @@ def test_probabilities_are_those_of_the_loss(loss):
 
 
 def test_losses_of_the_wrong_kind_are_refused():
-    numbers = "it takes one of 'squared', 'huber', or an instance of a loss for numbers"
-    classes = "it takes one of 'logistic', 'squared-hinge', or an instance of a loss for two classes"
+    numbers = "it takes one of 'squared', 'huber', 'poisson', .*, or an instance of a loss for numbers"
+    classes = "it takes one of 'logistic', 'squared-hinge', 'hinge', or an instance of a loss for two classes"
     with pytest.raises(ValueError, match=rf"loss='logistic': {numbers}"):
         ESTIMATORS["FusedLassoRegressor"](loss="logistic").fit(X, MARGIN)
     with pytest.raises(ValueError, match=rf"loss=SmoothHinge\(\): {numbers}"):

@@ -29,7 +29,9 @@ X0 = 0.5 * rng.standard_normal(D)
 
 
 def target(loss: str) -> np.ndarray:
-    return CLASSES if LOSSES[loss].labels else NUMBERS
+    if LOSSES[loss].labels:
+        return CLASSES
+    return np.exp(NUMBERS) if LOSSES[loss].target_minimum == 0.0 else NUMBERS
 
 
 @dataclass

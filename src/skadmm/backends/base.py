@@ -7,6 +7,7 @@ do is a declared capability, an attribute of the backend; a solver that needs it
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -121,6 +122,10 @@ class Backend(Protocol):
     @property
     def at_zero(self) -> tuple[float, float]:
         """The mean loss at x = 0, and the norm of its gradient there."""
+
+    @property
+    def curvature_scale(self) -> float:
+        """A bound of ℓ''; a typical curvature where the loss has no bound."""
 
     @property
     def fingerprint(self) -> Any:
@@ -325,6 +330,22 @@ class StoredSamples:
         """The mean loss at x = 0, and the norm of its gradient there."""
         evaluation = self.evaluations.uncounted(np.zeros(self.d))
         return evaluation.loss, float(np.linalg.norm(evaluation.gradient))
+
+    @cached_property
+    def curvature_scale(self: Backend) -> float:
+        """The bound of ℓ'', where the loss has one. Otherwise the mean of ℓ'' at the margin 0 or at the constant margin
+        of the mean target, whichever is larger; 1 for a loss with kinks."""
+        loss = self.loss
+        if math.isfinite(loss.curvature_bound):
+            return loss.curvature_bound
+        if not loss.smooth:
+            return 1.0
+        scale = float(self.mean(tasks.mean_curvature, 0.0))
+        if loss.link is not None:
+            mean, offset = self.mean(tasks.mean_target)
+            margin = float(loss.link(np.asarray(mean))) - offset
+            scale = max(scale, float(self.mean(tasks.mean_curvature, margin)) if math.isfinite(margin) else 0.0)
+        return scale if 0.0 < scale < math.inf else 1.0
 
 
 class Evaluations:

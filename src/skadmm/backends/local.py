@@ -129,6 +129,12 @@ class LocalBackend(StoredSamples):
         """Other samples in memory, under the same loss and classes."""
         return LocalBackend(rows, target, weight, self.loss, classes=self.classes, feature_names=self.feature_names)
 
+    def with_targets(self, loss: Any, target: np.ndarray) -> LocalBackend:
+        """The same rows and weights, with other targets under another loss."""
+        return LocalBackend(
+            self.rows, target, self.weight, loss, classes=self.classes, feature_names=self.feature_names
+        )
+
     def prefetch(self, order: np.ndarray, batch_size: int) -> None:
         """Do nothing: the rows are in memory."""
 
@@ -241,6 +247,10 @@ class FileBackend(LocalBackend):
         rows = folder.rows if rows is None else rows
         super().__init__(rows, target, weight, loss, classes=classes, feature_names=folder.names)
         self.folder = folder
+
+    def with_targets(self, loss: Any, target: np.ndarray) -> FileBackend:
+        """The same rows and weights, with other targets under another loss."""
+        return FileBackend(self.folder, target, self.weight, loss, self.classes, self.rows)
 
     @property
     def fingerprint(self) -> Any:

@@ -11,6 +11,7 @@ from skadmm.backends.local import normalised
 from skadmm.kernels.rows import CSRRows, DenseRows, stacked
 from skadmm.losses import Loss
 from skadmm.losses._base import is_coupled
+from skadmm.losses.offset import TARGET, Offset, with_offset
 
 
 def as_target(
@@ -52,12 +53,21 @@ def as_target(
     if target is None:
         raise ValueError("target=None: it takes a vector with an entry for each row of X")
     array = np.asarray(target)
+    if isinstance(loss, Offset):
+        # The targets of other samples, without offsets unless they are records themselves.
+        records = array.dtype == TARGET
+        values, classes = as_target(array["value"] if records else array, n, loss.loss, classes)
+        return with_offset(loss.loss, values, array["offset"] if records else np.zeros(n))[1], classes
     if array.ndim == 2 and array.shape[0] == n and not loss.labels:
-        return _columns(array, n), None
+        numbers = _columns(array, n)
+        check_range(numbers, loss, "target")
+        return numbers, None
     if array.ndim != 1 or array.size != n:
         raise ValueError(f"target has shape {array.shape}: it takes a vector of length {n}, the number of rows of X")
     if not loss.labels:
-        return _checks.vector(array, "target", n, of="the number of rows of X"), None
+        numbers = _checks.vector(array, "target", n, of="the number of rows of X")
+        check_range(numbers, loss, "target")
+        return numbers, None
     if array.dtype.kind == "f":
         _checks.finite(array, "target")
     if classes is None:
@@ -67,6 +77,16 @@ def as_target(
     if is_coupled(loss):
         return (array[:, None] == classes).astype(float).ravel(), classes
     return np.where(array == classes[1], 1.0, -1.0), classes
+
+
+def check_range(target: np.ndarray, loss: Loss, name: str) -> None:
+    """Raise where a target is outside the range of the loss; the message has the first one."""
+    low = loss.target_minimum
+    outside = target <= low if loss.target_open else target < low
+    if np.any(outside):
+        first = int(np.argmax(outside))
+        sign = ">" if loss.target_open else "≥"
+        raise ValueError(f"{name}[{first}]={float(target[first]):g}: the {loss.name} loss takes numbers {sign} {low:g}")
 
 
 def _columns(array: np.ndarray, n: int) -> np.ndarray:

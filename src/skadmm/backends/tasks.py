@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from skadmm.kernels.rows import multiply, multiply_transposed, norms_squared
-from skadmm.kernels.samples import Samples, evaluate_samples, mean_gradient, mean_loss
+from skadmm.kernels.samples import Samples, evaluate_samples, mean_curvature_at, mean_gradient, mean_loss
+from skadmm.losses.offset import split_offset
 
 
 class Max(float):
@@ -81,6 +82,18 @@ def mean_norm(samples: Samples) -> float:
 def largest_norm(samples: Samples) -> float:
     """The largest w_i ‖a_i‖²."""
     return float(weighted_norms(samples).max())
+
+
+def mean_curvature(samples: Samples, margin: float) -> float:
+    """(1/n) Σ w_i ℓ''(margin, b_i)."""
+    return mean_curvature_at(samples, margin)
+
+
+def mean_target(samples: Samples) -> tuple[float, float]:
+    """The weighted means of the targets and of their offsets."""
+    _, target, offset = split_offset(samples.loss, samples.target)
+    weights = samples.weight if samples.weight.size else np.ones(target.size)
+    return float(weights @ target) / target.size, 0.0 if offset is None else float(weights @ offset) / target.size
 
 
 def weighted_norms(samples: Samples) -> np.ndarray:

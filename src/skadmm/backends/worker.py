@@ -18,6 +18,7 @@ from skadmm.backends import tasks
 from skadmm.backends.base import NumberedPoint
 from skadmm.backends.slicing import Rows, part_of, take_rows
 from skadmm.backends.tables import as_rows
+from skadmm.backends.targets import check_range
 from skadmm.backends.writer import with_ones
 from skadmm.kernels.rows import as_matrix, stored_entries
 from skadmm.kernels.samples import Samples, mean_conjugate, refresh_samples, slopes_at
@@ -80,12 +81,14 @@ def make_part(X: Any, target: Any, weight: Any, ones: bool) -> Part:
     return Part(rows, target, weight)
 
 
-def facts_of(part: Part, X: Any, labels: bool) -> Facts:
-    """What the driver needs to know of a part of X; `labels` says whether targets are classes."""
-    rows = part.rows
+def facts_of(part: Part, X: Any, loss: Loss) -> Facts:
+    """What the driver needs to know of a part of X, and whether its targets are those of the loss."""
+    rows, labels = part.rows, loss.labels
     classes = np.unique(part.target)[:3] if labels else np.empty(0)
     if not labels and not (part.target.dtype.kind in "fiub" and np.isfinite(part.target.astype(float)).all()):
         raise ValueError("target takes finite numbers")
+    if not labels:
+        check_range(part.target.astype(float), loss, "target of a block")
     names = [str(column) for column in X.columns] if hasattr(X, "columns") else None
     weight = float(part.target.size if part.weight is None else part.weight.sum())
     return Facts(part.target.size, rows.shape[1], stored_entries(rows), classes, weight, names)

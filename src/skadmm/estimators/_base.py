@@ -18,7 +18,7 @@ from skadmm.estimators._callbacks import CallbackSupport, Tasks, with_callbacks
 from skadmm.estimators._columns import integer_names
 from skadmm.estimators._design import Design, build_design
 from skadmm.estimators._large import LargeTable, is_large, large_design, large_scores, read_large
-from skadmm.estimators._losses import check_storable
+from skadmm.estimators._losses import best_constant, check_storable, checked_offset, loss_of, offset_target
 from skadmm.estimators._penalty import Penalty
 from skadmm.operators.line import Line
 from skadmm.problem.constraint import Constraint
@@ -55,12 +55,17 @@ class Prepared(NamedTuple):
         return Problem(
             X,
             target,
-            loss=self.loss,
+            loss=loss_of(self.loss, target),
             omega=self.design.ridge(self.ridge),
             psi=None if free else self.penalty.psi(alpha),
             A=None if free else self._constraint(),
             sample_weight=self.sample_weight,
         )
+
+    @property
+    def starts_at_constant(self) -> bool:
+        """Does the intercept start at the best constant? Where the curvature has no bound, zero may be far off."""
+        return self.design.intercept and self.loss.smooth and not np.isfinite(self.loss.curvature_bound)
 
     def _constraint(self) -> Constraint:
         """A x = y, with what is known of A."""
@@ -118,7 +123,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
     # -- fitting ---------------------------------------------------------------------------------------------
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None) -> Any:
         """Fit the model.
 
         Parameters
@@ -132,6 +137,9 @@ class StructuredModel(CallbackSupport, BaseEstimator):
             the folder of blocks.
         sample_weight : array of shape (n_samples,), or str, optional
             A weight k means the same as k copies of the row. The name of a column where X is a path or a LazyFrame.
+        offset : array of shape (n_samples,), optional
+            Known numbers that are added to the margins x·coef + intercept: for counts under exposure, its logarithm.
+            Not for tables on Dask.
 
         Returns
         -------
@@ -141,7 +149,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         X, y, sample_weight = self._read(X, y, sample_weight)
         self.__dict__.pop("_online", None)
         prepared = self._prepare(X, sample_weight)
-        targets = self._targets(y, sample_weight)
+        targets = self._offset_targets(X, self._targets(y, sample_weight), offset)
         tasks = Tasks(self, len(targets), X, y)
         results = []
         for target, earlier in zip(targets, self._earlier(len(targets)), strict=True):
@@ -151,6 +159,17 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         self._warn_if_short(results)
         tasks.close()
         return self
+
+    def _offset_targets(self, X: Any, targets: list[Any], offset: Any) -> list[Any]:
+        """The targets, which carry the offset of each row where one is given."""
+        if offset is None:
+            return targets
+        if any(is_dask(target) for target in targets) or is_dask(getattr(X, "table", X)):
+            raise ValueError("offset: a table on Dask takes none; for counts, give rates and sample_weight=exposure")
+        if len(targets) > 1:
+            raise ValueError(f"offset: it takes a target with two classes, and y has {len(targets)}")
+        numbers = checked_offset(offset, X.shape[0])
+        return [offset_target(self._checked_loss(), target, numbers) for target in targets]
 
     def _take(self, prepared: Prepared, results: list[Result]) -> None:
         """Set the fitted attributes."""
@@ -230,6 +249,9 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         if earlier is not None and _fits(earlier, problem):
             # The second-order method needs the point alone; the tables of others belong to their samples.
             start = {"warm_start": earlier} if earlier.method == "san-admm" else {"x0": earlier.x}
+        elif prepared.starts_at_constant and not is_dask(target):
+            constant = best_constant(problem.loss, target, prepared.sample_weight)
+            start = {"x0": prepared.design.scaled(np.zeros(prepared.design.scale.size), constant)}
         settings = {
             "method": self.method, "tol": float(self.tol), "passes": float(self.max_passes),
             "random_state": prepared.random_state, "verbose": int(self.verbose),

@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from skadmm.backends import is_dask
 from skadmm.estimators._base import StructuredModel
 from skadmm.estimators._large import LargeTable, classes_of
-from skadmm.estimators._losses import checked_loss, class_probabilities, mean_of
+from skadmm.estimators._losses import checked_loss, checked_offset, class_probabilities, mean_of
 
 
 def _has_probabilities(estimator: Any) -> bool:
@@ -67,66 +67,76 @@ class Classification(ClassifierMixin, StructuredModel):
         """Margins of shape (models, rows, problems) as ``_scores`` returns them."""
         return margins
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Any, offset: Any = None) -> np.ndarray:
         """The margins: positive means the second class, or, one column each, the class rather than the rest.
 
         Parameters
         ----------
         X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
+        offset : array of shape (n_samples,), optional
+            Added to the margins, as in :meth:`fit`.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
         scores = self._scores(X)
+        if offset is not None:
+            scores = scores + checked_offset(offset, scores.shape[0])[:, None]
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, offset: Any = None) -> np.ndarray:
         """The predicted classes.
 
         Parameters
         ----------
         X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
+        offset : array of shape (n_samples,), optional
+            Added to the margins, as in :meth:`fit`.
 
         Returns
         -------
         ndarray of shape (n_samples,)
         """
-        scores = self.decision_function(X)
+        scores = self.decision_function(X, offset)
         index = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[index]
 
     @available_if(_has_probabilities)
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Any, offset: Any = None) -> np.ndarray:
         """The probability of each class; for more than two, those of the separate models, made to add up to one.
 
         Parameters
         ----------
         X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
+        offset : array of shape (n_samples,), optional
+            Added to the margins, as in :meth:`fit`.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
         """
         probability: Any = mean_of(self.loss)
-        scores = self.decision_function(X)
+        scores = self.decision_function(X, offset)
         if scores.ndim == 1:
-            return class_probabilities(probability, scores)
+            return class_probabilities(self.loss, scores)
         shares = probability(scores)
         total = shares.sum(axis=1, keepdims=True)
         return np.where(total > 0, shares / np.where(total > 0, total, 1.0), 1.0 / scores.shape[1])
 
     @available_if(_has_probabilities)
-    def predict_log_proba(self, X: Any) -> np.ndarray:
+    def predict_log_proba(self, X: Any, offset: Any = None) -> np.ndarray:
         """The logarithm of :meth:`predict_proba`.
 
         Parameters
         ----------
         X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
+        offset : array of shape (n_samples,), optional
+            Added to the margins, as in :meth:`fit`.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
         """
         with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+            return np.log(self.predict_proba(X, offset))

@@ -19,6 +19,7 @@ from skadmm.estimators._base import Prepared, StructuredModel
 from skadmm.estimators._callbacks import Tasks, with_callbacks
 from skadmm.estimators._design import build_design
 from skadmm.estimators._large import LargeTable, large_design, large_scores, products
+from skadmm.estimators._losses import checked_offset
 from skadmm.estimators._progress import Counter
 from skadmm.estimators._search import (
     Judge,
@@ -60,6 +61,8 @@ class Table(NamedTuple):
     """As given, in this process."""
     targets: list[Any]
     sample_weight: np.ndarray | None
+    offset: np.ndarray | None = None
+    """As part of the targets it counts in fits; margins of rows held out lack it."""
 
 
 class CrossValidated(StructuredModel):
@@ -74,7 +77,7 @@ class CrossValidated(StructuredModel):
     n_jobs: Any
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Any:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None, **params: Any) -> Any:
         """Choose alpha (and l1_ratio, where it is a list), and fit the model with it.
 
         Parameters
@@ -84,6 +87,9 @@ class CrossValidated(StructuredModel):
             A folder of blocks has its own, where none is given.
         sample_weight : array of shape (n_samples,), optional
             A weight k means the same as k copies of the row, in the fit and in the held-out loss.
+        offset : array of shape (n_samples,), optional
+            Known numbers that are added to the margins x·coef + intercept: for counts under exposure, its logarithm.
+            Not for tables on Dask.
         **params : groups, or other metadata
             ``groups`` goes to the splitter `cv`, such as GroupKFold. With
             ``sklearn.set_config(enable_metadata_routing=True)`` metadata go where they were requested.
@@ -98,8 +104,9 @@ class CrossValidated(StructuredModel):
         X, y, sample_weight = self._read(X, y, sample_weight)
         for name in OF_A_SEARCH:
             self.__dict__.pop(name, None)
-        targets = self._targets(y, sample_weight)
-        table = Table(X, np.asarray(y), targets, sample_weight)
+        targets = self._offset_targets(X, self._targets(y, sample_weight), offset)
+        offset = None if offset is None else checked_offset(offset, X.shape[0])
+        table = Table(X, np.asarray(y), targets, sample_weight, offset)
         candidates = self._candidates(table)
         several = ratios_of(self)[1]
         if self.selection in ("aic", "bic"):
@@ -269,7 +276,8 @@ class CrossValidated(StructuredModel):
                 margins.append([products(rows, x) for x in answer.x])
         if judge.scorer is None:
             return losses
-        models = map(self._with_margins, self._as_scores(np.array(margins).transpose(1, 2, 0)))
+        scores = self._as_scores(np.array(margins).transpose(1, 2, 0))
+        models = (self._with_margins(_shifted(one, table.offset, test)) for one in scores)
         return judge.scores(models, table.X[test], table.y[test], test)
 
     def _large_fold(
@@ -292,7 +300,10 @@ class CrossValidated(StructuredModel):
         if judge.scorer is None:
             return losses
         solutions = np.array([answer.x for answer in answers]).transpose(1, 0, 2)
-        models = (self._with_margins(self._large_margins(fold, xs, table)[split.test]) for xs in solutions)
+        models = (
+            self._with_margins(_shifted(self._large_margins(fold, xs, table)[split.test], table.offset, split.test))
+            for xs in solutions
+        )
         return judge.scores(models, None, table.y[split.test], split.test)
 
     def _large_margins(self, prepared: Prepared, xs: np.ndarray, table: Table) -> np.ndarray:
@@ -395,3 +406,10 @@ class CrossValidated(StructuredModel):
             penalty = self._penalty(part, self._column_names())
         design = build_design(part, weight, fit_intercept=fit_intercept, standardize=standardize)
         return prepared._replace(design=design, penalty=penalty, sample_weight=weight), design.on(test).X
+
+
+def _shifted(margins: np.ndarray, offset: np.ndarray | None, rows: np.ndarray) -> np.ndarray:
+    """The margins of some rows with their offsets."""
+    if offset is None:
+        return margins
+    return margins + (offset[rows] if margins.ndim == 1 else offset[rows, None])

@@ -1,26 +1,23 @@
-"""loss=: which losses an estimator takes, and what a loss says about predictions."""
+"""loss=: which losses an estimator takes, and what a loss says about predictions and scores."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
-from scipy.special import expit
+from scipy.optimize import brentq
 
+from skadmm import _checks
 from skadmm._names import nearest
-from skadmm.losses import LOSSES, Huber, Logistic, Squared, as_loss
+from skadmm.kernels.samples import Targets, mean_conjugate_at, mean_loss_at, mean_slope_at
+from skadmm.losses import LOSSES, as_loss
+from skadmm.losses.offset import TARGET, Offset, split_offset, with_offset
 
 Mean = Callable[[np.ndarray], np.ndarray]
-
-
-@runtime_checkable
-class LossWithMean(Protocol):
-    """A loss that is the negative logarithm of a likelihood, and knows the mean of that distribution."""
-
-    def mean(self, margins: np.ndarray) -> np.ndarray:
-        """The expected target at each margin; for classes, the probability of the second one."""
-        ...
+WIDEST = 4096.0
+"""A constant margin is searched within this distance: beyond it every exponential is 0 or infinite."""
 
 
 def checked_loss(loss: Any, *, labels: bool) -> Any:
@@ -34,7 +31,7 @@ def checked_loss(loss: Any, *, labels: bool) -> Any:
         Where it is neither a name nor an instance of a loss.
     """
     losses: dict[str, Any] = dict(LOSSES.items())
-    names = [name for name, cls in losses.items() if cls.labels == labels]
+    names = [name for name, cls in losses.items() if cls.labels == labels and not cls.coupled]
     allowed = f"it takes one of {', '.join(map(repr, names))}, or an instance of a loss for "
     allowed += "two classes" if labels else "numbers"
     if isinstance(loss, str) and loss not in LOSSES:
@@ -43,7 +40,7 @@ def checked_loss(loss: Any, *, labels: bool) -> Any:
         found = as_loss(loss)
     except TypeError:
         raise TypeError(f"loss={loss!r}: {allowed}") from None
-    if found.labels != labels:
+    if found.labels != labels or found.coupled:
         raise ValueError(f"loss={loss!r}: {allowed}")
     return found
 
@@ -52,24 +49,83 @@ def mean_of(loss: Any) -> Mean | None:
     """The function from margins to expected targets; None where the loss defines none."""
     if isinstance(loss, str):
         loss = LOSSES[loss]() if loss in LOSSES else None
-    if isinstance(loss, Logistic):
-        return expit
-    return loss.mean if isinstance(loss, LossWithMean) else None
+    return None if loss is None else as_loss(loss).mean
 
 
-def depends_on_residual(loss: Any) -> bool:
-    """Is ℓ(z, b) known to be a function of z − b, so that targets may be centred? Assumed of no other loss."""
-    return isinstance(loss, (Squared, Huber))
-
-
-def class_probabilities(mean: Mean, margins: np.ndarray) -> np.ndarray:
+def class_probabilities(loss: Any, margins: np.ndarray) -> np.ndarray:
     """The probabilities of the first and of the second class, one row per margin."""
-    second = mean(margins)
-    # The logistic function is symmetric: mean(−z) keeps the digits that 1 − mean(z) would lose.
-    return np.column_stack([expit(-margins) if mean is expit else 1.0 - second, second])
+    loss = as_loss(loss)
+    second = loss.mean(margins)
+    # Of a symmetric loss, mean(−z) keeps the digits that 1 − mean(z) would lose.
+    return np.column_stack([loss.mean(-margins) if loss.symmetric else 1.0 - second, second])
 
 
 def check_storable(loss: Any) -> None:
     """Refuse to write a model whose loss a file cannot name."""
     if not isinstance(loss, str) and all(type(loss) is not cls for _, cls in LOSSES.items()):
         raise TypeError(f"loss={loss!r} cannot be saved: a file names its loss, and this one is not in LOSSES")
+
+
+# -- offsets ----------------------------------------------------------------------------------------------------------
+
+
+def checked_offset(offset: Any, n: int) -> np.ndarray:
+    """An offset per row; zeros where none is given."""
+    return np.zeros(n) if offset is None else _checks.vector(offset, "offset", n, of="the number of rows of X")
+
+
+def offset_target(loss: Any, target: np.ndarray, offset: np.ndarray | None) -> np.ndarray:
+    """A target that carries its offset, for :func:`loss_of`."""
+    return target if offset is None else with_offset(loss, target, offset)[1]
+
+
+def loss_of(loss: Any, target: Any) -> Any:
+    """The loss of a target, which may carry an offset."""
+    return Offset(loss) if getattr(target, "dtype", None) == TARGET else loss
+
+
+# -- scores -----------------------------------------------------------------------------------------------------------
+
+
+def best_constant(loss: Any, target: np.ndarray, weight: np.ndarray | None) -> float:
+    """The constant margin with the smallest mean loss; far out where the loss decreases without end."""
+    plain, values, offset = split_offset(loss, target)
+    weights = np.empty(0) if weight is None else np.asarray(weight, dtype=float)
+    targets = Targets(target, weights, loss)
+    start = float(np.average(values, weights=weight)) if plain.residual else 0.0
+    if plain.link is not None and not plain.labels:
+        start = float(plain.link(np.asarray(np.average(values, weights=weight))))
+        start = start if math.isfinite(start) else 0.0
+        start -= 0.0 if offset is None else float(np.average(offset, weights=weight))
+
+    def slope(margin: float) -> float:
+        found = mean_slope_at(targets, margin)
+        return found if math.isfinite(found) else math.copysign(1e300, found)
+
+    at_start, width = slope(start), 0.5 * max(1.0, abs(start) if plain.residual else 1.0)
+    if at_start == 0.0:
+        return start
+    widest = WIDEST if not plain.residual else math.inf
+    toward = -math.copysign(1.0, at_start)
+    while slope(start + toward * width) * at_start > 0.0:
+        width *= 2.0
+        if width > widest:
+            return start + toward * width
+    return float(brentq(slope, *sorted((start, start + toward * width)), xtol=1e-13, rtol=1e-14, maxiter=500))
+
+
+def explained(loss: Any, target: np.ndarray, margins: np.ndarray, weight: np.ndarray | None) -> float:
+    """D²: the share of the deviance of the best constant that the margins explain.
+
+    The deviance of a sample is its loss less the smallest one that any margin has, which is −ℓ*(0). The target may
+    carry an offset, which margins do not include. 1 where the constant has no deviance and neither have the margins, 0
+    where only they have.
+    """
+    weights = np.empty(0) if weight is None else np.asarray(weight, dtype=float)
+    targets = Targets(target, weights, loss)
+    constant = np.full(target.size, best_constant(loss, target, weight))
+    smallest = -mean_conjugate_at(targets, np.zeros(target.size))
+    ours, null = (mean_loss_at(targets, z) - smallest for z in (margins, constant))
+    if null <= 0.0:
+        return 1.0 if ours <= 0.0 else 0.0
+    return 1.0 - ours / null

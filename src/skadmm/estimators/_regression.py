@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
+from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from skadmm.backends import is_dask
+from skadmm.backends.targets import check_range
 from skadmm.estimators import _losses
 from skadmm.estimators._base import StructuredModel
 from skadmm.estimators._large import mean_of
@@ -20,12 +22,15 @@ class Regression(RegressorMixin, StructuredModel):
         return _losses.checked_loss(self.loss, labels=False)
 
     def _read(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, np.ndarray | None]:
-        return self._table(X, y, sample_weight, y_numeric=True, **checks)
+        X, y, sample_weight = self._table(X, y, sample_weight, y_numeric=True, **checks)
+        if not is_dask(y):
+            check_range(np.asarray(y), self._checked_loss(), "y")
+        return X, y, sample_weight
 
     def _targets(self, y: Any, sample_weight: np.ndarray | None) -> list[np.ndarray]:
         y = y if is_dask(y) else np.asarray(y, dtype=np.float64)
         # Centred targets start the intercept at their mean: a constant target then leaves nothing to fit.
-        centred = self._intercept_and_scaling()[0] and _losses.depends_on_residual(self._checked_loss())
+        centred = self._intercept_and_scaling()[0] and self._checked_loss().residual
         self._offset = mean_of(y, sample_weight) if centred else 0.0
         return [y - self._offset]
 
@@ -36,12 +41,14 @@ class Regression(RegressorMixin, StructuredModel):
         """Margins of shape (models, rows, problems) as ``_scores`` returns them: one problem, the offset added."""
         return margins[..., 0] + self._offset
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, offset: Any = None) -> np.ndarray:
         """The predicted targets: the margins x·coef + intercept, or the mean that the loss defines at them.
 
         Parameters
         ----------
         X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
+        offset : array of shape (n_samples,), optional
+            Added to the margins, as in :meth:`fit`.
 
         Returns
         -------
@@ -49,4 +56,37 @@ class Regression(RegressorMixin, StructuredModel):
         """
         mean = _losses.mean_of(self.loss)
         margins = self._scores(X)
+        if offset is not None:
+            margins = margins + _losses.checked_offset(offset, margins.size)
         return margins if mean is None else mean(margins)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
+        """D², the share of the deviance explained, under the loss of the model; R² for the squared loss.
+
+        1 − Σ ℓ(model) / Σ ℓ(constant), where the constant is the best one for these targets: their mean for the
+        squared, Poisson, gamma and Tweedie losses, their quantile for the quantile loss. It is at most 1, and negative
+        for a model that is worse than the constant.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        sample_weight : array of shape (n_samples,), optional
+        offset : array of shape (n_samples,), optional
+            Added to the margins of the model and to the constant.
+
+        Returns
+        -------
+        float
+        """
+        loss = self._checked_loss()
+        if loss.gaussian and offset is None:
+            return float(super().score(X, y, sample_weight))
+        margins = np.asarray(self._scores(X), dtype=np.float64)
+        target = np.asarray(column_or_1d(y), dtype=np.float64)
+        check_range(target, loss, "y")
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, target, dtype=np.float64)
+        if offset is not None:
+            target = _losses.offset_target(loss, target, _losses.checked_offset(offset, target.size))
+        return _losses.explained(_losses.loss_of(loss, target), target, margins, sample_weight)

@@ -199,24 +199,16 @@ class TrendModel(StructuredModel):
         )
         return fold, interpolation(positions, self.positions_[test.indices], int(self.order))
 
-    def predict(self, X: Any) -> np.ndarray:
-        """The signal at the positions in `X`, or the predicted targets of a table.
+    def _scores(self, X: Any) -> np.ndarray:
+        """The margins: the signal at the positions in `X`, or those of a table.
 
         Between the positions of the fit the signal is the piecewise polynomial itself: on [t_i, t_{i+1}) the one
         through the fitted values at t_i, …, t_{i+order}. Beyond the first and the last position their pieces go on,
         which for orders from two on leads far away quickly.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
         if self.positions_ is None:
-            return self._scores(X)
+            return super()._scores(X)
         X = validate_data(self, for_sklearn(X), accept_sparse="csr", dtype=np.float64, reset=False)
         order = int(self.order) if self.graph is None else 0
         return self.intercept_ + interpolation(self.positions_, _column(X), order) @ self.coef_

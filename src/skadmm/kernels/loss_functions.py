@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from skadmm.kernels.compile import generic
+from skadmm.kernels.compile import generic, jitable
 
 
 @generic
@@ -130,3 +130,22 @@ def conjugate(loss: Any, theta: float, b: float) -> float:
     >>> conjugate(Huber(1.0), 0.5, 0.0), conjugate(Huber(1.0), 2.0, 0.0)
     (0.125, inf)
     """
+
+
+@generic
+def envelope_slope(loss: Any, v: float, b: float, step: float) -> float:
+    """The derivative at v of the Moreau envelope min over z of ℓ(z, b) + (z − v)²/(2·step), of losses with kinks.
+
+    It is a subgradient of ℓ at :func:`prox`, exactly in the domain of ℓ*.
+    """
+
+
+@generic
+def envelope_curvature(loss: Any, v: float, b: float, step: float) -> float:
+    """The second derivative of the envelope; an element of the generalised one where it jumps."""
+
+
+@jitable
+def prox(loss, v, b, step):
+    """argmin over z of ℓ(z, b) + (z − v)²/(2·step), of losses with kinks."""
+    return v - step * envelope_slope(loss, v, b, step)

@@ -248,6 +248,44 @@ attach(mean_loss_generic, Targets, _mean_loss)
 _loss_of = compiled(mean_loss_generic)
 
 
+@kernel
+def _mean_slope(targets, margin):
+    n = targets.target.size
+    total = 0.0
+    for i in range(n):
+        total += weight_of(targets, i) * derivative(targets.loss, margin, targets.target[i])
+    return total / n
+
+
+def mean_slope_at(targets: Targets, margin: float) -> float:
+    """(1/n) Σ w_i ℓ'(z, b_i) at one margin z for all samples."""
+    return float(_mean_slope(targets, margin))
+
+
+def mean_loss_at(targets: Targets, margins: np.ndarray) -> float:
+    """(1/n) Σ w_i ℓ(z_i, b_i) of the margins z, without rows."""
+    return float(_loss_of(targets, margins))
+
+
+def mean_conjugate_at(targets: Targets, theta: np.ndarray) -> float:
+    """(1/n) Σ w_i ℓ*(θ_i / w_i, b_i), without rows."""
+    return float(_conjugate_of(targets, theta))
+
+
+@kernel
+def _mean_curvature(targets, margin):
+    n = targets.target.size
+    total = 0.0
+    for i in range(n):
+        total += weight_of(targets, i) * curvature(targets.loss, margin, targets.target[i])
+    return total / n
+
+
+def mean_curvature_at(samples: Samples, margin: float) -> float:
+    """(1/n) Σ w_i ℓ''(z, b_i) at one margin z for all samples."""
+    return float(_mean_curvature(targets_of(samples), margin))
+
+
 def mean_loss(samples: Samples, margins: np.ndarray) -> float:
     """(1/n) Σ w_i ℓ(z_i, b_i) of the margins z."""
     return float(_loss_of(targets_of(samples), margins))

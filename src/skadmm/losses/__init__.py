@@ -5,11 +5,19 @@ from typing import Any
 from skadmm._names import Registry
 from skadmm.kernels.loss_functions import conjugate, curvature, derivative, value
 from skadmm.losses._base import Loss, define, deviance
+from skadmm.losses.absolute import Absolute
+from skadmm.losses.gamma import Gamma
+from skadmm.losses.hinge import Hinge
 from skadmm.losses.huber import Huber
 from skadmm.losses.logistic import Logistic
 from skadmm.losses.multinomial import Multinomial
+from skadmm.losses.negative_binomial import NegativeBinomial
+from skadmm.losses.poisson import Poisson
+from skadmm.losses.quantile import Quantile
+from skadmm.losses.smoothed_quantile import SmoothedQuantile
 from skadmm.losses.squared import Squared
 from skadmm.losses.squared_hinge import SquaredHinge
+from skadmm.losses.tweedie import Tweedie
 
 LOSSES: Registry[type] = Registry("loss")
 LOSSES.add("logistic", Logistic)
@@ -17,6 +25,14 @@ LOSSES.add("squared", Squared)
 LOSSES.add("huber", Huber)
 LOSSES.add("squared-hinge", SquaredHinge)
 LOSSES.add("multinomial", Multinomial)
+LOSSES.add("poisson", Poisson)
+LOSSES.add("gamma", Gamma)
+LOSSES.add("tweedie", Tweedie)
+LOSSES.add("negative-binomial", NegativeBinomial)
+LOSSES.add("quantile", Quantile)
+LOSSES.add("smoothed-quantile", SmoothedQuantile)
+LOSSES.add("absolute", Absolute)
+LOSSES.add("hinge", Hinge)
 
 
 def as_loss(loss: Any) -> Any:
@@ -52,12 +68,20 @@ def as_loss(loss: Any) -> Any:
 
 __all__ = [
     "LOSSES",
+    "Absolute",
+    "Gamma",
+    "Hinge",
     "Huber",
     "Logistic",
     "Loss",
     "Multinomial",
+    "NegativeBinomial",
+    "Poisson",
+    "Quantile",
+    "SmoothedQuantile",
     "Squared",
     "SquaredHinge",
+    "Tweedie",
     "as_loss",
     "conjugate",
     "curvature",

@@ -1,17 +1,44 @@
-"""What a loss is: four scalar functions of a margin z = a·x and a target b, and a few facts about them.
+"""What a loss is: scalar functions of a margin z = a·x and a target b, and a few facts about them.
 
-A loss is a ``NamedTuple`` of its parameters with the facts ``name`` and ``labels`` (True when the target is a class,
-coded −1/+1), and three more where they hold: ``attained=False`` (its infimum may lie at infinity), ``gaussian=True``
-(it is that of a normal distribution of unknown variance), and ``coupled=True`` (it is a function of several margins per
-sample, and its file calls :func:`define_coupled`). It has a property ``curvature_bound`` (an upper bound of ℓ'')
-and, where it has parameters, a method ``prepared`` that checks them. Its file calls :func:`define`; one line in
-``losses/__init__.py`` makes it known by name.
+A loss is a ``NamedTuple`` of its parameters. It has a property ``curvature_bound`` (an upper bound of ℓ'', infinite
+where there is none) and, where it has parameters, a method ``prepared`` that checks them. Its file calls
+:func:`define`; one line in ``losses/__init__.py`` makes it known by name.
+
+Facts, given by the decorator ``facts``; those that are left out take the value in parentheses:
+
+name, labels
+    Its name; is the target a class, coded −1/+1?
+attained (True)
+    False where its infimum may lie at infinity.
+smooth (True)
+    False where it has kinks. It has a proximal map then, and `derivative` is one of its subgradients.
+residual (False)
+    Is it a function of z − b, so that targets may be centred?
+symmetric (False)
+    Of classes: is it a function of b·z, so that the classes have the same role?
+coupled (False)
+    Is it a function of several margins per sample? Its file calls :func:`define_coupled` then.
+gaussian (False)
+    Is it the negative logarithm of a normal density of unknown variance?
+target_minimum (−∞), target_open (False)
+    The smallest target, and whether targets must be larger than it.
+
+Methods, also optional:
+
+mean(margins)
+    The expected target at each margin, which estimators predict; for classes, the probability of the second one.
+link(means)
+    Its inverse.
+deviance(mean_loss, n_samples)
+    −2 log likelihood, up to a constant that does not depend on the model; see :func:`deviance`.
 """
 
 import math
 import sys
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
+
+import numpy as np
 
 from skadmm.kernels import coupled_samples, loss_functions
 from skadmm.kernels.compile import attach
@@ -39,17 +66,51 @@ class Loss(Protocol):
     --------
     >>> from skadmm.losses import LOSSES
     >>> sorted(name for name, loss in LOSSES.items() if loss.labels)
-    ['logistic', 'multinomial', 'squared-hinge']
+    ['hinge', 'logistic', 'multinomial', 'squared-hinge']
     """
 
     name: ClassVar[str]
     labels: ClassVar[bool]
     attained: ClassVar[bool]
+    smooth: ClassVar[bool]
+    residual: ClassVar[bool]
+    symmetric: ClassVar[bool]
+    coupled: ClassVar[bool]
+    gaussian: ClassVar[bool]
+    target_minimum: ClassVar[float]
+    target_open: ClassVar[bool]
+    mean: Callable[[np.ndarray], np.ndarray] | None
+    link: Callable[[np.ndarray], np.ndarray] | None
 
     @property
     def curvature_bound(self) -> float:
-        """The smallest known bound of ℓ''(z) over all z."""
+        """The smallest known bound of ℓ''(z) over all z; infinite where there is none."""
         ...
+
+    def deviance(self, mean_loss: float, n_samples: int) -> float:
+        """−2 log likelihood of n samples, up to a constant."""
+        ...
+
+
+def _deviance(loss: Any, mean_loss: float, n_samples: int) -> float:
+    """The likelihood of a sample is exp(−ℓ), or that of a normal distribution whose variance is estimated."""
+    if loss.gaussian:
+        return n_samples * math.log(max(2.0 * mean_loss, sys.float_info.min))
+    return 2.0 * n_samples * mean_loss
+
+
+DEFAULTS: dict[str, Any] = {
+    "attained": True, "smooth": True, "residual": False, "symmetric": False, "coupled": False, "gaussian": False,
+    "target_minimum": -math.inf, "target_open": False, "mean": None, "link": None, "deviance": _deviance,
+}  # fmt: skip
+"""The facts and methods of a loss that defines none of its own."""
+
+
+def _complete(cls: type) -> None:
+    """Give a class the facts and methods that it leaves out."""
+    for name, default in DEFAULTS.items():
+        if not hasattr(cls, name):
+            setattr(cls, name, default)
 
 
 def define(
@@ -60,6 +121,8 @@ def define(
     curvature: Callable[..., Any],
     conjugate: Callable[..., Any],
     model_curvature: Callable[..., Any] | None = None,
+    envelope_slope: Callable[..., Any] | None = None,
+    envelope_curvature: Callable[..., Any] | None = None,
 ) -> None:
     """Make a class a loss: attach its scalar functions, which are compiled when they are first used.
 
@@ -80,6 +143,11 @@ def define(
     model_curvature : callable, optional
         Of (loss, z, b): what a second-order model takes for the second derivative, where it must be larger to converge;
         by default the curvature.
+    envelope_slope : callable, optional
+        Of a loss with kinks (``smooth=False``), of (loss, v, b, step): the derivative of its Moreau envelope, which its
+        proximal map follows from.
+    envelope_curvature : callable, optional
+        Of a loss with kinks, of (loss, v, b, step): the second derivative of its Moreau envelope.
 
     See Also
     --------
@@ -110,11 +178,15 @@ def define(
     >>> round(value(PseudoHuber(), 3.0, 0.0), 4)
     2.1623
     """
+    _complete(cls)
     attach(loss_functions.value, cls, value)
     attach(loss_functions.derivative, cls, derivative)
     attach(loss_functions.curvature, cls, curvature)
     attach(loss_functions.conjugate, cls, conjugate)
     attach(loss_functions.model_curvature, cls, model_curvature or curvature)
+    if envelope_slope is not None and envelope_curvature is not None:
+        attach(loss_functions.envelope_slope, cls, envelope_slope)
+        attach(loss_functions.envelope_curvature, cls, envelope_curvature)
 
 
 def define_coupled(
@@ -126,6 +198,7 @@ def define_coupled(
     conjugate: Callable[..., Any],
 ) -> None:
     """Make `cls` a loss of several margins per sample (``coupled=True``): attach its functions of a row, compiled."""
+    _complete(cls)
     attach(coupled_samples.row_value, cls, value)
     attach(coupled_samples.row_derivative, cls, derivative)
     attach(coupled_samples.row_curvature, cls, curvature)
@@ -134,7 +207,7 @@ def define_coupled(
 
 def is_coupled(loss: Any) -> bool:
     """Is the loss of a sample a function of several margins that is not a sum over them?"""
-    return bool(getattr(loss, "coupled", False))
+    return bool(loss.coupled)
 
 
 def deviance(loss: Any, mean_loss: float, n_samples: int) -> float:
@@ -142,8 +215,9 @@ def deviance(loss: Any, mean_loss: float, n_samples: int) -> float:
 
     The likelihood of a sample is taken to be exp(−ℓ), so the deviance is 2n times the mean loss. The squared loss
     (``gaussian=True``) is that of a normal distribution whose variance is unknown: with the estimate RSS/n in its place
-    it is n log(RSS/n). Other losses of regression have a known scale: for Huber's, targets, and δ with them, are in
-    units of the standard deviation of the noise.
+    it is n log(RSS/n). Losses with another unknown scale (gamma, Tweedie, quantile) have a method ``deviance`` of their
+    own. The others have a known scale: for Huber's, targets, and δ with them, are in units of the standard deviation of
+    the noise.
 
     Parameters
     ----------
@@ -169,6 +243,4 @@ def deviance(loss: Any, mean_loss: float, n_samples: int) -> float:
     >>> deviance(Logistic(), 0.5, 100)
     100.0
     """
-    if getattr(loss, "gaussian", False):
-        return n_samples * math.log(max(2.0 * mean_loss, sys.float_info.min))
-    return 2.0 * n_samples * mean_loss
+    return float(loss.deviance(mean_loss, n_samples))

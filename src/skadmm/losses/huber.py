@@ -8,7 +8,7 @@ from skadmm.kernels.compile import facts
 from skadmm.losses._base import define
 
 
-@facts(name="huber", labels=False, attained=True)
+@facts(name="huber", labels=False, attained=True, residual=True)
 class Huber(NamedTuple):
     """Huber's loss, quadratic for small residuals and linear for large ones.
 

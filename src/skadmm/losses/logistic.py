@@ -3,6 +3,8 @@
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from skadmm.kernels.compile import facts
 from skadmm.losses._base import define
 
@@ -10,7 +12,7 @@ SATURATED = 8.0
 """Beyond this margin on the wrong side a model takes the majoriser's curvature."""
 
 
-@facts(name="logistic", labels=True, attained=False)
+@facts(name="logistic", labels=True, attained=False, symmetric=True)
 class Logistic(NamedTuple):
     """The logistic loss for two classes, ℓ(z, b) = log(1 + exp(−bz)) with b ∈ {−1, +1}.
 
@@ -32,6 +34,18 @@ class Logistic(NamedTuple):
     @property
     def curvature_bound(self) -> float:
         return 0.25
+
+    def mean(self, margins: np.ndarray) -> np.ndarray:
+        """The probability of the second class."""
+        from scipy.special import expit
+
+        return np.asarray(expit(margins))
+
+    def link(self, means: np.ndarray) -> np.ndarray:
+        """The logarithm of the odds."""
+        from scipy.special import logit
+
+        return np.asarray(logit(means))
 
 
 # They all take exp(−|bz|), so that a kernel that wants several takes it once.

@@ -6,7 +6,7 @@ from skadmm.kernels.compile import facts
 from skadmm.losses._base import define
 
 
-@facts(name="squared", labels=False, attained=True, gaussian=True)
+@facts(name="squared", labels=False, attained=True, residual=True, gaussian=True)
 class Squared(NamedTuple):
     """The squared loss for numbers, ℓ(z, b) = ½ (z − b)².
 

@@ -7,7 +7,7 @@ from skadmm.kernels.compile import facts
 from skadmm.losses._base import define
 
 
-@facts(name="squared-hinge", labels=True, attained=True)
+@facts(name="squared-hinge", labels=True, attained=True, symmetric=True)
 class SquaredHinge(NamedTuple):
     """The squared hinge loss for two classes, ℓ(z, b) = ½ max(0, 1 − bz)² with b ∈ {−1, +1}.
 

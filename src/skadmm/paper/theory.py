@@ -487,7 +487,7 @@ def block_smoothness(problem: Problem, batch_size: int = 1) -> float:
         return min(problem.L_mean, problem.L_full)
     starts = np.arange(0, problem.n_samples, batch_size)
     sizes = np.diff(np.append(starts, problem.n_samples))
-    smoothness = problem.loss.curvature_bound * np.concatenate(problem.backend.each(tasks.weighted_norms))
+    smoothness = problem.curvature_scale * np.concatenate(problem.backend.each(tasks.weighted_norms))
     return float((np.add.reduceat(smoothness, starts) / sizes).max())
 
 

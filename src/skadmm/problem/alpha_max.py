@@ -14,6 +14,7 @@ from skadmm.operators.line import GraphTrend, Line, as_line
 from skadmm.problem.on_subspace import minimise
 from skadmm.problem.problem import Problem
 from skadmm.problem.smallest_strength import Demands, Dual, smallest_strength, smallest_strength_over_graph
+from skadmm.problem.smoothing import minimise_by_smoothing
 from skadmm.problem.structure import NullSpace, null_space
 from skadmm.regularizers import L1, Box, ElasticNet, NonNegative, SquaredL2, Zero, with_strength
 from skadmm.regularizers._base import conjugate, dual_norm, dual_norm_at, prox, subgradient, value, value_at
@@ -64,7 +65,8 @@ def alpha_max(problem: Problem, trend: Line | GraphTrend | None = None) -> float
         without the identity), where A is differences along a line, or where it has at most ``LARGEST_PROGRAM`` entries
         (a linear programme). Exact for any other norm in the package where A is the identity or a line, and for ψ = ℓ2
         on any A. Otherwise (overlapping groups, other large A, an Ω that is neither separable nor differentiable) an
-        upper bound.
+        upper bound. So it is for a loss with kinks, where subgradients of the samples at a kink are those that one
+        minimiser's certificate has.
 
     Raises
     ------
@@ -210,6 +212,11 @@ def _on_null_space(problem: Problem, flat: NullSpace) -> tuple[np.ndarray, ...]:
     omega, d = problem.omega, problem.n_features
     parts = _separable(omega, d)
     if parts is None:
+        if not problem.loss.smooth:
+            raise ValueError(
+                f"alpha_max: loss={problem.loss.name} has kinks, and omega={type(omega).__name__} is not separable: "
+                "give the alphas"
+            )
         if flat.basis.shape[1] and not omega.smooth:
             raise ValueError(
                 f"alpha_max: omega={type(omega).__name__} is neither separable nor differentiable, and psi leaves some "
@@ -220,7 +227,14 @@ def _on_null_space(problem: Problem, flat: NullSpace) -> tuple[np.ndarray, ...]:
         if omega.smooth or _conjugate(omega, element) > -_value(omega, x):  # else 0 is an element itself
             _subgradient(omega, x, element)
         return problem.gradient(x), element, element
-    x = minimise(problem, flat, parts.l1, parts.ridge, parts.lower, parts.upper)
+    gradient = None
+    if problem.loss.smooth:
+        x = minimise(problem, flat, parts.l1, parts.ridge, parts.lower, parts.upper)
+    else:
+        x, gradient = minimise_by_smoothing(
+            problem,
+            lambda smooth, start: minimise(smooth, flat, parts.l1, parts.ridge, parts.lower, parts.upper, start=start),
+        )
     if not flat.disjoint and parts.l1.any():  # zeros have rounding errors
         x = np.where(np.abs(x) <= 1e-8 * np.abs(x).max(initial=0.0), 0.0, x)
     base = parts.ridge * x
@@ -229,7 +243,7 @@ def _on_null_space(problem: Problem, flat: NullSpace) -> tuple[np.ndarray, ...]:
     size = 1e-10 * np.maximum(1.0, np.abs(x))
     lower[x <= parts.lower + size] = -np.inf
     upper[x >= parts.upper - size] = np.inf
-    return problem.gradient(x), lower, upper
+    return problem.gradient(x) if gradient is None else gradient, lower, upper
 
 
 def _smooth(omega: Any) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:

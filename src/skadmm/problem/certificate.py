@@ -305,6 +305,8 @@ class Certifier:
 
     def orthogonal_slopes(self, slopes: np.ndarray, margins: np.ndarray) -> tuple[np.ndarray, np.ndarray, int] | None:
         """θ made orthogonal to the free features' columns, its new gradient, and the samples touched."""
+        if not self.problem.loss.smooth:  # no step changes its slopes little
+            return None
         n, columns = self.problem.n_samples, self._free_columns
         columns.place(margins, slopes)
         gradient = self.orthogonal(columns)

@@ -155,7 +155,7 @@ def _null_vectors(
 
 def find(problem: Problem) -> Recession | None:
     """The features along which the minimum is not attained; None where no such direction was found."""
-    if getattr(problem.loss, "attained", True):
+    if problem.loss.attained:
         return None
     directions, signs = flat_directions(problem)
     if not directions:

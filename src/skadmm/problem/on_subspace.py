@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import scipy.sparse.linalg
 
 from skadmm.kernels.expansion import expand
 from skadmm.kernels.rows import as_matrix
@@ -22,6 +23,8 @@ MAX_DIFFERENCES = 60
 """Otherwise Newton's method, with differences of gradients, is used up to this many dimensions."""
 NEWTON_STEPS = 100
 """Of Newton's method, at most."""
+MAX_DOUBLINGS = 40
+"""Of a step along which the value goes on falling."""
 TOO_FEW_DIGITS = 1e-11
 """A relative decrease of the value below this is hidden by rounding."""
 
@@ -86,10 +89,12 @@ def minimise(
     lower: np.ndarray | None = None,
     upper: np.ndarray | None = None,
     smooth: Smooth | None = None,
+    start: np.ndarray | None = None,
 ) -> np.ndarray:
     """argmin of f(x) + Σ (l1 |x| + ½ ridge x²) over x in the space with lower ≤ x ≤ upper.
 
-    `smooth` is another differentiable Ω in their place: a function that returns its value and gradient.
+    `smooth` is another differentiable Ω in their place: a function that returns its value and gradient. `start` is a
+    point of the space to start from, zero by default.
     """
     d = problem.n_features
     l1 = np.zeros(d) if l1 is None else l1
@@ -105,10 +110,14 @@ def minimise(
         return basis @ _with_inequalities(inside, l1, lower, upper)
     weight = abs(inside.transposed) @ l1
     low, high = _limits(basis, lower, upper)
-    start = np.clip(np.zeros(inside.size), low, high)
+    first = np.zeros(inside.size)
+    if start is not None and start.any():
+        gram = sp.csc_array(inside.transposed @ basis)
+        first = scipy.sparse.linalg.splu(gram).solve(inside.transposed @ start)
+    first = np.clip(first, low, high)
     if inside.newton:
-        return basis @ _newton(inside, start, weight, low, high)
-    return basis @ _quasi_newton(inside, start, weight, low, high)
+        return basis @ _newton(inside, first, weight, low, high)
+    return basis @ _quasi_newton(inside, first, weight, low, high)
 
 
 def _limits(basis: sp.csr_array, lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -126,6 +135,7 @@ def _newton(inside: _Subspace, u: np.ndarray, l1: np.ndarray, low: np.ndarray, h
     """Projected Newton's method on the coordinates that are neither at a bound nor kept at zero by the ℓ1 term."""
     smooth, slope = inside(u)
     value = smooth + float(l1 @ np.abs(u))
+    plain = not l1.any() and not np.isfinite(low).any() and not np.isfinite(high).any()
     for _ in range(NEWTON_STEPS):
         leaving = np.where(np.abs(slope) > l1, -np.sign(slope), 0.0)
         sign = np.where(u != 0, np.sign(u), leaving)
@@ -155,11 +165,33 @@ def _newton(inside: _Subspace, u: np.ndarray, l1: np.ndarray, low: np.ndarray, h
                         break
                 length *= 0.5
             if moved:
+                whole = np.zeros(u.size)
+                whole[free] = direction
+                if plain and float((other[free]) @ direction) > 0.5 * decrease:  # length was 1
+                    new, trial, other = _lengthened(inside, u, whole, 0.5 * decrease, (new, trial, other))
                 break
         if not moved:
             break
         u, value, slope = new, trial, other
     return u
+
+
+def _lengthened(
+    inside: _Subspace, u: np.ndarray, step: np.ndarray, enough: float, last: tuple[np.ndarray, float, np.ndarray]
+) -> tuple[np.ndarray, float, np.ndarray]:
+    """Go on along a step as long as the value falls by half as fast as at its start: where a loss has pieces without
+    curvature, a step to the minimum of a model of one piece is short."""
+    length = 2.0
+    for _ in range(MAX_DOUBLINGS):
+        point = u - length * step
+        value, slope = inside(point)
+        if not value < last[1]:
+            break
+        last = point, value, slope
+        if not float(slope @ step) > enough:
+            break
+        length *= 2.0
+    return last
 
 
 def _quasi_newton(inside: _Subspace, u: np.ndarray, l1: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:

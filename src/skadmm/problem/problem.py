@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from skadmm import _summary
+from skadmm import _checks, _summary
 from skadmm.backends import Backend, LocalBackend, as_rows, as_target, as_weight, open_backend, tasks
 from skadmm.backends.targets import for_outputs
 from skadmm.kernels.compile import compiled
@@ -14,6 +14,7 @@ from skadmm.kernels.rows import is_dense
 from skadmm.kernels.samples import Samples
 from skadmm.losses import as_loss
 from skadmm.losses._base import is_coupled
+from skadmm.losses.offset import with_offset
 from skadmm.operators.outputs import for_each_output
 from skadmm.problem.constraint import Constraint
 from skadmm.problem.kkt import KKT, kkt_residual
@@ -55,6 +56,8 @@ class Problem:
         outputs a matrix with a column for each feature is used for every output (I ⊗ A).
     sample_weight : array of length n or None
         A weight k means the same as k copies of the row.
+    offset : array of length n or None
+        Known numbers oᵢ that are added to the margins: ℓ(aᵢ·x + oᵢ, bᵢ). For counts under exposure, its logarithm.
 
     See Also
     --------
@@ -99,9 +102,13 @@ class Problem:
         B: Any = None,
         c: Any = None,
         sample_weight: Any = None,
+        offset: Any = None,
     ) -> None:
         loss = as_loss(loss)
         backend = open_backend(X, target, sample_weight, loss)
+        if offset is not None:
+            backend = _offset_by(backend, offset)
+        loss = backend.loss
         omega = as_regularizer(omega, backend.d, "omega")
         if psi is None or isinstance(psi, Zero):
             if B is not None or c is not None:
@@ -267,19 +274,25 @@ class Problem:
     # -- constants -----------------------------------------------------------------------------------------
 
     @property
+    def curvature_scale(self) -> float:
+        """sup ℓ'' where it is finite. Elsewhere (Poisson, gamma, …) a typical curvature takes its place: the constants
+        below bound nothing then, but steps and dampings that are derived from them have the right size."""
+        return self.backend.curvature_scale
+
+    @property
     def L(self) -> float:
         """The smoothness of the roughest sample: max over i of w_i sup ℓ'' ‖aᵢ‖²."""
-        return float(self.loss.curvature_bound * self.backend.largest_norm)
+        return float(self.curvature_scale * self.backend.largest_norm)
 
     @property
     def L_mean(self) -> float:
         """The mean smoothness of the samples."""
-        return float(self.loss.curvature_bound * self.backend.mean_norm)
+        return float(self.curvature_scale * self.backend.mean_norm)
 
     @property
     def L_full(self) -> float:
         """A bound of the smoothness of the mean loss: sup ℓ'' times the largest eigenvalue of XᵀX/n."""
-        return float(self.loss.curvature_bound * self.backend.top_eigenvalue)
+        return float(self.curvature_scale * self.backend.top_eigenvalue)
 
     def L_A(self, rho: float) -> float:
         """An upper bound of the eigenvalues of ρAᵀA."""
@@ -371,6 +384,17 @@ class Problem:
     def test_loss(self, x: np.ndarray, X: Any, target: Any) -> float:
         """The mean loss of `x` on other data."""
         return held_out(self, X, target).loss_value(x)
+
+
+def _offset_by(backend: Backend, offset: Any) -> Backend:
+    """The same samples, with known numbers added to their margins."""
+    if not backend.local_rows:
+        raise ValueError(f"offset: {LOCAL_ROWS.format(backend.name)}; for counts, rates with sample_weight=exposure do")
+    if backend.n_outputs > 1:
+        raise ValueError(f"offset: it takes a target with one output, and this one has {backend.n_outputs}")
+    local: LocalBackend = backend  # type: ignore[assignment]
+    numbers = _checks.vector(offset, "offset", backend.n, of="the number of rows of X")
+    return local.with_targets(*with_offset(local.loss, local.target, numbers))
 
 
 def _named(regularizer: Any) -> str:

@@ -21,7 +21,7 @@ def diagonal(problem: Problem, rho: float) -> np.ndarray:
 
     A feature that occurs neither in the data nor in A has scale one; with several outputs it has one scale for all.
     """
-    squares = problem.loss.curvature_bound * _mean_squares(problem)
+    squares = problem.curvature_scale * _mean_squares(problem)
     A = problem.constraint.A
     squares += rho * np.bincount(A.indices, A.data**2, minlength=problem.n_features)
     if problem.n_outputs > 1:

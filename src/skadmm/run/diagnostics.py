@@ -72,9 +72,8 @@ class Evaluator:
         if own is None:
             return None
         bounds = own.certificate
-        return Diagnostics(
-            own.loss, own.gradient, bounds.primal, own.kkt, bounds.relative, bounds.dual, 0, by_solver=True
-        )
+        gap = bounds.relative if np.isfinite(bounds.dual) else np.nan
+        return Diagnostics(own.loss, own.gradient, bounds.primal, own.kkt, gap, bounds.dual, 0, by_solver=True)
 
     def _evaluate(self, x: np.ndarray, y: np.ndarray, multiplier: np.ndarray) -> Diagnostics:
         problem = self.problem

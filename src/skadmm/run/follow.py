@@ -28,6 +28,8 @@ from skadmm.solvers.second_order.reduced_newton import ReducedNewton, ReducedNew
 FIRST_RHO = 0.01
 MAX_EVALUATIONS = 20
 """Passes at one strength without a certificate."""
+SMOOTH_PROBLEMS = 20
+"""A loss with kinks is solved as so many smooth problems, at most, with that many passes each."""
 ROUGH, MAX_ROUGH, NULL_SHARE = 100.0, 1e-4, 10.0
 """Without a certificate a strength is done at a gap of this many times tol relative to the objective, but not above the
 second number unless tol is; or at this many times tol of the loss at zero …"""
@@ -104,7 +106,7 @@ def check_memory(problem: Problem, goal: Goal, count: int, limit: float | None) 
 def can_follow(problem: Problem, method: str) -> bool:
     """Can a second-order solver be taken from strength to strength?"""
     if method in SOLVERS:
-        return isinstance(problem.omega, (Zero, SquaredL2)) and SOLVERS[method].applies(problem) is None
+        return isinstance(problem.omega, (Zero, SquaredL2)) and SOLVERS[method].reason_against(problem) is None
     if method not in ("auto", "san-admm") or not isinstance(problem.omega, (Zero, SquaredL2)):
         return False
     return problem.backend.local_rows and select.refusal(problem) is None
@@ -175,7 +177,8 @@ class Following:
     def _solved(self, engine: select.Running, problem: Problem) -> Solution:
         """Where the running solver ends at one strength."""
         touched = int(engine.point.clock[1])
-        until = touched + self.goal.limit * problem.n_samples
+        limit = self.goal.limit if problem.loss.smooth else min(SMOOTH_PROBLEMS * self.goal.limit, self.goal.passes)
+        until = touched + limit * problem.n_samples
         while not engine.finished and engine.point.clock[1] < until:
             engine.advance(ONE_STEP, until)
         engine.finish()

@@ -1,6 +1,6 @@
 """The methods, one file each; importing a file registers what it holds."""
 
-from skadmm.solvers import select
+from skadmm.solvers import dual_proximal, select
 from skadmm.solvers.base import ALGORITHMS, Algorithm, Engine, Setup
 from skadmm.solvers.first_order import asvrg, batch, exact, online, opg, rda, sa, saga, stoc, svrg
 from skadmm.solvers.registry import SOLVERS, register_solver, settled_options
@@ -15,6 +15,7 @@ __all__ = [
     "Setup",
     "asvrg",
     "batch",
+    "dual_proximal",
     "exact",
     "online",
     "opg",

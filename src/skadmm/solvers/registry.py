@@ -113,9 +113,9 @@ def start_alone(setup: Setup, point: Point) -> Engine:
     """The solver that ``setup.solver`` names, alone, with the settings in ``setup.options``; an error with its reason
     where it cannot take the problem."""
     solver = SOLVERS[setup.solver]
-    reason = solver.applies(setup.problem)
+    reason = solver.reason_against(setup.problem)
     if reason is not None:
-        others = [repr(name) for name, other in SOLVERS.items() if other.applies(setup.problem) is None]
+        others = [repr(name) for name, other in SOLVERS.items() if other.reason_against(setup.problem) is None]
         takes = f"; this problem can be given to {', '.join(others)}" if others else ""
         raise ValueError(f"method={solver.name!r} cannot take this problem: {reason}{takes}")
     return solver.engine(setup, point, solver.alone(config_from(solver, setup.options)))

@@ -17,9 +17,10 @@ import numpy as np
 from skadmm.kernels.rows import as_matrix
 from skadmm.operators.row_correction import factor_work
 from skadmm.problem.problem import Problem
+from skadmm.problem.smoothing import smoothed
 from skadmm.solvers.base import Algorithm, Engine, Setup, inverse, register
 from skadmm.solvers.dual_update import Point
-from skadmm.solvers.registry import start_alone
+from skadmm.solvers.registry import SOLVERS, start_alone
 from skadmm.solvers.second_order import chains, conic_terms, l1_rows
 from skadmm.solvers.second_order.base import Entry, SecondOrderSolver, SolverEngine
 from skadmm.solvers.second_order.block_descent import BlockDescent
@@ -219,6 +220,9 @@ TABLE = (
 )
 
 
+FOR_KINKS = "dual-proximal"
+"""The solver of losses that are not differentiable. It imports this file: the smooth problems that it solves get their
+solvers from the table."""
 FOR_ALL_STRENGTHS = (BlockDescent, OutputDescent, ChainDescent, InteriorPoint, SignalNewton)
 """Solvers whose choice does not depend on the strength of the penalty, but on its structure alone."""
 
@@ -262,6 +266,8 @@ def works_on_blocks(problem: Problem, rho_given: bool) -> bool:
 
 def solvers_for(setup: Setup, point: Point, *, following: bool = False) -> tuple[Solvers, str]:
     """The solvers of a problem in the order in which they run, and why; `following` on a path."""
+    if not setup.problem.loss.smooth:
+        return (SOLVERS[FOR_KINKS],), "the loss has kinks"
     situation = Situation(setup, point, CONFIG, following)
     row = next(row for row in TABLE if row.when(situation))
     if row.solvers in ((BlockDescent,), (OutputDescent,)) and NewtonADMM.applies(setup.problem) is None:
@@ -272,7 +278,7 @@ def solvers_for(setup: Setup, point: Point, *, following: bool = False) -> tuple
 def rescuers(setup: Setup, solvers: Solvers) -> Solvers:
     """The solvers that take over where all of `solvers` have stalled short of the tolerance."""
     problem = setup.problem
-    if setup.tol is None:
+    if setup.tol is None or not problem.loss.smooth:
         return ()
     small = problem.n_features <= CONFIG.last_resort
     if small and not {Multipliers, InteriorPoint} & {*solvers} and Multipliers.applies(problem) is None:
@@ -313,6 +319,11 @@ def refusal(problem: Problem) -> str | None:
         return NewtonADMM.applies(problem)
     if not (problem.backend.local_rows or problem.backend.block_memory):
         return f"the {problem.backend.name} backend keeps rows elsewhere, and nothing with them between two steps"
+    if not problem.loss.smooth:
+        reason = SOLVERS[FOR_KINKS].applies(problem)
+        if reason is not None:
+            return f"loss={problem.loss.name} has kinks: it {reason}"
+        problem = smoothed(problem, 1.0)
     why_not = NewtonADMM.applies(problem)
     if why_not is None or works_along_chains(problem) or prefers_interior_point(problem):
         return None
@@ -412,7 +423,9 @@ def _start(setup: Setup, point: Point) -> Engine:
     return engine
 
 
-def start(setup: Setup, point: Point, solvers: Solvers, configs: Mapping[str, Any] | None = None) -> Running:
+def start(
+    setup: Setup, point: Point, solvers: Solvers, configs: Mapping[str, Any] | None = None, rho: float | None = None
+) -> Running:
     """An engine that runs the solvers one after the other; `configs` has Configs of their own, by name."""
 
     def entries(of: Solvers) -> list[Entry]:
@@ -420,7 +433,8 @@ def start(setup: Setup, point: Point, solvers: Solvers, configs: Mapping[str, An
 
     first, *then = entries(solvers)
     solver = first.solver(setup, first.config)
-    return SolverEngine(solver, point, setup.rho, then, lambda: entries(rescuers(setup, solvers)))
+    rho = setup.rho if rho is None else rho
+    return SolverEngine(solver, point, rho, then, lambda: entries(rescuers(setup, solvers)))
 
 
 register(

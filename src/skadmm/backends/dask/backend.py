@@ -51,7 +51,7 @@ class DaskBackend(BlockCalls, RemoteSamples):
         make_part = dask.delayed(worker.make_part, pure=False)
         facts_of = dask.delayed(worker.facts_of, pure=False)
         delayed_parts = [make_part(*three, ones) for three in zip(rows, targets, weights, strict=True)]
-        delayed_facts = [facts_of(part, row, loss.labels) for part, row in zip(delayed_parts, rows, strict=True)]
+        delayed_facts = [facts_of(part, row, loss) for part, row in zip(delayed_parts, rows, strict=True)]
         parts = _spread(self.client, delayed_parts)
         facts: list[worker.Facts] = self._gather(self.client.compute(delayed_facts))
         check_shapes(facts)

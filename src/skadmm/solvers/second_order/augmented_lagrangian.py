@@ -127,7 +127,7 @@ class AugmentedLagrangian:
         add_squares(problem.rows, self.every, squares)
         self.metric = np.zeros(self.K.shape[1])
         """M, in which columns of different scales count alike."""
-        self.metric[:d] = problem.loss.curvature_bound * squares / n + ridge
+        self.metric[:d] = problem.curvature_scale * squares / n + ridge
         self.weight = self._row_weights()
         """The σ of each row is this times the σ of the state."""
         self.metric += np.asarray((sp.diags_array(self.weight) @ self.K.multiply(self.K)).sum(axis=0)).ravel()

@@ -106,6 +106,8 @@ class SecondOrderSolver(ABC, Generic[S]):
     summary: ClassVar[str]
     Config: ClassVar[type[Any]]
     """A frozen dataclass with a documented field for every setting."""
+    takes_kinks: ClassVar[bool] = False
+    """Does it take losses that are not differentiable?"""
 
     def __init__(self, setup: Setup, config: Any = None) -> None:
         self.setup, self.problem, self.tol = setup, setup.problem, setup.tol
@@ -116,6 +118,13 @@ class SecondOrderSolver(ABC, Generic[S]):
     @abstractmethod
     def applies(cls, problem: Problem) -> str | None:
         """Why the solver cannot take a problem; None when it can."""
+
+    @classmethod
+    def reason_against(cls, problem: Problem) -> str | None:
+        """Why the solver cannot take a problem, its loss included; None when it can."""
+        if not (problem.loss.smooth or cls.takes_kinks):
+            return f"loss={problem.loss.name} has kinks, and it takes differentiable losses"
+        return cls.applies(problem)
 
     @classmethod
     def alone(cls, config: Any) -> Any:

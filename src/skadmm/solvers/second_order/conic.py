@@ -21,6 +21,7 @@ import scipy.sparse as sp
 from skadmm import _cancel
 from skadmm.kernels.expansion import expand
 from skadmm.kernels.rows import as_matrix
+from skadmm.losses.offset import split_offset
 from skadmm.problem.problem import COUPLED, Problem
 from skadmm.regularizers import SquaredL2, Zero
 from skadmm.solvers.base import Setup
@@ -157,7 +158,7 @@ class Conic(BestPointSolver[ConicState]):
             return True
         before = state.x.copy(), state.y.copy()
         length = 0.1
-        while state.steps and length >= self.config.shortest:
+        while length >= self.config.shortest:
             trial = [old + length * (new - old) for old, new in zip(before, (x, y), strict=True)]
             if self._try(state, trial[0], trial[1], multiplier):
                 return True
@@ -204,14 +205,15 @@ class Conic(BestPointSolver[ConicState]):
         used = np.flatnonzero(weights)
         z = programme.variables(used.size)
         X = self.X[used] @ sp.diags_array(self.unit)
-        programme.add_rows("zero", np.zeros(used.size), [(u, X), (z, -sp.eye_array(used.size))])
-        target = problem.target[used].astype(float)
-        if not state.steps and add_loss(problem.loss, programme, z, target, weights[used]):
+        loss, target, offset = split_offset(problem.loss, problem.target)
+        offset = np.zeros(n) if offset is None else offset
+        programme.add_rows("zero", -offset[used], [(u, X), (z, -sp.eye_array(used.size))])
+        if not state.steps and add_loss(loss, programme, z, target[used].astype(float), weights[used]):
             return
         margins, slopes, curvatures = self.X @ state.x, np.empty(n), np.empty(n)
         expand(problem.samples(), np.arange(n), margins, slopes, curvatures)
         # Slopes and curvatures have the weights of their samples in them.
-        at = Expansion(margins[used], slopes[used], curvatures[used])
+        at = Expansion(margins[used] + offset[used], slopes[used], curvatures[used])
         add_expansion(programme, z, np.full(used.size, 1.0 / n), at)
 
     def _unscaled(

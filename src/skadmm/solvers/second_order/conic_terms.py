@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from skadmm import _cancel
-from skadmm.losses import Huber, Logistic, Squared, SquaredHinge
+from skadmm.losses import Gamma, Huber, Logistic, Poisson, Squared, SquaredHinge
 from skadmm.regularizers import L1, L2, Box, ElasticNet, GroupL2, GroupLInf, LInf, NonNegative, SquaredL2, Zero
 from skadmm.regularizers._envelope import parts_of
 
@@ -175,6 +175,28 @@ def _(loss: Logistic, programme: Programme, z: np.ndarray, target: np.ndarray, w
     top, last = _spread(n, 0), _spread(n, 2)
     programme.add_rows("exponential", ones, [(t, top), (first, -last)], n)
     programme.add_rows("exponential", ones, [(z, top @ sp.diags_array(target)), (t, top), (second, -last)], n)
+    return True
+
+
+@add_loss.register
+def _(loss: Poisson, programme: Programme, z: np.ndarray, target: np.ndarray, weights: np.ndarray) -> bool:
+    """t − bz with exp(z) ≤ t."""
+    n = z.size
+    t = programme.variables(n)
+    programme.add_linear(t, weights)
+    programme.add_linear(z, -weights * target)
+    programme.add_rows("exponential", np.tile([0.0, 1.0, 0.0], n), [(z, -_spread(n, 0)), (t, -_spread(n, 2))], n)
+    return True
+
+
+@add_loss.register
+def _(loss: Gamma, programme: Programme, z: np.ndarray, target: np.ndarray, weights: np.ndarray) -> bool:
+    """bt + z with exp(−z) ≤ t."""
+    n = z.size
+    t = programme.variables(n)
+    programme.add_linear(t, weights * target)
+    programme.add_linear(z, weights)
+    programme.add_rows("exponential", np.tile([0.0, 1.0, 0.0], n), [(z, _spread(n, 0)), (t, -_spread(n, 2))], n)
     return True
 
 

@@ -305,7 +305,7 @@ class CoordinateDescent(SecondOrderSolver[CoordinateDescentState]):
         With the entries of every sample times the root of its curvature the model is one of least squares.
         """
         n, entries, config = self.problem.n_samples, max(selected.entries, 1), self.config
-        smallest = config.min_sample_curvature * self.problem.loss.curvature_bound
+        smallest = config.min_sample_curvature * self.problem.curvature_scale
         root = np.sqrt(np.maximum(state.curvatures, smallest) / n)
         columns, curvature = scaled_entries(selected.columns, root), np.empty(x.size)
         norms_squared(columns, curvature)

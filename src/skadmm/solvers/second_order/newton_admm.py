@@ -586,7 +586,7 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
 
     def _metric(self, state: NewtonADMMState) -> np.ndarray:
         """The diagonal that damping is measured in: a bound of H's, and 1 for features that no sample has."""
-        metric = self.problem.loss.curvature_bound * state.squares / state.seen
+        metric = self.problem.curvature_scale * state.squares / state.seen
         metric[metric == 0.0] = 1.0
         return metric
 

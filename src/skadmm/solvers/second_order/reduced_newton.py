@@ -276,7 +276,7 @@ class ReducedNewton(SecondOrderSolver[ReducedNewtonState]):
         squared = basis.power(2).T
         diagonal = np.einsum("ii->i", H)
         diagonal += squared @ np.full(basis.shape[0], self.ridge)
-        metric = self.problem.loss.curvature_bound * (squared @ self.columns.mean_squares)
+        metric = self.problem.curvature_scale * (squared @ self.columns.mean_squares)
         # A cluster that no sample sees is held by its ℓ1 terms; some curvature it must have.
         unseen = self.config.min_damping * max(float(metric.max()), 1.0)
         diagonal += np.where(metric > 0.0, state.damping * metric, unseen)

@@ -22,6 +22,7 @@ import numpy as np
 
 from skadmm import _cancel
 from skadmm.kernels.expansion import expand
+from skadmm.losses.offset import split_offset
 from skadmm.problem.problem import COUPLED, Problem
 from skadmm.regularizers import SquaredL2, Zero
 from skadmm.solvers.base import Setup
@@ -170,7 +171,8 @@ class RowInteriorPoint(BestPointSolver[RowInteriorPointState]):
         state.m = self.system.margins(state.z)
         bound = config.first_multiplier * self.strengths
         state.u = np.clip(state.multiplier, -bound, bound)
-        scale = float(np.std(problem.target)) or float(np.abs(problem.target).max(initial=0.0)) or 1.0
+        _, target, _ = split_offset(problem.loss, problem.target)
+        scale = float(np.std(target)) or float(np.abs(target).max(initial=0.0)) or 1.0
         sizes = config.first_share * scale * self.system.row_sizes() / np.sqrt(state.u.size)
         rows = self.system.rows(state.z)
         state.p, state.q = np.maximum(rows, 0.0) + sizes, np.maximum(-rows, 0.0) + sizes
@@ -293,7 +295,9 @@ class RowInteriorPoint(BestPointSolver[RowInteriorPointState]):
 def _is_curved(problem: Problem) -> bool:
     """Has the loss of every sample a positive curvature, as far as three margins tell?"""
     n = problem.n_samples
-    far = 10.0 * (1.0 + float(np.abs(problem.target).max(initial=0.0)))
+    _, target, offset = split_offset(problem.loss, problem.target)
+    sizes = [np.abs(numbers).max(initial=0.0) for numbers in (target, offset) if numbers is not None]
+    far = 10.0 * (1.0 + float(sum(sizes)))
     slopes, curvatures = np.empty(n), np.empty(n)
     weighted = problem.sample_weight > 0.0 if problem.sample_weight.size else np.ones(n, bool)
     for margin in (-far, 0.0, far):
