@@ -6,8 +6,9 @@
 
 Parts: matrix (orders × positions × sizes × strengths, against CVXPY with Clarabel), scaling (up to a million points),
 cv (cross-validation against a smoothing spline), dof (degrees of freedom), image (total variation of an image and of a
-volume, against scikit-image), changes (change points, against ruptures). CVXPY, prox_tv, ruptures and scikit-image are
-compared with where they are installed. Times are processor seconds of one thread.
+volume, against scikit-image), graph (trends of order one and two over graphs), changes (change points, against
+ruptures). CVXPY, prox_tv, ruptures and scikit-image are compared with where they are installed. Times are processor
+seconds of one thread.
 """
 
 import os
@@ -15,21 +16,21 @@ import os
 os.environ |= {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "NUMBA")}
 
 import argparse
-import decimal
 import importlib.util
 import time
 import warnings
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.interpolate import make_interp_spline, make_smoothing_spline
+from scipy.spatial import Delaunay
 
 from _common import table
-from skadmm import Problem, Status, TrendFilter, TrendFilterCV, alpha_max, solve
-from skadmm.operators import grid, trend
+from skadmm import Problem, Status, TrendFilter, TrendFilterCV, alpha_max, exact_trend_gap, solve
+from skadmm.estimators._trends import graph_trend
+from skadmm.operators import grid, incidence, trend
 from skadmm.operators.line import line_at
 from skadmm.problem.constraint import Constraint
 from skadmm.regularizers import L1
@@ -87,22 +88,6 @@ def _by_clarabel(t: np.ndarray, b: np.ndarray, order: int, alpha: float, unit: f
     return float(program.value) / n if program.status == "optimal" else np.nan
 
 
-def exact_bound(t: np.ndarray, b: np.ndarray, order: int, alpha: float, u: np.ndarray) -> float:
-    """The dual objective of the multiplier u in 60 digits: a lower bound of the optimum that no rounding can spoil."""
-    with decimal.localcontext() as context:
-        context.prec = 60
-        n = t.size
-        unit = (Decimal(float(t[-1])) - Decimal(float(t[0]))) / (n - 1)
-        places = [Decimal(float(p)) / unit for p in t]
-        m = [Decimal(float(p)) for p in np.clip(u, -alpha, alpha)]
-        for k in range(order, -1, -1):
-            m = [-m[0], *(m[i] - m[i + 1] for i in range(len(m) - 1)), m[-1]]
-            if k > 0:
-                m = [k * m[i] / (places[i + k] - places[i]) for i in range(len(m))]
-        target = [Decimal(float(p)) for p in b]
-        return float(sum(p * w for p, w in zip(target, m, strict=True)) - n * sum(w * w for w in m) / 2)
-
-
 def problem_at(t: np.ndarray, b: np.ndarray, order: int, alpha: float = 1.0) -> Problem:
     """Trend filtering of `b` at `t`."""
     n = t.size
@@ -120,10 +105,10 @@ def matrix(small: bool) -> str:
         for n in ((50,) if small else (50, 600, 3000))
     ]
     title = (
-        "12 strengths from 1e-6 to 2 alpha_max. Bound: (objective − dual bound in 60 digits) / objective, the worst. "
+        "12 strengths from 1e-6 to 2 alpha_max. Exact: the gap in 60 digits, the worst. "
         "CVXPY: ours less theirs, relative, where we are above and where we are below"
     )
-    header = ["order", "positions", "n", "solved", "gap", "bound", "CVXPY", "above", "below", "polynomial", "ms"]
+    header = ["order", "positions", "n", "solved", "gap", "exact", "CVXPY", "above", "below", "polynomial", "ms"]
     return table(title, header, rows)
 
 
@@ -141,9 +126,7 @@ def _cell(order: int, kind: str, n: int, compared: bool) -> list[Any]:
         spent.append(time.process_time() - began)
         solved += result.status is Status.SOLVED and result.gap <= tol
         gaps.append(result.gap)
-        bounds.append(
-            1.0 - exact_bound(t, b, order, share * top, result.settings["rho"] * result.dual) / result.objective
-        )
+        bounds.append(exact_trend_gap(t, b, order, share * top, result.y))
         if compared:
             value = reference(t, b, order, share * top)
             excess += [result.objective / value - 1.0] if np.isfinite(value) else []
@@ -177,13 +160,23 @@ def scaling(small: bool) -> str:
             problem = Problem(sp.eye_array(n, format="csr"), b, "squared", psi=L1(1.0), A=trend(n, order))
             problem = problem.replace(psi=L1(1e-3 * alpha_max(problem)))
             solve(problem_at(t[:100], b[:100], order), tol=1e-6)  # compiles
-            seconds, result = _process_seconds(lambda problem=problem: solve(problem, tol=1e-6, record_every=0))
+            times = 5 if order == 0 else 1
+            seconds, result = _process_seconds(lambda problem=problem: solve(problem, tol=1e-6, record_every=0), times)
             growth = np.log10(seconds / before) if np.isfinite(before) else np.nan
             before = seconds
             knots = int(np.count_nonzero(result.y))
-            rows.append([str(order), n, str(result.status), result.gap, result.passes, knots, seconds, growth])
-    title = "Length: process seconds of solve(), and the exponent of their growth from the length before"
-    header = ["order", "n", "status", "gap", "steps", "knots", "seconds", "exponent"]
+            other = np.nan
+            if order == 0 and importlib.util.find_spec("prox_tv"):
+                import prox_tv
+
+                strength = n * float(problem.psi.strength)
+                other, _ = _process_seconds(lambda: prox_tv.tv1_1d(b, strength), 5)  # noqa: B023
+            rows.append([str(order), n, str(result.status), result.gap, result.passes, knots, seconds, growth, other])
+    title = (
+        "Length: process seconds of solve(), and the exponent of their growth from the length before. Order 0: best "
+        "of five, and prox_tv at the same strength"
+    )
+    header = ["order", "n", "status", "gap", "steps", "knots", "seconds", "exponent", "prox_tv"]
     return table(title, header, rows) + "\n" + _chains(sizes)
 
 
@@ -206,36 +199,55 @@ def _chains(sizes: tuple[int, ...]) -> str:
     return table("Order 0: milliseconds of the minimisation alone", ["n", "strength", "skadmm", "prox_tv"], rows)
 
 
-def guide_curve(order: int, t: np.ndarray) -> np.ndarray:
-    """The curve of the guide: calm at first and busy later, with pieces of degree `order`."""
+def curve(name: str, order: int, t: np.ndarray) -> np.ndarray:
+    """The curve of the guide, with two jumps; one that is calm at first and busy later, with pieces of degree `order`;
+    and three lines, on which a smoothing spline is hard to beat."""
+    if name == "guide":
+        return np.where(t < 4, 0.5 * t, np.where(t < 7, 3.0, 0.5 + 0.3 * (t - 7)))
+    if name == "three lines":
+        return np.interp(t, [0, 4, 7, 10], [0, 3, 1, 2])
     at = np.array([0, 3, 6, 7, 7.5, 8, 8.5, 9, 10])
     values = np.array([0, 1, 0.5, 2, 0, 2, 0, 1.5, 1])
     return make_interp_spline(at, values, k=order)(t) if order else values[np.searchsorted(at, t, side="right") - 1]
 
 
 def cv(small: bool) -> str:
-    """Cross-validation on the guide's curves against a smoothing spline, 600 points, noise 0.2."""
+    """Cross-validation against a smoothing spline, 300 points, noise 0.2."""
     rows = []
-    for name in ("calm then busy", "three lines"):
+    for name in ("guide", "calm then busy", "three lines"):
         for order in range(4):
-            for seed in range(1 if small else 3):
-                rng = np.random.default_rng(seed)
-                t = np.sort(rng.uniform(0, 10, 600))
-                lines = np.interp(t, [0, 4, 7, 10], [0, 3, 1, 2])
-                truth = guide_curve(order, t) if name == "calm then busy" else lines
-                noisy = truth + 0.2 * rng.standard_normal(600)
-                with warnings.catch_warnings(record=True) as said:
-                    warnings.simplefilter("always")
-                    model = TrendFilterCV(order=order)
-                    seconds, _ = _process_seconds(lambda: model.fit(t[:, None], noisy))  # noqa: B023
-                chosen = int(np.flatnonzero(model.alphas_ == model.alpha_)[0])
-                spline = make_smoothing_spline(t, noisy)(t)
-                errors = [float(np.sqrt(np.mean((fit - truth) ** 2))) for fit in (model.coef_, spline)]
-                place = f"{chosen + 1} of {model.alphas_.size}"
-                rows.append([name, str(order), str(seed), place, str(len(said)), str(model.dof_), *errors, seconds])
-    title = "TrendFilterCV: errors to the truth; the smoothing spline is scipy.interpolate.make_smoothing_spline (GCV)"
-    header = ["curve", "order", "seed", "alpha", "warnings", "dof", "trend filter", "spline", "seconds"]
+            runs = [_chosen(name, order, seed) for seed in range(1 if small else 5)]
+            places, said, degrees, mine, spline, seconds = (list(column) for column in zip(*runs, strict=True))
+            ratios = [one / two for one, two in zip(mine, spline, strict=True)]
+            interior = sum(0 < place < 49 for place in places)
+            rows.append(
+                [name, str(order), f"{interior}/{len(runs)}", str(sum(said)), str(degrees), float(np.mean(mine)),
+                 float(np.mean(spline)), min(ratios), max(ratios), f"{sum(r < 1 for r in ratios)}/{len(runs)}",
+                 float(np.mean(seconds))]
+            )  # fmt: skip
+    title = (
+        "TrendFilterCV: mean errors to the truth over the seeds, and the smallest and largest ratio to that of the "
+        "smoothing spline (scipy.interpolate.make_smoothing_spline). Interior: alpha is no end of the grid"
+    )
+    header = [
+        "curve", "order", "interior", "warnings", "dof", "trend filter", "spline", "least", "most", "won", "seconds"
+    ]  # fmt: skip
     return table(title, header, rows)
+
+
+def _chosen(name: str, order: int, seed: int) -> tuple[int, int, int, float, float, float]:
+    """The place of alpha in its grid, warnings, degrees of freedom, both errors and seconds of one fit."""
+    rng = np.random.default_rng(seed)
+    t = np.sort(rng.uniform(0, 10, 300))
+    truth = curve(name, order, t)
+    noisy = truth + 0.2 * rng.standard_normal(300)
+    model = TrendFilterCV(order=order)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        seconds, _ = _process_seconds(lambda: model.fit(t[:, None], noisy))
+    place = int(np.flatnonzero(model.alphas_ == model.alpha_)[0])
+    errors = [float(np.sqrt(np.mean((fit - truth) ** 2))) for fit in (model.coef_, make_smoothing_spline(t, noisy)(t))]
+    return place, len(said), int(model.dof_), errors[0], errors[1], seconds
 
 
 def dof(small: bool) -> str:
@@ -304,6 +316,41 @@ def image(small: bool) -> str:
     return table(title, header, rows)
 
 
+def graph(small: bool) -> str:
+    """Trends of order one and two over grids and a triangulation, certified, against the interior point solver."""
+    rows: list[list[Any]] = []
+    grids = [picture(32)] if small else [picture(100), picture(256), volume(50)]
+    data = [(" × ".join(map(str, b.shape)), grid(b.shape), b.ravel()) for b in grids] + [_triangulation()]
+    for name, G, b in data:
+        for order in (1, 2):
+            A = graph_trend(G, order)
+            for strength in (0.3, 3.0):
+                problem = Problem(sp.eye_array(b.size, format="csr"), b, "squared", psi=L1(strength / b.size), A=A)
+                for tol in (1e-4,) if b.size > 10**4 else (1e-4, 1e-6):
+                    seconds, result = _process_seconds(lambda: solve(problem, tol=tol, record_every=0))  # noqa: B023
+                    rows.append([name, str(order), strength, f"{tol:g}", str(result.status), result.gap, result.solver,
+                                 seconds, np.nan, np.nan])  # fmt: skip
+                if b.size <= 10**4 and order == 1:
+                    other, exact = _process_seconds(lambda: solve(problem, "interior-point", tol=1e-6, record_every=0))  # noqa: B023
+                    rows[-1][-2:] = [result.objective / exact.objective - 1.0, other]
+    title = (
+        "Trends over graphs: process seconds of solve(); the excess of the objective over interior-point, and its "
+        "seconds"
+    )
+    header = ["graph", "order", "strength", "tol", "status", "gap", "solver", "seconds", "excess", "seconds"]
+    return table(title, header, rows)
+
+
+def _triangulation(d: int = 5000) -> tuple[str, sp.csr_array, np.ndarray]:
+    """Random places in a square, joined by a Delaunay triangulation, and a signal on them."""
+    rng = np.random.default_rng(0)
+    places = rng.uniform(size=(d, 2))
+    corners = Delaunay(places).simplices
+    edges = np.unique(np.sort(np.vstack([corners[:, [0, 1]], corners[:, [1, 2]], corners[:, [0, 2]]]), axis=1), axis=0)
+    b = np.sin(6 * places[:, 0]) + np.abs(places[:, 1] - 0.5) + 0.1 * rng.standard_normal(d)
+    return f"triangulation {d}", incidence([tuple(map(int, edge)) for edge in edges], n_features=d), b
+
+
 def _split_bregman(noisy: np.ndarray, strength: float, best: float) -> list[Any]:
     """The relative excess of scikit-image's split Bregman iterations, and their time."""
     from skimage.restoration import denoise_tv_bregman
@@ -343,7 +390,7 @@ def changes(small: bool) -> str:
     return table(title, ["seed", "found", "distance", "seconds", "ruptures", "seconds"], rows)
 
 
-PARTS = {"matrix": matrix, "scaling": scaling, "cv": cv, "dof": dof, "image": image, "changes": changes}
+PARTS = {"matrix": matrix, "scaling": scaling, "cv": cv, "dof": dof, "image": image, "graph": graph, "changes": changes}
 
 
 def main() -> None:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     )
     from skadmm.estimators.loading import load
     from skadmm.estimators.persistence import ModelFileError
+    from skadmm.problem.exact_trend import exact_trend_gap
     from skadmm.problem.kkt import KKT
     from skadmm.problem.problem import Problem
     from skadmm.run.checkpoint import CheckpointError
@@ -75,6 +76,7 @@ __all__ = [
     "__version__",
     "alpha_max",
     "compare",
+    "exact_trend_gap",
     "load",
     "path",
     "solve",
@@ -95,6 +97,7 @@ _MODULES = {
     "Status": "run.result",
     "alpha_max": "run.path",
     "compare": "run.compare",
+    "exact_trend_gap": "problem.exact_trend",
     "load": "estimators.loading",
     "path": "run.path",
     "solve": "run.solve",

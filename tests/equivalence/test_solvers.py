@@ -25,6 +25,7 @@ PROBLEMS = {
     "groups": Problem(X, Y, "squared", psi=GroupL2(0.1, np.arange(D) // 4)),
     "signal": Problem(np.eye(D), Y[:D], "squared", psi=L1(0.1), A=trend(D, 1)),
     "image": Problem(np.eye(D), Y[:D], "squared", psi=L1(0.02), A=grid((5, 8))),
+    "surface": Problem(np.eye(D), Y[:D], "squared", psi=L1(0.02), A=grid((5, 8)).T @ grid((5, 8))),
     "constrained": Problem(X, Y, "squared", psi=L1(0.1), A=chain(D), omega=NonNegative()),
     "smooth": Problem(X, Y > 0, "logistic", omega=SquaredL2(0.1)),
 }

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.interpolate import make_interp_spline, make_smoothing_spline
 
-from skadmm import Problem, Status, TrendFilter, TrendFilterCV, alpha_max, solve
+from skadmm import Problem, Status, TrendFilter, TrendFilterCV, alpha_max, exact_trend_gap, solve
 from skadmm.operators import chain, trend
 from skadmm.operators.line import line_at
 from skadmm.problem.constraint import Constraint
@@ -106,6 +106,34 @@ def test_every_strength_is_solved(order, kind):
     np.testing.assert_allclose(result.x, flat, atol=1e-9)
 
 
+@pytest.mark.parametrize("kind", SPACINGS)
+def test_the_differences_prove_the_gap_where_doubles_cannot(kind):
+    """At order three neither x nor the multiplier in doubles say how good the curve is; its differences do."""
+    t = positions_of(kind, 1000)
+    b = noisy_at(t)
+    problem = problem_at(t, b, 3)
+    top = alpha_max(problem, line_at(t, 3))
+    for share in (1e-6, 1e-2, 0.5, 2.0):
+        result = solve(problem.replace(psi=L1(share * top)), tol=1e-6, record_every=0)
+        assert result.status is Status.SOLVED
+        assert exact_trend_gap(t, b, 3, share * top, result.y) <= 1e-6
+        if share < 1.0:
+            assert exact_trend_gap(t, b, 3, share * top, 1.01 * result.y) > 1e-6
+
+
+def test_the_exact_gap_knows_ties_and_weights():
+    rng = np.random.default_rng(2)
+    t = np.repeat(np.sort(rng.uniform(size=40)), 2)
+    b, weight = noisy_at(t), rng.uniform(0.2, 2.0, t.size)
+    model = TrendFilter(alpha=0.01, order=2).fit(t[:, None], b, sample_weight=weight)
+    assert exact_trend_gap(t, b, 2, 0.01, model.result_.y, sample_weight=weight) <= 1e-9
+    assert exact_trend_gap(t, b, 2, 0.01, model.result_.y) > 1e-6
+    with pytest.raises(ValueError, match="y has length 3: it takes 37 differences of order 3"):
+        exact_trend_gap(t, b, 2, 0.01, np.zeros(3))
+    with pytest.raises(ValueError, match="target has length 3: it takes one observation for each of 80 positions"):
+        exact_trend_gap(t, b[:3], 2, 0.01, np.zeros(3))
+
+
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_a_long_uneven_signal_is_cvxpys(order):
     t = positions_of("clustered", 400)
@@ -193,11 +221,16 @@ def test_orders_without_sense_are_refused(order, n, largest):
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_cross_validation_beats_a_smoothing_spline_on_a_curve_of_changing_smoothness(order):
+@pytest.mark.parametrize("name", ["jumps", "calm, then busy"])
+def test_cross_validation_beats_a_smoothing_spline_on_a_curve_of_changing_smoothness(order, name):
+    """On the curve of the guide, and on one with pieces of the order itself."""
     rng = np.random.default_rng(0)
     t = np.sort(rng.uniform(0, 10, 300))
     at, values = np.array([0, 3, 6, 7, 7.5, 8, 8.5, 9, 10]), np.array([0, 1, 0.5, 2, 0, 2, 0, 1.5, 1])
-    truth = make_interp_spline(at, values, k=order)(t) if order else values[np.searchsorted(at, t, side="right") - 1]
+    if name == "jumps":
+        truth = np.where(t < 4, 0.5 * t, np.where(t < 7, 3.0, 0.5 + 0.3 * (t - 7)))
+    else:
+        truth = make_interp_spline(at, values, k=order)(t) if order else values[np.searchsorted(at, t, "right") - 1]
     noisy = truth + 0.2 * rng.standard_normal(300)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -20,7 +20,7 @@ from skadmm.estimators._design import Design, build_design
 from skadmm.estimators._large import LargeTable, is_large, large_design, large_scores, read_large
 from skadmm.estimators._losses import best_constant, check_storable, checked_offset, loss_of, offset_target
 from skadmm.estimators._penalty import Penalty
-from skadmm.operators.line import Line
+from skadmm.operators.line import GraphTrend, Line
 from skadmm.problem.constraint import Constraint
 from skadmm.problem.problem import Problem
 from skadmm.problem.structure import degrees_of_freedom, fused
@@ -70,7 +70,8 @@ class Prepared(NamedTuple):
     def _constraint(self) -> Constraint:
         """A x = y, with what is known of A."""
         A, trend = self.design.widened(self.penalty.A), self.penalty.trend
-        return Constraint(A, None, None, A.shape[1], line=trend if isinstance(trend, Line) else None)
+        graph = trend._replace(G=self.design.widened(trend.G)) if isinstance(trend, GraphTrend) else None
+        return Constraint(A, None, None, A.shape[1], line=trend if isinstance(trend, Line) else None, graph=graph)
 
 
 class StructuredModel(CallbackSupport, BaseEstimator):

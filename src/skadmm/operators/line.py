@@ -56,6 +56,10 @@ class GraphTrend(NamedTuple):
     G: sp.csr_array
     order: int
 
+    def laplacian(self) -> sp.csr_array:
+        """L = GᵀG."""
+        return sp.csr_array(self.G.T @ self.G)
+
     def dof(self, y: np.ndarray) -> int:
         """The dimension of the vectors whose differences are zero where y is.
 

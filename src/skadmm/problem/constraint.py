@@ -10,7 +10,8 @@ import scipy.sparse.linalg
 from skadmm import _checks
 from skadmm.kernels.rows import from_sparse
 from skadmm.operators import as_operator
-from skadmm.operators.line import Line, as_line, as_uneven_line
+from skadmm.operators.graph_trend import as_graph_trend
+from skadmm.operators.line import GraphTrend, Line, as_line, as_uneven_line
 
 EXACT_EIGENVALUES = 400
 """Up to this order a dense eigenvalue routine is faster than an iteration."""
@@ -30,14 +31,26 @@ class Constraint:
         recognised without it.
     folded : int
         How many of the last rows fold Ω into ψ: x − z = 0.
+    graph : GraphTrend or None
+        Differences over a graph that A is known to be. Laplacians, and their differences along edges of one weight, are
+        recognised without it.
     """
 
-    def __init__(self, A: Any, B: Any, c: Any, n_features: int, line: Line | None = None, folded: int = 0) -> None:
+    def __init__(
+        self,
+        A: Any,
+        B: Any,
+        c: Any,
+        n_features: int,
+        line: Line | None = None,
+        folded: int = 0,
+        graph: GraphTrend | None = None,
+    ) -> None:
         self.A = as_operator(A, n_features) if A is not None else scipy.sparse.csr_array((0, n_features))
         m = self.A.shape[0]
         self.B = _as_second(B, m)
         self.c = np.zeros(m) if c is None else _checks.vector(c, "c", m, of="the number of rows of A")
-        self._line = line
+        self._line, self._graph = line, graph
         self.folded = folded
 
     @cached_property
@@ -47,6 +60,11 @@ class Constraint:
             return self._line
         even = as_line(self.A)
         return as_uneven_line(self.A) if even is None else even
+
+    @cached_property
+    def graph_trend(self) -> GraphTrend | None:
+        """The differences over a graph that A is; None where it is something else."""
+        return as_graph_trend(self.A) if self._graph is None else self._graph
 
     @property
     def n_constraints(self) -> int:

@@ -15,6 +15,7 @@ from skadmm.solvers.second_order.block_descent import BlockDescent
 from skadmm.solvers.second_order.chain_descent import ChainDescent
 from skadmm.solvers.second_order.conic import Conic
 from skadmm.solvers.second_order.coordinate_descent import CoordinateDescent
+from skadmm.solvers.second_order.graph_trend import GraphTrendADMM
 from skadmm.solvers.second_order.interior_point import InteriorPoint
 from skadmm.solvers.second_order.multipliers import Multipliers
 from skadmm.solvers.second_order.newton_admm import NewtonADMM
@@ -64,6 +65,7 @@ def register_solver(solver: T) -> T:
 
 register_solver(InteriorPoint)
 register_solver(ChainDescent)
+register_solver(GraphTrendADMM)
 register_solver(SignalNewton)
 register_solver(NewtonADMM)
 register_solver(ReducedNewton)

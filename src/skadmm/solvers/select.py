@@ -30,6 +30,7 @@ from skadmm.solvers.second_order.chain_layers import layer_numbers, rows_of_two
 from skadmm.solvers.second_order.conic import INSTALL, Conic
 from skadmm.solvers.second_order.coordinate_descent import CoordinateDescent, violations
 from skadmm.solvers.second_order.diagonal_quadratic import DiagonalQuadratic
+from skadmm.solvers.second_order.graph_trend import GraphTrendADMM
 from skadmm.solvers.second_order.interior_point import InteriorPoint
 from skadmm.solvers.second_order.multipliers import Multipliers
 from skadmm.solvers.second_order.newton_admm import MAX_FEATURES, NewtonADMM
@@ -66,6 +67,9 @@ class SelectionConfig:
     """Up to this many features the method of multipliers takes over from a solver that has stalled."""
     small_graph: int = 20_000
     """Up to this many nodes of a graph, interior point steps may take over on a signal."""
+    many_nodes: int = 2000
+    """From this many nodes of a graph on, trends of order one and two are left to ADMM, which factorises nothing but
+    the Laplacian."""
     max_factor_work: float = 1e10
     """Multiplications of one factorisation of an interior point step on a graph, by a bound of its fill."""
     first_rows: int = 8
@@ -106,6 +110,17 @@ class Situation:
     def small_graph_signal(self) -> bool:
         """The same where an interior point step is affordable too."""
         return self.is_graph_signal and self.problem.n_features <= self.config.small_graph and self.is_signal
+
+    @cached_property
+    def is_graph_trend(self) -> bool:
+        """A trend of order one or two over a large graph."""
+        large = self.problem.n_features >= self.config.many_nodes and self.problem.constraint.line is None
+        return large and GraphTrendADMM.applies(self.problem) is None
+
+    @property
+    def small_graph_trend(self) -> bool:
+        """The same where an interior point step is affordable too."""
+        return self.is_graph_trend and self.problem.n_features <= self.config.small_graph
 
     @cached_property
     def is_curved_signal(self) -> bool:
@@ -203,6 +218,8 @@ TABLE = (
     Row(lambda s: s.problem.is_coupled, (NewtonADMM,), "the loss joins several outputs"),
     Row(lambda s: s.small_graph_signal, (ChainDescent, InteriorPoint), "it is a signal over a graph"),
     Row(lambda s: s.is_graph_signal, (ChainDescent,), "it is a signal over a graph"),
+    Row(lambda s: s.small_graph_trend, (GraphTrendADMM, InteriorPoint), "it is a trend over a graph"),
+    Row(lambda s: s.is_graph_trend, (GraphTrendADMM,), "it is a trend over a graph"),
     Row(lambda s: s.is_signal, (InteriorPoint,), "the Hessian is diagonal"),
     Row(lambda s: s.is_curved_signal, (SignalNewton,), "every sample sees one coefficient"),
     Row(lambda s: s.only_multipliers, (Multipliers,), "B has no inverse, or psi is a constraint"),
@@ -223,7 +240,7 @@ TABLE = (
 FOR_KINKS = "dual-proximal"
 """The solver of losses that are not differentiable. It imports this file: the smooth problems that it solves get their
 solvers from the table."""
-FOR_ALL_STRENGTHS = (BlockDescent, OutputDescent, ChainDescent, InteriorPoint, SignalNewton)
+FOR_ALL_STRENGTHS = (BlockDescent, OutputDescent, ChainDescent, GraphTrendADMM, InteriorPoint, SignalNewton)
 """Solvers whose choice does not depend on the strength of the penalty, but on its structure alone."""
 
 
