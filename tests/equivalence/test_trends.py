@@ -1,6 +1,7 @@
 """Trends along a line: every order, spacing and strength, against dense algebra, rational numbers and CVXPY."""
 
 import itertools
+import re
 import warnings
 from fractions import Fraction
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.interpolate import make_interp_spline, make_smoothing_spline
+from sklearn.exceptions import ConvergenceWarning
 
 from skadmm import Problem, Status, TrendFilter, TrendFilterCV, alpha_max, exact_trend_gap, solve
 from skadmm.operators import chain, trend
@@ -240,6 +242,24 @@ def test_cross_validation_beats_a_smoothing_spline_on_a_curve_of_changing_smooth
     assert model.alphas_[-1] < model.alpha_ < model.alphas_[0]
     spline = make_smoothing_spline(t, noisy)(t)
     assert np.linalg.norm(model.coef_ - truth) < np.linalg.norm(spline - truth)
+
+
+def test_the_advice_of_a_short_fit_works():
+    """A stall names the tolerance that accepts the fit; a limit of passes is to be raised. No advice is on columns."""
+    X, b = np.arange(80.0)[:, None], noisy_at(positions_of("uniform", 80))
+    stalled = {"alpha": 3e-3, "order": 1, "graph": (8, 10), "loss": "huber"}
+    with pytest.warns(ConvergenceWarning, match="stalled") as said:
+        TrendFilter(tol=1e-17, **stalled).fit(X, b)
+    message = str(said[0].message)
+    assert "standardize" not in message
+    accepted = float(re.search(r"tol=(\S+) accepts this fit", message)[1])
+    limited = {"alpha": 3e-3, "order": 0, "graph": (8, 10), "tol": 1e-8}
+    with pytest.warns(ConvergenceWarning, match=r"Raise max_passes or tol, or raise alpha\."):
+        TrendFilter(max_passes=2, **limited).fit(X, b)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        TrendFilter(tol=accepted, **stalled).fit(X, b)
+        TrendFilter(max_passes=500, **limited).fit(X, b)
 
 
 def test_a_fold_measures_derivatives_in_the_unit_of_all_the_data():

@@ -271,10 +271,14 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         what = f" in {len(short)} of {len(results)} problems" if len(results) > 1 else ""
         warnings.warn(
             f"{type(self).__name__} did not reach tol={self.tol:g}{what}: {worst.status} after {worst.cost} "
-            f"with a relative {measure} of {reached(worst):.1e}. {_advice(worst)}",
+            f"with a relative {measure} of {reached(worst):.1e}. {_advice(worst, self._has_columns())}",
             ConvergenceWarning,
             stacklevel=stacklevel,
         )
+
+    def _has_columns(self) -> bool:
+        """Is X a table, whose columns have scales?"""
+        return True
 
     def _earlier(self, count: int) -> list[Any]:
         """The results to start from, one for each of `count` problems."""
@@ -349,14 +353,16 @@ def _fits(earlier: Any, problem: Problem) -> bool:
     )
 
 
-def _advice(result: Result) -> str:
-    """What to do about a result that is short of the tolerance, and works when done."""
+def _advice(result: Result, columns: bool = True) -> str:
+    """What to do about a result that is short of the tolerance, and works when done; `columns` that have scales."""
     status = result.status
     if status in (Status.PASS_LIMIT, Status.TIME_LIMIT):
-        return "Raise max_passes or tol, scale the columns of X (standardize=True), or raise alpha."
+        scale = "scale the columns of X (standardize=True), " if columns else ""
+        return f"Raise max_passes or tol, {scale}or raise alpha."
     if status is Status.STALLED:
         within = f"tol={_rounded_up(reached(result)):g} accepts this fit" if reached(result) < 1.0 else "raise alpha"
-        return f"Rounding allows no more: {within}; columns of one scale (standardize=True) may allow more."
+        more = "; columns of one scale (standardize=True) may allow more" if columns else ""
+        return f"Rounding allows no more: {within}{more}."
     return "The problem may have no minimiser: raise alpha, l1_ratio or ridge."
 
 

@@ -126,6 +126,9 @@ class TrendModel(StructuredModel):
         # A signal has no intercept of its own (constants are not penalised), and its columns are indicators.
         return (False, False) if self._signal else super()._intercept_and_scaling()
 
+    def _has_columns(self) -> bool:
+        return not self._signal
+
     def _splitter(self, y: Any) -> Any:
         if not self._signal or not (self.cv is None or isinstance(self.cv, int)):
             return super()._splitter(y)

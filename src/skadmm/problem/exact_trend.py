@@ -2,7 +2,7 @@
 
 Differences of order three at clustered positions lose all digits of a double: neither the rounded values of a curve nor
 its rounded multipliers say how good it is. Its differences y do. They determine a curve up to a polynomial, least
-squares determine the polynomial, and the residual of the curve is then Aᵀu for a multiplier u that cumulative sums give.
+squares determine the polynomial, and the residual of the curve is then Aᵀu for a multiplier u, by cumulative sums.
 """
 
 from __future__ import annotations

@@ -75,6 +75,8 @@ class SignalNewtonConfig:
     """A step is taken where the decrease is at least this share of the prediction."""
     polynomial_steps: int = 6
     """Newton steps that make slopes orthogonal to polynomials, for the bound along a line."""
+    orthogonality: float = 1e-12
+    """Slopes whose part along polynomials is larger than this share after those steps give no bound."""
     rounding: float = 1e-14
     """A predicted decrease below this share of the objective is rounding: the solver stops."""
 
@@ -141,7 +143,10 @@ class SignalNewton(SecondOrderSolver[SignalNewtonState]):
         model = self._minimised(state, here)
         there = self._evaluate(state, model.x)
         objective = self._objective(there, model.x, model.y)
-        self._raise_bound(state, there, model, objective)
+        # A loss of unbounded curvature has huge slopes after a step far too long; their rounding would spoil the bound.
+        if objective <= state.objective + abs(state.objective):
+            self._raise_bound(state, there, model, objective)
+        objective = objective if np.isfinite(objective) else np.inf
         fallen, negligible = state.objective - objective, config.rounding * abs(state.objective)
         if fallen >= config.sufficient * model.decrease - negligible:
             point.x[:], point.y[:] = model.x, model.y
@@ -248,13 +253,21 @@ class SignalNewton(SecondOrderSolver[SignalNewtonState]):
 
     def _bound_along(self, line: Line, state: SignalNewtonState, x: np.ndarray) -> float:
         """The dual objective of the slopes of the loss itself at x plus a polynomial, the one that makes them
-        orthogonal to all polynomials, so that they are −Aᵀu. They and u are scaled until u is within its bounds."""
-        basis = line.null_space()
-        for _ in range(self.config.polynomial_steps):
+        orthogonal to all polynomials, so that they are −Aᵀu. They and u are scaled until u is within its bounds.
+        −∞ where no such polynomial is found: other slopes prove nothing."""
+        basis, config = line.null_space(), self.config
+        for made in range(config.polynomial_steps + 1):
             evaluation = self._evaluate(state, x)
             slope = evaluation.gradient + self.ridge * x
+            if not np.all(np.isfinite(slope)):
+                return -np.inf
             along = basis.T @ slope
-            if np.linalg.norm(along) <= self.config.rounding * np.linalg.norm(slope):
+            left, size = float(np.linalg.norm(along)), float(np.linalg.norm(slope))
+            if left <= config.rounding * size:
+                break
+            if made == config.polynomial_steps:
+                if left > config.orthogonality * size:
+                    return -np.inf
                 break
             h = self._by_feature(self._curvature(evaluation)) + self.ridge
             try:
