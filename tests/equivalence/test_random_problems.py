@@ -8,7 +8,7 @@ import functools
 
 import numpy as np
 import pytest
-from random_problems import Outcome, attempt, oracle, random_problem
+from random_problems import FIRST_OF_OTHERS, Outcome, attempt, oracle, random_problem
 
 PROBLEMS, CHUNK = 150, 10
 LEAST_SOLVED = 147
@@ -94,3 +94,15 @@ def test_every_choice_occurs():
     for factor in factors:
         for choice, count in collections.Counter(case.tags[factor] for case in cases).items():
             assert count >= (5 if choice in rare else 12), f"{factor}={choice} occurs {count} times"
+
+
+# -- the other losses -------------------------------------------------------------------------------------------------
+
+
+def test_counts_costs_quantiles_and_hinges():
+    """Poisson, gamma, quantile, absolute and hinge losses: no crash, no false certificate, and nearly all solved."""
+    outcomes = [outcome(seed) for seed in range(FIRST_OF_OTHERS, FIRST_OF_OTHERS + 40)]
+    bad = [one for one in outcomes if one.verdict.kind in ("crash", "false certificate", "unbounded called wrongly")]
+    assert not bad, told(bad)
+    assert not [one for one in outcomes if one.verdict.misreported]
+    assert sum(one.verdict.kind in ("solved", "no minimiser", "oracle unknown") for one in outcomes) >= 38

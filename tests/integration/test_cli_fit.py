@@ -114,6 +114,31 @@ def test_every_loss_and_penalty_by_name(csv, table, capsys):
     assert "loss='squared': it takes one of 'logistic', 'squared-hinge'" in capsys.readouterr().err
 
 
+def test_exposure_and_offset(csv, capsys):
+    """Counts with an exposure, from a file to predictions; an offset is its logarithm."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(0.5 * rng.standard_normal((80, 3)), columns=["a", "b", "c"])
+    table["years"] = rng.uniform(0.1, 2.0, 80)
+    table["log"] = np.log(table["years"])
+    table["claims"] = rng.poisson(table["years"] * np.exp(table["a"])).astype(float)
+    table.to_csv("claims.csv", index=False)
+    told = ["--model", "fused-regressor", "--loss", "poisson", "--alpha", "0.01", "-q"]
+    assert run(["fit", "claims.csv", "-o", "one.model", *told, "--exposure", "years", "--drop", "log"]) == 0
+    assert "training_d2" in capsys.readouterr().out
+    assert run(["fit", "claims.csv", "-o", "two.model", *told, "--offset", "log", "--drop", "years"]) == 0
+    one, two = skadmm.load("one.model"), skadmm.load("two.model")
+    np.testing.assert_allclose(one.coef_, two.coef_, atol=1e-8)
+    capsys.readouterr()
+    assert run(["predict", "one.model", "claims.csv", "--target", "claims", "--exposure", "years", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    np.testing.assert_allclose(told["prediction"], one.predict(table[["a", "b", "c"]], offset=table["log"]))
+    assert told["score"] == pytest.approx(one.score(table[["a", "b", "c"]], table["claims"], offset=table["log"]))
+    assert run(["fit", "claims.csv", "-o", "m", "--model", "fused-regressor", "--exposure", "a"]) == 2
+    assert "--exposure a: row" in capsys.readouterr().err
+    assert run(["fit", "claims.csv", "-o", "m", "--model", "fused-regressor", "--offset", "lg"]) == 2
+    assert "--offset: " in capsys.readouterr().err
+
+
 def test_compare(csv, capsys, tmp_path):
     arguments = ["compare", str(csv), "--methods", "san-admm,sa-iu-admm", "--passes", "5", "--repeats", "1"]
     assert run([*arguments, "--json", "--out", "runs.csv"]) == 0

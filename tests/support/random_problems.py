@@ -30,9 +30,10 @@ import pywt
 import scipy.linalg
 import scipy.optimize
 import scipy.sparse
+import scipy.special
 
 from skadmm import Problem, Status, solve
-from skadmm.losses import Huber
+from skadmm.losses import Huber, Quantile
 from skadmm.operators import chain, grid, identity, incidence, stack, trend, wavelet
 from skadmm.regularizers import L1, L2, Box, ElasticNet, GroupL2, GroupLInf, LInf, NonNegative, SquaredL2
 
@@ -168,7 +169,19 @@ def loss_values(kind: str, delta: float, z: np.ndarray, b: np.ndarray) -> np.nda
         return np.logaddexp(0.0, -b * z)
     if kind == "squared-hinge":
         return 0.5 * np.maximum(0.0, 1.0 - b * z) ** 2
+    if kind == "hinge":
+        return np.maximum(0.0, 1.0 - b * z)
+    if kind == "quantile":
+        return np.maximum(delta * (b - z), (1.0 - delta) * (z - b))
+    if kind == "poisson":
+        with np.errstate(over="ignore"):
+            return np.exp(z) - b * z + scipy.special.xlogy(b, b) - b
+    if kind == "gamma":
+        with np.errstate(over="ignore"):
+            return b * np.exp(-z) + z - np.log(b) - 1.0
     r = np.abs(z - b)
+    if kind == "absolute":
+        return r
     if kind == "huber":
         return np.where(r <= delta, 0.5 * r**2, delta * r - 0.5 * delta**2)
     return 0.5 * r**2
@@ -180,6 +193,14 @@ def loss_slopes(kind: str, delta: float, z: np.ndarray, b: np.ndarray) -> np.nda
         return -b * np.exp(-np.logaddexp(0.0, b * z))
     if kind == "squared-hinge":
         return -b * np.maximum(0.0, 1.0 - b * z)
+    if kind == "hinge":
+        return np.where(b * z < 1.0, -b, 0.0)
+    if kind in ("quantile", "absolute"):
+        low, high = (-delta, 1.0 - delta) if kind == "quantile" else (-1.0, 1.0)
+        return np.where(z < b, low, np.where(z > b, high, 0.0))
+    if kind in ("poisson", "gamma"):
+        with np.errstate(over="ignore"):
+            return np.exp(z) - b if kind == "poisson" else 1.0 - b * np.exp(-z)
     return np.clip(z - b, -delta, delta) if kind == "huber" else z - b
 
 
@@ -188,6 +209,16 @@ def loss_model(kind: str, delta: float, z: Any, b: np.ndarray, w: np.ndarray) ->
     root = np.sqrt(w)
     if kind == "logistic":
         return w @ cp.logistic(cp.multiply(-b, z))
+    if kind == "hinge":
+        return w @ cp.pos(1 - cp.multiply(b, z))
+    if kind == "quantile":
+        return w @ (delta * cp.pos(b - z) + (1 - delta) * cp.pos(z - b))
+    if kind == "absolute":
+        return w @ cp.abs(z - b)
+    if kind == "poisson":
+        return w @ (cp.exp(z) - cp.multiply(b, z)) + w @ (scipy.special.xlogy(b, b) - b)
+    if kind == "gamma":
+        return w @ (cp.multiply(b, cp.exp(-z)) + z) - w @ (np.log(b) + 1.0)
     if kind == "huber":
         # As the least of ½s² + δ|r − s| over s: far better conditioned than cp.huber where δ is small.
         inner = cp.Variable(b.size)
@@ -288,6 +319,10 @@ class Case:
 # -- the generator ----------------------------------------------------------------------------------------------------
 
 LOSSES = {"logistic": 0.27, "squared": 0.27, "squared-hinge": 0.2, "huber": 0.26}
+OTHER_LOSSES = {"poisson": 0.25, "gamma": 0.15, "quantile": 0.25, "absolute": 0.15, "hinge": 0.2}
+FIRST_OF_OTHERS = 10_000_000
+"""Seeds from here on have these losses; the problems of smaller seeds have the first four."""
+QUANTILES = [0.1, 0.5, 0.8]
 DELTAS = [1e-3, 0.05, 0.5, 1.0, 1.35, 10.0]
 OPERATORS = {
     "none": 0.05, "identity": 0.08, "chain": 0.07, "chain;I": 0.06, "graph": 0.06, "graph;I": 0.06, "grid": 0.05,
@@ -322,9 +357,11 @@ def _pick(rng: np.random.Generator, shares: dict[str, float]) -> str:
 def random_problem(seed: int) -> Case:
     """The problem of a seed; the same one at every call."""
     rng = np.random.default_rng(seed)
-    tags = {"loss": _pick(rng, LOSSES), "A": _pick(rng, OPERATORS)}
-    delta = float(rng.choice(DELTAS)) if tags["loss"] == "huber" else 1.0
-    tags["delta"] = f"{delta:g}" if tags["loss"] == "huber" else "-"
+    losses = LOSSES if seed < FIRST_OF_OTHERS else OTHER_LOSSES
+    tags = {"loss": _pick(rng, losses), "A": _pick(rng, OPERATORS)}
+    choices = {"huber": DELTAS, "quantile": QUANTILES}.get(tags["loss"])
+    delta = 1.0 if choices is None else float(rng.choice(choices))
+    tags["delta"] = "-" if choices is None else f"{delta:g}"
     n, d, sides = _sizes(rng, tags)
     X, given = _table(rng, n, d, tags)
     A, operator = (None, None) if tags["A"] == "none" else _operator(rng, tags["A"], d, sides)
@@ -345,7 +382,8 @@ def random_problem(seed: int) -> Case:
     case = Case(seed, tags, {}, {}, X, b, w, tags["loss"], delta, A, B, np.empty(0), Penalty(), Penalty())
     regularizers = {"omega": _omega(rng, case), "psi": _psi(rng, case)}
     c = _right_side(rng, case)
-    loss = Huber(delta) if tags["loss"] == "huber" else tags["loss"]
+    own = {"huber": Huber(delta), "quantile": Quantile(delta)}
+    loss = own.get(tags["loss"], tags["loss"])
     case.kwargs = {"X": given, "target": target, "loss": loss, **regularizers, "A": operator, "B": second}
     case.kwargs |= {"c": c, "sample_weight": weight}
     tags["start"] = "-"
@@ -519,7 +557,15 @@ def _target(rng: np.random.Generator, X: np.ndarray, tags: dict[str, str], delta
     n, d = X.shape
     margin = X @ (_structured(rng, d) / _column_sizes(X))
     spread = margin.std() or 1.0
-    if tags["loss"] in ("squared", "huber"):
+    if tags["loss"] in ("poisson", "gamma"):
+        tags["target"] = _pick(rng, {"planted": 0.6, "noise": 0.3, "large": 0.1})
+        mean = np.exp(np.clip(margin / spread, -3.0, 3.0)) if tags["target"] != "noise" else np.ones(n)
+        mean *= 1e3 if tags["target"] == "large" else 1.0
+        b = rng.poisson(mean).astype(float) if tags["loss"] == "poisson" else mean * rng.gamma(2.0, 0.5, n) + 1e-3
+        if not b.any():
+            b[int(rng.integers(n))] = 1.0
+        return b, b.copy()
+    if tags["loss"] in ("squared", "huber", "quantile", "absolute"):
         kind = tags["target"] = _pick(rng, NUMBERS)
         scale = float(10 ** rng.uniform(-1, 1)) if rng.random() < 0.2 else 1.0
         if kind in ("planted", "large"):
@@ -808,14 +854,19 @@ def _minimised(case: Case, solver: str, options: dict[str, Any]) -> tuple[float,
 def _attained(case: Case) -> bool | None:
     """Is there a minimiser? None where a linear programme leaves it open.
 
-    All losses but the logistic one are piecewise quadratic and bounded below, so only that can fall for ever: along u
-    with bᵢ aᵢ·u ≥ 0 for every sample, not all zero, where neither ψ nor Ω grows.
+    Most losses are bounded below by functions that grow, or are piecewise quadratic. The logistic one can fall for ever
+    along u with bᵢ aᵢ·u ≥ 0 for every sample, not all zero, where neither ψ nor Ω grows; Poisson's where aᵢ·u ≤ 0 if
+    bᵢ = 0 and aᵢ·u = 0 otherwise.
     """
-    if case.loss != "logistic":
+    if case.loss not in ("logistic", "poisson"):
         return True
     d = case.X.shape[1]
     units = 1 / _column_sizes(case.X)
-    agreement = (case.b[:, None] * case.X * units)[case.w > 0]
+    signed = case.b[:, None] * case.X * units
+    agreement = signed[case.w > 0]
+    if case.loss == "poisson":
+        empty, full = (case.b == 0) & (case.w > 0), (case.b > 0) & (case.w > 0)
+        agreement = np.vstack([-(case.X * units)[empty], (case.X * units)[full], -(case.X * units)[full]])
     agreement = agreement[np.abs(agreement).max(axis=1) > 0]
     if agreement.shape[0] == 0:
         return True

@@ -14,6 +14,7 @@ import typer
 
 from skadmm.cli._errors import CommandError
 from skadmm.cli.large import open_table
+from skadmm.cli.offsets import take_offset
 
 MODELS = {
     "fused-classifier": "FusedLassoClassifier",
@@ -38,6 +39,8 @@ def fit(
     target: str | None = typer.Option(None, help="The column (or npz array) of labels. [default: the last; npz: y]"),
     drop: str = typer.Option("", help="Columns to leave out, separated by commas."),
     weight: str | None = typer.Option(None, help="The column of sample weights."),
+    offset: str | None = typer.Option(None, help="A column that is added to the margins."),
+    exposure: str | None = typer.Option(None, help="A column whose logarithm is added to the margins, for counts."),
     on_disk: bool | None = typer.Option(
         None, "--on-disk/--in-memory", help="Leave the table on disk. [default: where it takes a quarter of the memory]"
     ),
@@ -53,7 +56,7 @@ def fit(
     unknown: str = typer.Option("raise", help="Names in --graph or --groups that are no columns: raise, or ignore."),
     order: int = typer.Option(1, help="The degree of a trend's pieces."),
     ridge: float = typer.Option(0.0, help="Strength of an added squared l2 norm."),
-    loss: str | None = typer.Option(None, help="A registered loss, such as logistic, squared-hinge, squared or huber."),
+    loss: str | None = typer.Option(None, help="A registered loss, such as logistic, hinge, huber or poisson."),
     penalty: str | None = typer.Option(None, help="For --model lasso-...: a registered penalty. [default: l1]"),
     standardize: bool = typer.Option(False, "--standardize", help="Divide columns by their standard deviation."),
     intercept: bool = typer.Option(True, "--intercept/--no-intercept", help="Fit an intercept."),
@@ -82,6 +85,7 @@ def fit(
             raise CommandError(f"{written.parent}: there is no such folder")
     table = open_table(data, target, drop, weight=weight, ones=intercept, on_disk=on_disk, cache=cache_dir,
                        quiet=quiet or as_json)  # fmt: skip
+    table, shift = take_offset(table, data, offset, exposure)
     if table.target is None:
         raise CommandError(f"{data}: the folder has no target; convert the data with --target", 2)
     if model.endswith("classifier") and type_of_target(table.target).startswith("continuous"):
@@ -97,19 +101,18 @@ def fit(
         "method": method,
         "verbose": 0 if quiet or as_json else 1,
     }  # fmt: skip
-    options |= {
-        name: value for name, value in (("l1_ratio", _ratios(l1_ratio, alpha)), ("loss", loss)) if value is not None
-    }
+    options |= _given(l1_ratio=_ratios(l1_ratio, alpha), loss=loss)
     names = list(map(str, getattr(table.X, "columns", [])))
     own = _own_options(model, graph, groups, unknown, penalty, order, names)
     estimator.set_params(**options, **own)
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        estimator.fit(table.X, table.target, table.weight)
+        estimator.fit(table.X, table.target, table.weight, **_given(offset=shift))
     seconds = time.perf_counter() - began
     estimator.save(out)
-    score = float(estimator.score(table.X, table.target))
+    classifier = hasattr(estimator, "classes_")
+    score = float(estimator.score(table.X, table.target, **({} if classifier else _given(offset=shift))))
     if report is not None:
         import matplotlib as mpl
 
@@ -118,9 +121,14 @@ def fit(
     notes = [" ".join(str(note.message).split()) for note in caught]
     for note in notes:
         print(f"skadmm: {note}", file=sys.stderr)
-    measure = "accuracy" if hasattr(estimator, "classes_") else "r2"
+    measure = "accuracy" if classifier else "r2" if estimator.loss == "squared" else "d2"
     facts = summary(estimator) | {f"training_{measure}": score, "seconds": seconds, "file": str(out)}
     _tell(facts | {"warnings": notes}, as_json)
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    """The options that are not None."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _own_options(

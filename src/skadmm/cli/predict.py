@@ -13,6 +13,7 @@ import typer
 from skadmm._names import no_column
 from skadmm.cli._errors import CommandError
 from skadmm.cli.large import read_targets, stays_on_disk
+from skadmm.cli.offsets import take_offset
 from skadmm.cli.tables import Table, as_text, read_table
 
 
@@ -27,6 +28,8 @@ def predict(
     out: Path | None = typer.Option(None, "--out", "-o", help="A CSV or Parquet file. [default: standard output]"),  # noqa: B008
     target: str | None = typer.Option(None, help="The column (or npz array) of labels: gives a score."),
     identifier: str | None = typer.Option(None, "--id", help="A column of the data to copy beside each prediction."),
+    offset: str | None = typer.Option(None, help="A column that is added to the margins, as in the fit."),
+    exposure: str | None = typer.Option(None, help="A column whose logarithm is added to the margins, as in the fit."),
     proba: bool = typer.Option(False, "--proba", help="Also the probability of each class."),
     force: bool = typer.Option(False, "--force", help="Replace an existing file."),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
@@ -44,6 +47,7 @@ def predict(
         table = Table(data, None if target is None else read_targets(data, target))
     else:
         table = read_table(data, target, labelled=target is not None, n_features=estimator.n_features_in_)
+    table, shift = take_offset(table, data, offset, exposure)
     X: Any = table.X
     columns: dict[str, np.ndarray] = {}
     if identifier is not None:
@@ -58,10 +62,13 @@ def predict(
         if missing:
             raise CommandError(f"{data}: there is no column {missing[0]!r}, which the model was fitted on")
         X = X[list(names)]
-    columns["prediction"] = estimator.predict(X)
+    more = {} if shift is None else {"offset": shift}
+    columns["prediction"] = estimator.predict(X, **more)
     if proba:
-        columns |= {f"p({label})": p for label, p in zip(estimator.classes_, estimator.predict_proba(X).T, strict=True)}
-    score = None if table.target is None else _score(estimator, columns["prediction"], table.target)
+        columns |= {
+            f"p({label})": p for label, p in zip(estimator.classes_, estimator.predict_proba(X, **more).T, strict=True)
+        }
+    score = None if table.target is None else _score(estimator, X, columns["prediction"], table.target, more)
     if as_json:
         facts = {"rows": len(columns["prediction"]), "score": score}
         print(json.dumps(facts | {name: column.tolist() for name, column in columns.items()}))
@@ -75,7 +82,7 @@ def predict(
     else:
         out.write_text(_as_csv(columns))
     if score is not None:
-        name = "accuracy" if hasattr(estimator, "classes_") else "R²"
+        name = "accuracy" if hasattr(estimator, "classes_") else "R²" if estimator.loss == "squared" else "D²"
         print(f"{name} {score:.4f} on {len(columns['prediction'])} rows", file=sys.stderr)
 
 
@@ -85,8 +92,10 @@ def _as_csv(columns: dict[str, np.ndarray]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _score(estimator: Any, predicted: np.ndarray, target: np.ndarray) -> float:
+def _score(estimator: Any, X: Any, predicted: np.ndarray, target: np.ndarray, more: dict[str, np.ndarray]) -> float:
     if hasattr(estimator, "classes_"):
         return float(np.mean(predicted == target))
+    if estimator.loss != "squared":
+        return float(estimator.score(X, target, **more))
     spread = float(np.sum((target - target.mean()) ** 2))
     return 1.0 - float(np.sum((target - predicted) ** 2)) / spread if spread > 0 else 0.0
