@@ -19,10 +19,15 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
     "mathml",  # and what follows: _extensions/
+    "accessible",
     "algorithms_table",
     "api_pages",
+    "executed",
     "figures",
 ]
 exclude_patterns = ["_extensions", "gallery/*.md5", "gallery/*.py", "gallery/*.ipynb", "reproduction/README.md"]
@@ -50,6 +55,23 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "write_computation_times": False,
 }
+
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+copybutton_selector = "div:not(.output) > div.highlight > pre"
+
+# Links into the documentation of other projects need their inventories, and a build must not need the network.
+intersphinx_mapping = (
+    {
+        "python": ("https://docs.python.org/3", None),
+        "numpy": ("https://numpy.org/doc/stable", None),
+        "scipy": ("https://docs.scipy.org/doc/scipy", None),
+        "sklearn": ("https://scikit-learn.org/stable", None),
+        "pandas": ("https://pandas.pydata.org/docs", None),
+    }
+    if os.environ.get("SKADMM_INTERSPHINX")
+    else {}
+)
 
 REPOSITORY = os.environ.get("SKADMM_REPOSITORY", "")
 """The address of the repository, where it is published: pages then link to their sources."""

@@ -1,4 +1,4 @@
-"""Write a page for each public module, with every name in its ``__all__``, before Sphinx reads the sources."""
+"""Write a page for each public object, and one for each module that lists them, before Sphinx reads the sources."""
 
 import importlib
 import inspect
@@ -80,22 +80,50 @@ def settings() -> list[str]:
     return lines
 
 
+def is_object(value: object) -> bool:
+    """Has it a page of its own? Registries, modules and constants are described on the page of their module."""
+    return callable(value) and not inspect.ismodule(value)
+
+
+def summary(value: object) -> str:
+    """The first sentence of a docstring."""
+    return (inspect.getdoc(value) or "").split("\n\n")[0].replace("\n", " ").replace("|", r"\|")
+
+
+def object_page(name: str, value: object) -> str:
+    """The page of one object, reStructuredText."""
+    title = name.removeprefix("skadmm.")
+    return "\n".join([title, "=" * len(title), "", directive(name, value)])
+
+
 def page(module: str, found: list[tuple[str, object]]) -> str:
-    """One page, reStructuredText."""
+    """The page of a module, reStructuredText: a table of its objects, then everything that has no page of its own."""
     title = f"{PAGES[module]}: ``{module}``"
     lines = [title, "=" * len(title), "", inspect.getdoc(importlib.import_module(module)).split("\n")[0], ""]
-    lines += [directive(name, value) for name, value in found]
+    objects = [(name, value) for name, value in found if is_object(value)]
+    lines += [".. list-table::", "   :widths: 35 65", ""]
+    for name, value in objects:
+        lines += [f"   * - :doc:`{name.removeprefix('skadmm.')} <{name}>`", f"     - {summary(value)}"]
+    lines += ["", ".. toctree::", "   :hidden:", "", *(f"   {name}" for name, _ in objects), ""]
+    lines += [directive(name, value) for name, value in found if not is_object(value)]
     if module == "skadmm.solvers":
         lines += settings()
     return "\n".join(lines)
 
 
 def write(app):
-    """Write the pages; an unchanged page is not touched."""
+    """Write the pages; an unchanged page is not touched, and one whose object is gone is removed."""
     folder = Path(app.srcdir) / "api"
     folder.mkdir(exist_ok=True)
+    texts = {}
     for module, found in entries().items():
-        path, text = folder / f"{module}.rst", page(module, found)
+        texts[f"{module}-module.rst"] = page(module, found)
+        texts |= {f"{name}.rst": object_page(name, value) for name, value in found if is_object(value)}
+    for path in folder.glob("*.rst"):
+        if path.name not in texts:
+            path.unlink()
+    for name, text in texts.items():
+        path = folder / name
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
 
