@@ -385,7 +385,7 @@ def changes(small: bool) -> str:
             other = float(np.mean([np.abs(np.array(breaks[:-1]) - place).min() for place in true]))
         rows.append([str(seed), str(found.size), mine, seconds, other, spent])
     title = (
-        "Change points: the mean distance from a true change to the nearest found. ruptures is told that there are 6"
+        "Change points: the mean distance from a true change to the nearest found. ruptures is given their number, 6"
     )
     return table(title, ["seed", "found", "distance", "seconds", "ruptures", "seconds"], rows)
 

@@ -6,6 +6,7 @@ CHANGES = (
     ('<p class="caption" role="heading">', '<p class="caption" role="heading" aria-level="2">'),
     ("<pre>", '<pre tabindex="0">'),
     ('<div class="math">', '<div class="math" tabindex="0" role="group" aria-label="Formula">'),
+    ('<aside class="toc-drawer', '<aside aria-label="On this page" class="toc-drawer'),
     ('<div class="table-wrapper', '<div tabindex="0" class="table-wrapper'),
 )
 

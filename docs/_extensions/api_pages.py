@@ -76,7 +76,7 @@ def settings() -> list[str]:
     for name, solver in SOLVERS.items():
         config = solver.Config
         lines += [name, "~" * len(name), "", f"{solver.summary}.", ""]
-        lines.append(f".. autoclass:: {config.__module__}.{config.__qualname__}\n   :members:\n   :no-index:\n")
+        lines.append(f".. autoclass:: {config.__module__}.{config.__qualname__}\n   :members:\n")
     return lines
 
 

@@ -63,6 +63,21 @@ def test_every_page_is_in_a_table_of_contents():
     assert {page for page in PAGES if name_of(page) != "reproduction/README.md"} - listed == {DOCS / "index.md"}
 
 
+def test_the_words_people_search_for_are_on_their_pages():
+    """``docs/check_site.py`` asks the search of the built site for the same twelve words."""
+    words = runpy.run_path(str(DOCS / "check_site.py"))["WORDS"]
+    assert len(words) == 12
+    for word, page in words.items():
+        assert re.search(rf"\b{word}", text_of(DOCS / f"{page}.md"), re.IGNORECASE), (word, page)
+
+
+def test_outputs_are_shown_below_their_blocks(monkeypatch):
+    with_outputs = runpy.run_path(str(DOCS / "_extensions" / "executed.py"))["with_outputs"]
+    page = "Text.\n\n```python\na = 3\n```\n\n```python\nprint(a + 1)\n```\n"
+    assert with_outputs(page).count("code-block") == 1
+    assert with_outputs(page).endswith("\n4\n```\n")
+
+
 def test_every_status_and_error_is_explained():
     page = text_of(DOCS / "trouble.md")
     for status in Status:

@@ -54,6 +54,10 @@ BANNED = {
     r"greatest": "largest, maximum",
     r"(passes|numbers) an? (sample|step|model|run)": "per",
     r"asked wrongly": "usage error",
+    r"told(?! apart)": "given, stated",
+    r"at the door|know it again": "on input; restore",
+    r"rows? an? (strength|sample|model|line|quantity|step|level)": "per",
+    r"EagerLooks|Relay|AT_ONCE|as_one|hard rows": "the field's word: ARCHITECTURE, vocabulary",
     r"whilst|thrice|hitherto|amongst": "a plain word",
 }
 """Words that readers stumble over, and what to write instead."""

@@ -122,7 +122,7 @@ def _coefficients(model: Any) -> str:
         f"<tr><td>{_escape(names[j])}</td>{''.join(f'<td>{value:.6g}</td>' for value in rows[:, j])}</tr>"
         for j in order
     )
-    table = f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    table = f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
     link = _download(stream.getvalue(), "coefficients.csv", "All of them as CSV")
     listed = f"<details><summary>The {order.size} largest as a table</summary>{table}</details>" if order.size else ""
     return f"{_picture(model)}<p>{link}.</p>{listed}"
@@ -226,7 +226,7 @@ def _table(facts: Mapping[str, Any]) -> str:
     rows = "".join(
         f"<tr><th scope='row'>{_escape(name)}</th><td>{_escape(value)}</td></tr>" for name, value in facts.items()
     )
-    return f'<div class="scroll"><table><tbody>{rows}</tbody></table></div>'
+    return f'<div class="scroll" tabindex="0"><table><tbody>{rows}</tbody></table></div>'
 
 
 def _download(text: str, name: str, label: str) -> str:

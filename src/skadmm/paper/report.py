@@ -199,7 +199,8 @@ def _claims(settings: Settings, verdicts: list[Verdict]) -> str:
             f"<p>{_escape(verdict.numbers)}</p>{why}</li>"
         )
     return (
-        f'<div class="scroll"><table class="claims"><thead><tr><th></th>{heads}</tr></thead>'
+        '<div class="scroll" tabindex="0" role="region" aria-label="Claims">'
+        f'<table class="claims"><thead><tr><th>claim</th>{heads}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div>"
         f"<details><summary>The numbers behind each verdict</summary>"
         f"<ul class='numbers'>{''.join(details)}</ul></details>"
@@ -282,7 +283,7 @@ def _table(rows: Sequence[dict[str, Any]]) -> str:
     body = "".join(
         "<tr>" + "".join(f"<td>{_escape(str(row.get(name, '')))}</td>" for name in heads) + "</tr>" for row in rows
     )
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    return f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def _csv(rows: Sequence[dict[str, Any]]) -> str:

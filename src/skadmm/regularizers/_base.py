@@ -448,7 +448,7 @@ def shrunk(scale, terms):
 
 
 def checked_strength(reg: Any, role: str, field: str = "strength") -> float:
-    """The field as a float; an error at the door when it is negative or not finite."""
+    """The field as a float; an error where it is negative or not finite."""
     strength = getattr(reg, field)
     number = isinstance(strength, Real) and not isinstance(strength, bool)
     if not number or not math.isfinite(strength) or strength < 0:

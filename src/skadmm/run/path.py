@@ -103,7 +103,7 @@ class Path:
         return int(np.argmin(getattr(self, criterion)))
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a strength: alpha, loss, dof, aic, bic, gap, status."""
+        """One row per strength: alpha, loss, dof, aic, bic, gap, status."""
         import pandas as pd
 
         columns = {"alpha": self.alphas, "loss": self.losses, "dof": self.dof, "aic": self.aic, "bic": self.bic}
