@@ -71,7 +71,7 @@ def test_the_words_people_search_for_are_on_their_pages():
         assert re.search(rf"\b{word}", text_of(DOCS / f"{page}.md"), re.IGNORECASE), (word, page)
 
 
-def test_outputs_are_shown_below_their_blocks(monkeypatch):
+def test_outputs_are_shown_below_their_blocks():
     with_outputs = runpy.run_path(str(DOCS / "_extensions" / "executed.py"))["with_outputs"]
     page = "Text.\n\n```python\na = 3\n```\n\n```python\nprint(a + 1)\n```\n"
     assert with_outputs(page).count("code-block") == 1

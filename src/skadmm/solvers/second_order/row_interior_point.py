@@ -3,7 +3,7 @@
 The penalty Σ λ_e |r_e| with r = A x − c is written by r = p − q with p, q ≥ 0 and the multiplier u in [−λ, λ].
 Optimality is ∇f(x) + Aᵀu = 0 with p(λ − u) = q(λ + u) = 0; Newton steps on these equations, with μ in place of 0, lead
 μ to zero. Some 15 to 40 steps are enough for most λ and A, where methods that follow the zeros of r take the more steps
-the more its rows depend on each other. The systems are in ``row_systems.py``. Once the zeros of r can be identified, Newton
+the more its rows depend on each other. The systems are in ``row_systems.py``. Once the zeros of r are known, Newton
 steps on the other rows give the last digits.
 
 References
