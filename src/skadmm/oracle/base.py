@@ -27,6 +27,12 @@ LARGE_SHIFT_SHARE = 0.02
 """… but at most this share of the samples are revisited."""
 
 
+MOST_SHIFTED = 0.5
+"""Where more than this share of the margins shift by a lot, the samples that have curvature are revisited, if few."""
+CURVED = 1e-3
+"""A sample has curvature where it has this share of the largest one."""
+
+
 class LostMemory(Exception):  # noqa: N818
     """The numbers kept of some samples are gone: call ``restart`` and place all samples again."""
 
@@ -104,9 +110,17 @@ class LargeShifts(Protocol):
     def threshold(self) -> float:
         """The shift above which a sample is one of them; ∞ where there are none."""
 
-    def begin(self, threshold: float, count: int | None = None) -> int:
-        """Copy the samples whose margins moved by more, for steps of their own; returns how many there are. A caller
-        who knows `count` already saves a request."""
+    def curved(self, limit: float) -> float:
+        """The curvature above which there are at most `limit` samples that shifted by more than LARGE_SHIFT, where the
+        number of all that did is more than MOST_SHIFTED; 0 elsewhere.
+
+        The expansions of samples without curvature are nearly exact, for the tail of a loss is linear. Where classes
+        are separable or nearly so, most samples are there.
+        """
+
+    def begin(self, threshold: float, count: int | None = None, curvature: float = -1.0) -> int:
+        """Copy the samples whose margins moved by more, and which have more than `curvature`, for steps of their own;
+        returns how many there are. A caller who knows `count` already saves a request."""
 
     def along(self, step: np.ndarray) -> ShiftAlong:
         """Their losses along a step."""

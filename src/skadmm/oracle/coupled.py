@@ -63,7 +63,11 @@ class NoLargeShifts:
         """Infinite."""
         return np.inf
 
-    def begin(self, threshold: float, count: int | None = None) -> int:
+    def curved(self, limit: float) -> float:
+        """None are."""
+        return 0.0
+
+    def begin(self, threshold: float, count: int | None = None, curvature: float = -1.0) -> int:
         """None are copied."""
         return 0
 

@@ -13,7 +13,7 @@ import numpy as np
 from skadmm.backends.tasks import Max
 from skadmm.kernels.expansion import expand, in_parts, loss_along, margins, sum_outer, sum_rows
 from skadmm.kernels.samples import Samples
-from skadmm.oracle.base import LARGE_SHIFT, LARGE_SHIFT_SHARE, ShiftAlong, ShiftSums
+from skadmm.oracle.base import CURVED, LARGE_SHIFT, LARGE_SHIFT_SHARE, MOST_SHIFTED, ShiftAlong, ShiftSums
 from skadmm.oracle.reader import RowReader
 
 
@@ -82,11 +82,25 @@ class LocalLargeShifts:
         rows = large_shift_samples(shift)
         return float(np.nextafter(shift[rows].min(), -np.inf)) if rows.size else np.inf
 
-    def begin(self, threshold: float, count: int | None = None) -> int:
-        """Copy the samples whose margins shifted by more; how many there are."""
+    def curved(self, limit: float) -> float:
+        """The curvature above which the samples with large shifts are few; 0 where they are not."""
+        many = self.count(np.array([LARGE_SHIFT]))[0] > MOST_SHIFTED * self._scalars.shift.size
+        level = CURVED * self.max_curvature()
+        return level if many and level > 0.0 and 0 < self.count_curved(level) <= limit else 0.0
+
+    def max_curvature(self) -> float:
+        """The largest curvature."""
+        return Max(self._scalars.curvatures.max(initial=0.0))
+
+    def count_curved(self, level: float) -> int:
+        """How many samples with more curvature shifted by more than LARGE_SHIFT."""
+        return int(np.count_nonzero((self._scalars.curvatures > level) & (self._scalars.shift > LARGE_SHIFT)))
+
+    def begin(self, threshold: float, count: int | None = None, curvature: float = -1.0) -> int:
+        """Copy the samples whose margins shifted by more, with more than `curvature`; how many there are."""
         self._temporary.drop()
         whole, scalars = self._samples, self._scalars
-        index = np.flatnonzero(scalars.shift > threshold)
+        index = np.flatnonzero((scalars.shift > threshold) & (scalars.curvatures > curvature))
         weight = whole.weight[index] if whole.weight.size else whole.weight
         self._temporary.shifted = ShiftedSamples(
             numbers=index,

@@ -19,8 +19,10 @@ from skadmm.backends.worker import run_stateful
 from skadmm.kernels.samples import Samples
 from skadmm.oracle import worker_files
 from skadmm.oracle.base import (
+    CURVED,
     LARGE_SHIFT,
     LARGE_SHIFT_SHARE,
+    MOST_SHIFTED,
     Ahead,
     BatchSums,
     CurvatureChange,
@@ -329,11 +331,19 @@ class RemoteLargeShifts:
     def _count(self, edges: np.ndarray) -> np.ndarray:
         return self._channel.ask(LocalLargeShifts.count, edges, part=large_shifts)
 
-    def begin(self, threshold: float, count: int | None = None) -> int:
+    def curved(self, limit: float) -> float:
+        """The curvature above which the samples with large shifts are few; 0 where they are not."""
+        if self._count(np.array([LARGE_SHIFT]))[0] <= MOST_SHIFTED * self._channel.n:
+            return 0.0
+        level = CURVED * float(self._channel.ask(LocalLargeShifts.max_curvature, part=large_shifts))
+        count = int(self._channel.ask(LocalLargeShifts.count_curved, level, part=large_shifts)) if level > 0.0 else 0
+        return level if 0 < count <= limit else 0.0
+
+    def begin(self, threshold: float, count: int | None = None, curvature: float = -1.0) -> int:
         """Copy them, on each worker; how many there are, which takes a request where the caller does not know it."""
         if count is None:
-            return int(self._channel.ask(LocalLargeShifts.begin, threshold, part=large_shifts))
-        self._channel.tell(LocalLargeShifts.begin, threshold, part=large_shifts)
+            return int(self._channel.ask(LocalLargeShifts.begin, threshold, None, curvature, part=large_shifts))
+        self._channel.tell(LocalLargeShifts.begin, threshold, None, curvature, part=large_shifts)
         return count
 
     def along(self, step: np.ndarray) -> ShiftAlong:

@@ -14,6 +14,7 @@ import numpy as np
 from skadmm.oracle.base import (
     LARGE_SHIFT,
     LARGE_SHIFT_SHARE,
+    MOST_SHIFTED,
     BatchSums,
     CurvatureChange,
     Ends,
@@ -142,7 +143,7 @@ class SpeculativeLargeShifts:
     """The large-shift samples of a slow oracle; how many there are is often known with the step."""
 
     def __init__(self, oracle: SinglePass, n: int) -> None:
-        self._slow, self._limit = oracle, LARGE_SHIFT_SHARE * n
+        self._slow, self._limit, self._most = oracle, LARGE_SHIFT_SHARE * n, MOST_SHIFTED * n
         self.expected: int | None = None
         """How many margins the step shifts by more than LARGE_SHIFT, if it is taken whole."""
 
@@ -152,10 +153,15 @@ class SpeculativeLargeShifts:
             return self._slow.large_shifts.threshold()
         return LARGE_SHIFT if self.expected > 0 else np.inf
 
-    def begin(self, threshold: float, count: int | None = None) -> int:
+    def curved(self, limit: float) -> float:
+        """The curvature above which they are few; 0 where they are not."""
+        few = self.expected is not None and self.expected <= self._most
+        return 0.0 if few else self._slow.large_shifts.curved(limit)
+
+    def begin(self, threshold: float, count: int | None = None, curvature: float = -1.0) -> int:
         """Copy them."""
-        known = self.expected if threshold == LARGE_SHIFT else None
-        return self._slow.large_shifts.begin(threshold, count if known is None else known)
+        known = self.expected if threshold == LARGE_SHIFT and curvature < 0.0 else None
+        return self._slow.large_shifts.begin(threshold, count if known is None else known, curvature)
 
     def along(self, step: np.ndarray) -> ShiftAlong:
         """Their losses along a step."""

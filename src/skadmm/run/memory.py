@@ -11,6 +11,7 @@ from skadmm.kernels.expansion import PARTS, gathered_rows
 from skadmm.oracle import LARGE_SHIFT_SHARE
 from skadmm.solvers.base import Algorithm, Setup
 from skadmm.solvers.first_order.x_solve import DENSE_LIMIT
+from skadmm.solvers.second_order.newton_admm import NewtonADMMConfig
 from skadmm.solvers.select import (
     few_at_once,
     prefers_interior_point,
@@ -64,7 +65,9 @@ def estimate(setup: Setup, algorithm: Algorithm) -> dict[str, float]:
         needs["second-order steps"] = FLOAT * (SAN_VECTORS * float(n) + SAN_MATRICES * variables**2)
         if problem.backend.slow_reads:
             entry = SPARSE_ENTRY if problem.is_sparse else FLOAT
-            needs["copies of rows that are read again"] = 2.0 * LARGE_SHIFT_SHARE * entry * problem.nnz
+            needs["copies of rows that are read again"] = (
+                2.0 * entry * max(LARGE_SHIFT_SHARE * problem.nnz, min(problem.nnz, NewtonADMMConfig.curved_entries))
+            )
         if problem.backend.local_rows and not problem.is_sparse:
             needs["rows and products on several threads"] = FLOAT * (min(PARTS * gathered_rows(d), n) + PARTS * d) * d
     elif algorithm.gradient == "average":

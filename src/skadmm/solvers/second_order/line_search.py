@@ -6,6 +6,8 @@ SHORTEST = 2.0**-20
 """The smallest length that is tried."""
 SUFFICIENT_DECREASE = 1e-4
 """The share of the expected decrease that a step must reach (Armijo 1966)."""
+FASTER = 0.55
+"""A decrease of more than this share of what the slope at 0 promises is more than a quadratic allows."""
 ROUNDING = 1e-14
 """Objectives closer than this, relatively, are the same."""
 
@@ -21,3 +23,17 @@ def shorten(merit: Callable[[float], float], start: float, expected: float = 0.0
             return length
         length *= 0.5
     return 0.0
+
+
+def lengthen(merit: Callable[[float], float], start: float, expected: float, longest: float) -> float:
+    """The best of 1, 2, 4, … up to `longest`, as far as `merit` decreases, where it decreases faster than a quadratic.
+
+    A quadratic model whose minimum is at length 1 predicts half of `expected`, the change of `merit` by its slope at 0.
+    On the tail of a loss, where curvature decreases along the step, the decrease is larger and the step too short.
+    """
+    length = 1.0
+    if start - merit(length) <= FASTER * max(-expected, 0.0):
+        return length
+    while 2.0 * length <= longest and merit(2.0 * length) < merit(length) - ROUNDING * abs(start):
+        length *= 2.0
+    return length

@@ -33,7 +33,7 @@ import numpy as np
 from skadmm.backends.base import Evaluation
 from skadmm.io import state as stored
 from skadmm.io.state import transient
-from skadmm.oracle import LostMemory, SampleOracle, oracle_for
+from skadmm.oracle import LARGE_SHIFT, LostMemory, SampleOracle, oracle_for
 from skadmm.oracle.batches import BatchConfig, plan
 from skadmm.problem.certificate import Certificate
 from skadmm.problem.problem import Problem
@@ -41,7 +41,7 @@ from skadmm.regularizers import Stacked
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
 from skadmm.solvers.second_order.base import SecondOrderSolver, SolverState, ridge_of
-from skadmm.solvers.second_order.line_search import shorten
+from skadmm.solvers.second_order.line_search import lengthen, shorten
 from skadmm.solvers.second_order.polish import polished
 from skadmm.solvers.second_order.quadratic_model import ModelConfig, ModelSolver, ModelState
 
@@ -55,6 +55,8 @@ class NewtonADMMConfig(ModelConfig, BatchConfig):
 
     first_evaluations: int = 3
     """The first batch is evaluated so often, for it is expanded far from where it leads."""
+    only_evaluations: int = 2
+    """The same where it holds all samples, and costs as much as a full step."""
     batch_sweeps: int = 10
     """Sweeps on the model of a batch …"""
     batch_tolerance: float = 1e-4
@@ -81,8 +83,15 @@ class NewtonADMMConfig(ModelConfig, BatchConfig):
     """Such steps after one evaluation."""
     large_shift_sweeps: int = 20
     """Sweeps after each of them."""
+    curved_share: float = 0.25
+    """Where most samples have large shifts, those of them with curvature take such steps, with as many sweeps as on the
+    model of all samples: at most this share of all …"""
+    curved_entries: float = 4e6
+    """… and so many entries of their rows, which are copied, and for that read again where they are in files."""
     settled_move: float = 0.1
     """They end when no margin moves by more."""
+    longest_step: float = 16.0
+    """A step is lengthened up to so many times where the objective falls faster than its model along it."""
     max_refusals: int = 6
     """So many steps refused in a row mean that rounding, or the sweeps, allow no more."""
     many_evaluations: int = 25
@@ -174,7 +183,8 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
         self.model = ModelSolver(problem, config, setup.rho, adaptive=adaptive)
         whole = setup.warm or problem.is_coupled  # no growing batches
         planned = [] if whole else plan(problem.n_samples, problem.n_features, problem.nnz, config)
-        self.batches = planned[:1] * (config.first_evaluations - 1) + planned
+        repeats = config.first_evaluations if len(planned) > 1 else config.only_evaluations
+        self.batches = planned[:1] * (repeats - 1) + planned
 
     @classmethod
     def applies(cls, problem: Problem) -> str | None:
@@ -358,7 +368,7 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
         tolerance = max(config.full_tolerance * 0.1**state.full_evaluations, config.min_tolerance)
         self._minimise(state, state.tau, limit, tolerance)
         if length > 0.1 and config.revisit_large_shifts:
-            self._revisit_large_shifts(state, tolerance)
+            self._revisit_large_shifts(state, limit, tolerance)
         self._polish(state)
 
     def _model_step(self, state: NewtonADMMState) -> None:
@@ -381,7 +391,7 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
 
     def _damp(self, state: NewtonADMMState, length: float, factor: float) -> None:
         """Less damping after a whole step, `factor` times as much after a shortened one."""
-        if length == 1.0:
+        if length >= 1.0:
             state.tau = max(state.tau / 3.0, self.config.min_damping)
         else:
             state.tau = max(factor * state.tau, self.config.raised_damping)
@@ -467,18 +477,26 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
         if value(refined) <= value(x):
             x[:] = refined
 
-    def _revisit_large_shifts(self, state: NewtonADMMState, tolerance: float) -> None:
+    def _revisit_large_shifts(self, state: NewtonADMMState, limit: int, tolerance: float) -> None:
         """Steps on the few samples whose margins moved most, the others by their expansions."""
-        shifts = state.oracle.large_shifts
+        shifts, config, problem = state.oracle.large_shifts, self.config, self.problem
+        curvature = shifts.curved(
+            min(config.curved_share * problem.n_samples, config.curved_entries / problem.n_features)
+        )
+        if curvature > 0.0:
+            count = shifts.begin(LARGE_SHIFT, curvature=curvature)
+            self._large_shift_steps(state, count, limit, tolerance)
+            shifts.end()
+            return
         threshold = shifts.threshold()
         if threshold == np.inf:
             return
         count = shifts.begin(threshold)
         if count > 0:
-            self._large_shift_steps(state, count, tolerance)
+            self._large_shift_steps(state, count, config.large_shift_sweeps, tolerance)
         shifts.end()
 
-    def _large_shift_steps(self, state: NewtonADMMState, count: int, tolerance: float) -> None:
+    def _large_shift_steps(self, state: NewtonADMMState, count: int, limit: int, tolerance: float) -> None:
         config, x = self.config, state.anchor.copy()
         for _ in range(config.large_shift_rounds):
             step = self._candidate(state) - x
@@ -489,7 +507,7 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
             H, q = state.oracle.large_shifts.move(length)
             state.q += q
             state.H += H
-            self._minimise(state, state.tau, config.large_shift_sweeps, tolerance, centre=x)
+            self._minimise(state, state.tau, limit, tolerance, centre=x)
             if length * longest < config.settled_move:
                 break
 
@@ -539,15 +557,23 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
             expected = float(gradient @ step) + there - penalty
             losses[1.0] = oracle.along(step, 1.0)
 
+        last = 1.0
+
         def merit(t: float) -> float:
+            nonlocal last
             if t not in losses:
-                losses[t] = oracle.losses(t)
-            values[t] = losses[t] / size + (there if t == 1.0 else problem.penalty(state.anchor + t * step))
+                losses[t], last = oracle.losses(t), t
+            if t not in values:
+                values[t] = losses[t] / size + (there if t == 1.0 else problem.penalty(state.anchor + t * step))
             return values[t]
 
         length = shorten(merit, start, expected)
         if length == 0.0:
             merit(0.0)
+        elif length == 1.0 and gradient is not None:
+            length = lengthen(merit, start, expected, self.config.longest_step)
+        if last != length:  # slopes and curvatures are those of the last length tried
+            losses[length] = oracle.losses(length)
         state.decrease = (start - values[length]) / max(abs(start), np.finfo(float).tiny)
         state.anchor = candidate if length == 1.0 else state.anchor + length * step
         return length, losses[length]
