@@ -1,0 +1,97 @@
+"""What a status advises works when it is followed."""
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from skadmm import Problem, Status, solve
+from skadmm.estimators import FusedLassoRegressor
+from skadmm.operators import chain, stack
+from skadmm.regularizers import L1
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((300, 10))
+TARGET = X @ np.repeat([1.0, 0.0], 5) + 0.3 * RNG.standard_normal(300)
+LABELS = np.where(TARGET > 0, 1.0, -1.0)
+BOTH = stack(chain(10), "identity")
+
+
+@pytest.fixture
+def problem():
+    return Problem(X, LABELS, psi=L1(0.01), A=BOTH)
+
+
+def test_pass_limit_raise_passes(problem):
+    short = solve(problem, tol=1e-8, passes=1)
+    assert short.status is Status.PASS_LIMIT
+    assert solve(problem, tol=1e-8).status is Status.SOLVED
+
+
+def test_pass_limit_of_a_first_order_method_precondition():
+    scales = 10.0 ** np.linspace(-2, 2, 10)
+    uneven = Problem(X * scales, TARGET, loss="squared", psi=L1(0.01), A=BOTH)
+    optimum = solve(uneven, tol=1e-10).objective
+    excess = []
+    for precondition in (None, "diagonal"):
+        short = solve(uneven, "sa-iu-admm", passes=30, precondition=precondition, random_state=0)
+        assert short.status is Status.PASS_LIMIT
+        excess.append(short.objective - optimum)
+    assert excess[1] < 0.1 * excess[0]
+
+
+def test_time_limit_continue(problem):
+    short = solve(problem, tol=1e-8, time_limit=1e-9)
+    assert short.status is Status.TIME_LIMIT
+    assert solve(problem, tol=1e-8, warm_start=short).status is Status.SOLVED
+    assert solve(problem, tol=1e-8, time_limit=600.0).status is Status.SOLVED
+
+
+def test_stalled_raise_tol():
+    without_gap = Problem(X, TARGET, loss="squared", psi=L1(0.01), A=chain(10))
+    stuck = solve(without_gap, tol=1e-22)
+    assert stuck.status is Status.STALLED
+    assert solve(without_gap, tol=2 * stuck.kkt.relative).status is Status.SOLVED
+
+
+def test_no_minimiser_penalise():
+    endless = solve(Problem(X, np.where(X.sum(axis=1) > 0, 1.0, -1.0), psi=L1(0.01), A=chain(10)), passes=5)
+    assert endless.status is Status.NO_MINIMISER
+    held = Problem(X, np.where(X.sum(axis=1) > 0, 1.0, -1.0), psi=L1(0.01), A=BOTH)
+    assert solve(held, tol=1e-8).status is Status.SOLVED
+
+
+def test_stopped_and_interrupted_continue(problem):
+    def interrupt(state):
+        if state.passes > 0:
+            raise KeyboardInterrupt
+
+    broken = solve(problem, tol=1e-8, callback=interrupt, record_every=1e-9)
+    assert broken.status is Status.INTERRUPTED
+    assert solve(problem, tol=1e-8, warm_start=broken).status is Status.SOLVED
+
+
+@pytest.mark.parametrize("step", ["auto", "theory"])
+def test_diverged_smaller_step(step):
+    squared = Problem(X, TARGET, loss="squared", psi=L1(0.01))
+    assert solve(squared, "sa-iu-admm", step=1e3, passes=50).status is Status.DIVERGED
+    calm = solve(squared, "sa-iu-admm", step=step, passes=50, random_state=0)
+    assert calm.status is Status.PASS_LIMIT
+    assert calm.objective < squared.loss_at_zero
+
+
+def test_warnings_of_estimators():
+    model = FusedLassoRegressor(alpha=0.05, max_passes=1, tol=1e-10)
+    with pytest.warns(ConvergenceWarning, match="Raise max_passes"):
+        model.fit(X, TARGET)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.set_params(max_passes=500).fit(X, TARGET)
+    with pytest.warns(ConvergenceWarning, match="accepts this fit") as caught:
+        model.set_params(tol=1e-22, l1_ratio=0.0).fit(X, TARGET)
+    accepted = float(re.search(r"tol=(\S+) accepts", str(caught[0].message)).group(1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.set_params(tol=accepted).fit(X, TARGET)
