@@ -3,6 +3,8 @@
     python benchmarks/paths.py                        the whole table
     python benchmarks/paths.py --rows group,text      rows whose name holds one of these words
     python benchmarks/paths.py --seeds 1 --repeats 1  a first look
+    python benchmarks/paths.py --write                also into paths.json, docs/benchmarks.md and README.md; rows that
+                                                      were not run stay as they are
 
 One process, one thread; seconds are of processor time, which other programs disturb less than wall time. All packages
 of a row run in turns; the table has the best of the repeats, and of that the median over the seeds. Everything is
@@ -40,6 +42,7 @@ from sklearn.model_selection import GridSearchCV
 
 from _common import data_folder
 from _path_peers import Task, peers_for
+from _path_tables import Measured, keep
 from skadmm import (
     FusedLassoClassifier,
     FusedLassoClassifierCV,
@@ -343,6 +346,17 @@ def lines(name: str, seconds: dict[str, list[float]], gaps: dict[str, list[float
         yield f"{name:<42}{package:<18}{median:>9.4f}{ours / median:>9.2f}   {reached}"
 
 
+def summary(seconds: dict[str, list[float]], gaps: dict[str, list[float]], late: list[str]) -> Measured:
+    """What is kept of a row: medians over the seeds, and the largest gap; nothing of packages that took too long."""
+    found: Measured = {}
+    for package, values in seconds.items():
+        gap = max(gaps[package])
+        known = not np.isnan(gap)
+        met = not known or gap <= 1.01 * GAP
+        found[package] = {"seconds": statistics.median(values), "gap": gap if known else None, "met": bool(met)}
+    return found | {package: {"seconds": None, "gap": None, "met": False} for package in late}
+
+
 def main() -> None:
     """Print a line per row and package."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -350,6 +364,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--limit", type=float, default=2.0, help="seconds after which a tolerance is not tightened")
+    parser.add_argument("--write", action="store_true", help="keep the rows, and fill the tables of the documentation")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     words = arguments.rows.split(",")
@@ -372,6 +387,9 @@ def main() -> None:
             if np.isnan(tol):
                 print(f"{name:<42}{package:<18}  took longer than {PATIENCE * arguments.limit:.0f} s")
         print(*lines(name, seconds, gaps), sep="\n", flush=True)
+        if arguments.write:
+            late = [package for package, tol in tolerances.items() if np.isnan(tol)]
+            keep({name: summary(seconds, gaps, late)}, list(ROWS))
     print(f"{time.process_time() / 60:.1f} minutes of processor time")
 
 

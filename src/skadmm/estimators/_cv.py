@@ -264,11 +264,15 @@ class CrossValidated(StructuredModel):
         train, test, state = split
         weight, held_weight = (None if table.sample_weight is None else table.sample_weight[rows] for rows in split[:2])
         prepared = candidate.prepared._replace(random_state=state)
-        fold, held_out = self._fold(prepared, table.X[train], table.X[test], weight)
-        rows, _ = as_rows(held_out)
+        fold = self._fold(prepared, table.X[train], weight)
+        answers = [
+            self._path(fold, target[train], candidate.alphas, lambda *_: counter.step(), certify=False)
+            for target in table.targets
+        ]
         losses, margins = np.zeros(candidate.alphas.size), []
-        for target in table.targets:
-            answer = self._path(fold, target[train], candidate.alphas, lambda *_: counter.step(), certify=False)
+        # Only now: the fit is over, and its memory is free.
+        rows, _ = as_rows(self._held_rows(fold, table, split))
+        for target, answer in zip(table.targets, answers, strict=True):
             if judge.scorer is None:
                 held = on_samples(fold.problem(target[train], 1.0), rows, target[test], held_weight)
                 losses += [held.loss_value(x) for x in answer.x]
@@ -398,14 +402,18 @@ class CrossValidated(StructuredModel):
             method=self.method, callback=callback, certify=certify, dof=certify, **options,
         )  # fmt: skip
 
-    def _fold(self, prepared: Prepared, part: Any, test: Any, weight: np.ndarray | None) -> tuple[Prepared, Any]:
-        """A fold's own table and penalty, and the held-out rows on the same scale."""
+    def _held_rows(self, fold: Prepared, table: Table, split: Split) -> Any:
+        """The rows held out, on the scale of the fold."""
+        return fold.design.on(table.X[split.test]).X
+
+    def _fold(self, prepared: Prepared, part: Any, weight: np.ndarray | None) -> Prepared:
+        """A fold's own table and penalty."""
         fit_intercept, standardize = prepared.design.intercept, self._intercept_and_scaling()[1]
         penalty = prepared.penalty
         if isinstance(getattr(self, "graph", None), str):  # learnt from the rows, so every fold learns its own
             penalty = self._penalty(part, self._column_names())
         design = build_design(part, weight, fit_intercept=fit_intercept, standardize=standardize)
-        return prepared._replace(design=design, penalty=penalty, sample_weight=weight), design.on(test).X
+        return prepared._replace(design=design, penalty=penalty, sample_weight=weight)
 
 
 def _shifted(margins: np.ndarray, offset: np.ndarray | None, rows: np.ndarray) -> np.ndarray:

@@ -187,20 +187,26 @@ class TrendModel(StructuredModel):
         found = super()._path(prepared, target, alphas, count, certify=certify)
         return replace(found, dof=np.array(dof))
 
-    def _fold(self, prepared: Any, part: Any, test: Any, weight: Any) -> Any:
-        """In a fold only the positions it observes are there; between them the signal is read off as in predict."""
+    def _held_rows(self, fold: Any, table: Any, split: Any) -> Any:
+        """Between the positions of a fold the signal is read off as in predict."""
         if not self._signal or self.graph is not None:
-            return super()._fold(prepared, part, test, weight)
+            return super()._held_rows(fold, table, split)
+        positions = self.positions_[np.unique(table.X[split.train].indices)]
+        return interpolation(positions, self.positions_[table.X[split.test].indices], int(self.order))
+
+    def _fold(self, prepared: Any, part: Any, weight: Any) -> Any:
+        """In a fold only the positions it observes are there."""
+        if not self._signal or self.graph is not None:
+            return super()._fold(prepared, part, weight)
         kept = np.unique(part.indices)
         positions = self.positions_[kept]
         # With derivatives in the same unit as for all the data, an alpha means the same bends.
         unit = mean_spacing(self.positions_)
-        fold = prepared._replace(
+        return prepared._replace(
             design=prepared.design._replace(X=sp.csr_array(part[:, kept]), scale=np.ones(kept.size)),
             penalty=_along(positions, int(self.order), checked_ratio(self.l1_ratio), unit),
             sample_weight=weight,
         )
-        return fold, interpolation(positions, self.positions_[test.indices], int(self.order))
 
     def _scores(self, X: Any) -> np.ndarray:
         """The margins: the signal at the positions in `X`, or those of a table.

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skadmm.kernels.rows import as_matrix
+from skadmm.losses import Squared
 from skadmm.operators.row_correction import factor_work
 from skadmm.problem.problem import Problem
 from skadmm.problem.smoothing import smoothed
@@ -24,7 +25,7 @@ from skadmm.solvers.registry import SOLVERS, start_alone
 from skadmm.solvers.second_order import chains, conic_terms, l1_rows
 from skadmm.solvers.second_order.base import Entry, SecondOrderSolver, SolverEngine
 from skadmm.solvers.second_order.block_descent import BlockDescent
-from skadmm.solvers.second_order.blocks import has_groups
+from skadmm.solvers.second_order.blocks import has_groups, has_maximum_norms
 from skadmm.solvers.second_order.chain_descent import ChainDescent
 from skadmm.solvers.second_order.chain_layers import layer_numbers, rows_of_two
 from skadmm.solvers.second_order.conic import INSTALL, Conic
@@ -148,7 +149,9 @@ class Situation:
     @cached_property
     def separates(self) -> bool:
         """Does the penalty separate over disjoint blocks of features?"""
-        return not self.setup.rho_given and BlockDescent.applies(self.problem) is None
+        if self.setup.rho_given or BlockDescent.applies(self.problem) is not None:
+            return False
+        return not slow_on_blocks(self.problem)
 
     @property
     def works_on_blocks(self) -> bool:
@@ -275,10 +278,17 @@ def choose(problem: Problem) -> Choice:
 
 def works_on_blocks(problem: Problem, rho_given: bool) -> bool:
     """Is block descent the solver of a single strength? For groups, and for many features with other terms than ℓ1."""
-    if rho_given or BlockDescent.applies(problem) is not None:
+    if rho_given or BlockDescent.applies(problem) is not None or slow_on_blocks(problem):
         return False
     many = problem.n_features >= CONFIG.many_features and not l1_rows.has_short_rows(problem)
     return many or has_groups(problem)
+
+
+def slow_on_blocks(problem: Problem) -> bool:
+    """Has the penalty ℓ∞ norms of blocks, on which block descent takes no Newton steps, under a loss that is not
+    quadratic, and so few features that a dense model is cheap?"""
+    few = problem.n_features < CONFIG.many_features and not isinstance(problem.loss, Squared)
+    return few and has_maximum_norms(problem) and NewtonADMM.applies(problem) is None
 
 
 def solvers_for(setup: Setup, point: Point, *, following: bool = False) -> tuple[Solvers, str]:
@@ -422,7 +432,8 @@ def prefers_clusters(situation: Situation) -> bool:
         return False
     if problem.n_features < config.some_features or not situation.has_short_rows:
         return False
-    subset = problem.subset(np.arange(0, problem.n_samples, max(1, problem.n_samples // config.subset)))
+    every = problem.n_samples // config.subset
+    subset = problem if every <= 1 else problem.subset(np.arange(0, problem.n_samples, every))
     situation.point.clock[1] += subset.n_samples
     largest = float(np.abs(subset.gradient(situation.point.x)).max())
     return bool(np.median(l1_rows.checked_strengths(problem)) >= config.sparse_share * largest)

@@ -86,7 +86,9 @@ class BlockDescentConfig:
     min_strong_share: float = 0.5
     """On a path, blocks join at once that would leave zero at 2λ − λ_before, if that is at least this share of λ."""
     max_steps: int = 100
-    """After so many steps another solver may take over."""
+    """After so many steps another solver may take over …"""
+    max_passes: int = 60
+    """… or after so many passes, the models on working sets included."""
     stale_curvature: float = 0.1
     """The Gram matrix is formed anew when the curvature of a sample has changed by this share of the largest."""
     set_share: float = 0.5
@@ -124,6 +126,8 @@ class BlockDescentState(SolverState):
     """The mean loss at x."""
     evaluated: bool = False
     """Do these belong to the current x?"""
+    begun: float = 0.0
+    """Samples touched before the first step at this strength."""
     refusals: int = 0
     """Steps in a row that did not decrease the objective."""
     kept_by_strong_rule: np.ndarray | None = transient(default=None)
@@ -190,7 +194,7 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
             point=point, rho=rho, multiplier=rho * point.dual,
             margins=np.zeros(n), slopes=np.zeros(n), curvatures=np.zeros(n), gradient=np.zeros(d),
             violation=np.zeros(self.penalty.n_blocks),
-            working=self._empty_set(),
+            working=self._empty_set(), begun=float(point.clock[1]),
         )  # fmt: skip
 
     def _empty_set(self) -> BlockSet:
@@ -227,6 +231,7 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         """Margins, gradient and Gram matrix stay; the blocks that the sequential strong rule keeps join the set."""
         state.finished = state.stalled = False
         state.steps, state.refusals, state.lower_bound = 0, 0, -np.inf
+        state.begun = float(state.point.clock[1])
         if self.squares_change:
             state.working, state.evaluated = self._empty_set(), False
         if not state.evaluated:
@@ -260,7 +265,8 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         penalty = self.penalty
         mixed = np.bincount(penalty.block, penalty.l1)[penalty.norm > 0].any()
         bounded = np.isfinite(penalty.lower).any() or np.isfinite(penalty.upper).any()
-        known = self.quadratic and self.certifier.kind != "none" and not self.squares_change
+        single = self.problem.n_outputs == 1
+        known = single and self.quadratic and self.certifier.kind != "none" and not self.squares_change
         settled = self.free.index.size == self.certifier.free.size
         return bool(known and settled and not (mixed or bounded or self.unpenalised.size))
 
@@ -463,9 +469,9 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
 
     def slow(self, state: BlockDescentState) -> bool:
         """Can it do no more, or has the working set grown too large?"""
-        return super().slow(state) or (
-            self.tol is not None and not state.finished and state.steps >= self.config.max_steps
-        )
+        passes = (float(state.point.clock[1]) - state.begun) / self.every.size
+        long = state.steps >= self.config.max_steps or passes >= self.config.max_passes
+        return super().slow(state) or (self.tol is not None and not state.finished and long)
 
     def _judge(self, state: BlockDescentState) -> None:
         self._certify(state)

@@ -223,7 +223,7 @@ def block_penalty(problem: Problem) -> tuple[BlockPenalty, RowShares]:
         try:
             known = _collected(problem)
         except NotInBlocks as reason:
-            known = reason
+            known = NotInBlocks(*reason.args)  # without its traceback, whose frames would keep the problem alive
         _KNOWN[problem] = known
     if isinstance(known, NotInBlocks):
         raise NotInBlocks(*known.args)
@@ -273,3 +273,9 @@ def has_groups(problem: Problem) -> bool:
     """Has a block of a penalty that separates more than one feature?"""
     penalty, _ = block_penalty(problem)
     return bool(penalty.norm.any())
+
+
+def has_maximum_norms(problem: Problem) -> bool:
+    """Has a block of a penalty that separates an ℓ∞ norm?"""
+    penalty, _ = block_penalty(problem)
+    return bool((penalty.norm == LINF_NORM).any())
