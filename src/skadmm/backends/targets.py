@@ -62,6 +62,8 @@ def as_target(
         numbers = _columns(array, n)
         check_range(numbers, loss, "target")
         return numbers, None
+    if array.ndim == 2 and array.shape[0] == n and is_coupled(loss):
+        return _one_hot(array), np.arange(array.shape[1]) if classes is None else classes
     if array.ndim != 1 or array.size != n:
         raise ValueError(f"target has shape {array.shape}: it takes a vector of length {n}, the number of rows of X")
     if not loss.labels:
@@ -94,6 +96,13 @@ def _columns(array: np.ndarray, n: int) -> np.ndarray:
     if array.shape[1] == 0:
         raise ValueError(f"target has shape {array.shape}: it takes at least one column")
     return _checks.vector(array.ravel(), "target", array.size, of="the number of its entries")
+
+
+def _one_hot(array: np.ndarray) -> np.ndarray:
+    """A table with a column for each class, one where it is the class of the row and zero elsewhere, row by row."""
+    if array.shape[1] < 2 or not np.all((array == 0) | (array == 1)) or not np.all(array.sum(axis=1) == 1):
+        raise ValueError(f"target has shape {array.shape}: it takes classes, or a table with a single one in each row")
+    return array.astype(float).ravel()
 
 
 def _classes(array: np.ndarray, loss: Loss) -> np.ndarray:

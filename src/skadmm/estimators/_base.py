@@ -6,6 +6,7 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -19,6 +20,7 @@ from skadmm.estimators._columns import integer_names
 from skadmm.estimators._design import Design, build_design
 from skadmm.estimators._large import LargeTable, is_large, large_design, large_scores, read_large
 from skadmm.estimators._losses import best_constant, check_storable, checked_offset, loss_of, offset_target
+from skadmm.estimators._outputs import OutputOptions, checked_output_penalty, output_penalty
 from skadmm.estimators._penalty import Penalty
 from skadmm.operators.line import GraphTrend, Line
 from skadmm.problem.constraint import Constraint
@@ -39,9 +41,12 @@ class Prepared(NamedTuple):
     loss: Any
     ridge: float
     random_state: Any
+    outputs: OutputOptions = OutputOptions()
 
     def problem(self, target: np.ndarray, alpha: float) -> Problem:
-        """The problem for one target."""
+        """The problem for one target; for one of several columns, that of all of them."""
+        if getattr(target, "ndim", 1) == 2:
+            return self._joint_problem(target, alpha)
         free = alpha == 0.0 or self.penalty.A.shape[0] == 0
         X: Any = self.design.X
         if is_dask(X):
@@ -67,11 +72,36 @@ class Prepared(NamedTuple):
         """Does the intercept start at the best constant? Where the curvature has no bound, zero may be far off."""
         return self.design.intercept and self.loss.smooth and not np.isfinite(self.loss.curvature_bound)
 
+    def _joint_problem(self, target: np.ndarray, alpha: float) -> Problem:
+        """The problem of several outputs."""
+        design, k = self.design, target.shape[1]
+        ridge = design.ridge(self.ridge)
+        if ridge is not None and ridge.weights is not None:
+            ridge = ridge._replace(weights=np.tile(ridge.weights, k))
+        d = design.scale.size
+        wide, columns = design.widened(self.penalty.A), design.widened(sp.eye_array(d, format="csr"))
+        joint = output_penalty(self.penalty, columns, wide, k, self.outputs)
+        free = alpha == 0.0 or joint.A.shape[0] == 0
+        return Problem(
+            design.X, target, loss=self.loss, omega=ridge, psi=None if free else joint.psi(alpha),
+            A=None if free else joint.A, sample_weight=self.sample_weight,
+        )  # fmt: skip
+
     def _constraint(self) -> Constraint:
         """A x = y, with what is known of A."""
         A, trend = self.design.widened(self.penalty.A), self.penalty.trend
         graph = trend._replace(G=self.design.widened(trend.G)) if isinstance(trend, GraphTrend) else None
         return Constraint(A, None, None, A.shape[1], line=trend if isinstance(trend, Line) else None, graph=graph)
+
+
+class SeveralOutputs:
+    """A family of models that takes several outputs in one problem; before the others among its bases."""
+
+    output_penalty: Any
+    task_graph: Any
+
+    def _output_options(self) -> OutputOptions:
+        return OutputOptions(checked_output_penalty(self.output_penalty), self.task_graph)
 
 
 class StructuredModel(CallbackSupport, BaseEstimator):
@@ -174,7 +204,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
 
     def _take(self, prepared: Prepared, results: list[Result]) -> None:
         """Set the fitted attributes."""
-        pairs = [prepared.design.original(result.x) for result in results]
+        pairs = [prepared.design.original(x) for result in results for x in np.atleast_2d(result.coef)]
         self._assign(np.array([coef for coef, _ in pairs]), np.array([intercept for _, intercept in pairs]))
         passes = [int(np.ceil(result.passes)) for result in results]
         self.scale_ = prepared.design.scale
@@ -184,7 +214,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
 
     def _parts(self, prepared: Prepared, results: list[Result]) -> list[np.ndarray]:
         """The solutions on the scale the penalty saw, without the intercept."""
-        return [prepared.design.penalised(result.x) for result in results]
+        return [prepared.design.penalised(x) for result in results for x in np.atleast_2d(result.coef)]
 
     # -- checks and preparation ------------------------------------------------------------------------------
 
@@ -230,7 +260,19 @@ class StructuredModel(CallbackSupport, BaseEstimator):
             self.__dict__.pop(name, None)
             if value is not None:
                 setattr(self, name, value)
-        return Prepared(design, penalty, sample_weight, self._checked_loss(), float(self.ridge), self._seed())
+        return Prepared(
+            design,
+            penalty,
+            sample_weight,
+            self._checked_loss(),
+            float(self.ridge),
+            self._seed(),
+            self._output_options(),
+        )
+
+    def _output_options(self) -> OutputOptions:
+        """How several outputs are penalised; a family that takes them says so."""
+        return OutputOptions()
 
     def _column_names(self) -> Any:
         """The names of the columns of X for graphs and groups: strings, or integers; None where it has none."""
@@ -291,8 +333,9 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         """What is fused, and the degrees of freedom."""
         penalty = prepared.penalty
         psi = penalty.psi(1.0).prepared(penalty.A.shape[0], "psi") if penalty.A.shape[0] else None
-        triples = zip(self._parts(prepared, results), results, labels, strict=True)
-        dof = [degrees_of_freedom(penalty.A, x, psi, result.y, label) for x, result, label in triples]
+        ys = [result.y if result.n_outputs == 1 else None for result in results for _ in range(result.n_outputs)]
+        triples = zip(self._parts(prepared, results), ys, labels, strict=True)
+        dof = [degrees_of_freedom(penalty.A, x, psi, y, label) for x, y, label in triples]
         self.dof_ = dof[0] if len(dof) == 1 else np.array(dof)
         if penalty.groups is not None:
             return

@@ -5,15 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
 
 from skadmm.backends import is_dask
-from skadmm.estimators._base import StructuredModel
+from skadmm.estimators._base import SeveralOutputs, StructuredModel
 from skadmm.estimators._large import LargeTable, classes_of
 from skadmm.estimators._losses import checked_loss, checked_offset, class_probabilities, mean_of
+from skadmm.losses import Logistic, Multinomial
+
+MULTI_CLASS = ("ovr", "multinomial")
+"""More than two classes: one against the rest, or one model of all."""
 
 
 def _has_probabilities(estimator: Any) -> bool:
@@ -22,13 +28,28 @@ def _has_probabilities(estimator: Any) -> bool:
     return True
 
 
+class SeveralClasses(SeveralOutputs):
+    """A family of classifiers that can fit one model to all classes."""
+
+    multi_class: Any
+    loss: Any
+
+    def _multi_class(self) -> str:
+        if self.multi_class not in MULTI_CLASS:
+            raise ValueError(f"multi_class={self.multi_class!r}: it takes one of {', '.join(map(repr, MULTI_CLASS))}")
+        if self.multi_class == "multinomial" and not isinstance(checked_loss(self.loss, labels=True), Logistic):
+            raise ValueError(f"multi_class='multinomial' takes loss='logistic', not loss={self.loss!r}")
+        return str(self.multi_class)
+
+
 class Classification(ClassifierMixin, StructuredModel):
     """What the estimators of classes share."""
 
     class_weight: Any
 
     def _checked_loss(self) -> Any:
-        return checked_loss(self.loss, labels=True)
+        loss = checked_loss(self.loss, labels=True)
+        return Multinomial() if self._joint else loss
 
     def _read(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, np.ndarray | None]:
         X, y, sample_weight = self._table(X, y, sample_weight, **checks)
@@ -56,12 +77,24 @@ class Classification(ClassifierMixin, StructuredModel):
         by_class = compute_sample_weight(self.class_weight, y)
         return by_class if sample_weight is None else by_class * sample_weight
 
+    @property
+    def _joint(self) -> bool:
+        """Is one multinomial model fitted to more than two classes?"""
+        return self._multi_class() == "multinomial" and self.classes_.size > 2
+
+    def _multi_class(self) -> str:
+        """`multi_class`, checked; a family without it fits one model per class."""
+        return "ovr"
+
     def _targets(self, y: Any, sample_weight: np.ndarray | None) -> list[np.ndarray]:
+        if self._joint:
+            return [(np.asarray(y)[:, None] == self.classes_).astype(np.float64)]
         positive = self.classes_[1:] if self.classes_.size == 2 else self.classes_
         return [np.where(y == label, 1.0, -1.0) for label in positive]
 
     def _assign(self, coefs: np.ndarray, intercepts: np.ndarray) -> None:
-        self.coef_, self.intercept_ = coefs, intercepts
+        # A number added to all intercepts of a multinomial model changes nothing: they have mean zero.
+        self.coef_, self.intercept_ = coefs, intercepts - intercepts.mean() if self._joint else intercepts
 
     def _as_scores(self, margins: np.ndarray) -> np.ndarray:
         """Margins of shape (models, rows, problems) as ``_scores`` returns them."""
@@ -104,7 +137,8 @@ class Classification(ClassifierMixin, StructuredModel):
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any, offset: Any = None) -> np.ndarray:
-        """The probability of each class; for more than two, those of the separate models, made to add up to one.
+        """The probability of each class; for more than two, of the multinomial model, or of one model per class, made
+        to add up to one.
 
         Parameters
         ----------
@@ -120,6 +154,8 @@ class Classification(ClassifierMixin, StructuredModel):
         scores = self.decision_function(X, offset)
         if scores.ndim == 1:
             return class_probabilities(self.loss, scores)
+        if self._joint:
+            return np.asarray(softmax(scores, axis=1))
         shares = probability(scores)
         total = shares.sum(axis=1, keepdims=True)
         return np.where(total > 0, shares / np.where(total > 0, total, 1.0), 1.0 / scores.shape[1])
@@ -138,5 +174,8 @@ class Classification(ClassifierMixin, StructuredModel):
         -------
         ndarray of shape (n_samples, n_classes)
         """
+        check_is_fitted(self)
+        if self._joint:
+            return np.asarray(log_softmax(self.decision_function(X), axis=1))
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X, offset))

@@ -274,10 +274,11 @@ class CrossValidated(StructuredModel):
         rows, _ = as_rows(self._held_rows(fold, table, split))
         for target, answer in zip(table.targets, answers, strict=True):
             if judge.scorer is None:
-                held = on_samples(fold.problem(target[train], 1.0), rows, target[test], held_weight)
+                held = on_samples(fold.problem(target[train], 1.0), rows, target[test].ravel(), held_weight)
                 losses += [held.loss_value(x) for x in answer.x]
             else:
-                margins.append([products(rows, x) for x in answer.x])
+                outputs = answer.x.reshape(answer.x.shape[0], -1, rows.shape[1]).transpose(1, 0, 2)
+                margins += [[products(rows, x) for x in solutions] for solutions in outputs]
         if judge.scorer is None:
             return losses
         scores = self._as_scores(np.array(margins).transpose(1, 2, 0))
@@ -303,7 +304,8 @@ class CrossValidated(StructuredModel):
                 losses += [problem.loss_value(x) for x in answers[-1].x]
         if judge.scorer is None:
             return losses
-        solutions = np.array([answer.x for answer in answers]).transpose(1, 0, 2)
+        width = prepared.design.width
+        solutions = np.concatenate([answer.x.reshape(len(answer.x), -1, width) for answer in answers], axis=1)
         models = (
             self._with_margins(_shifted(self._large_margins(fold, xs, table)[split.test], table.offset, split.test))
             for xs in solutions
@@ -342,8 +344,10 @@ class CrossValidated(StructuredModel):
                     for target in table.targets
                 ]
         self.path_ = paths[0] if len(paths) == 1 else paths
-        coefs = np.array([[prepared.design.original(x)[0] for x in one.x] for one in paths])
-        self.coefs_path_ = coefs[0] if len(paths) == 1 else coefs.transpose(1, 0, 2)
+        solutions = [np.asarray(one.x).reshape(len(one.x), -1, prepared.design.width) for one in paths]
+        every = np.concatenate(solutions, axis=1)
+        coefs = np.array([[prepared.design.original(x)[0] for x in xs] for xs in every])
+        self.coefs_path_ = coefs[:, 0] if coefs.shape[1] == 1 else coefs
         results = []
         for target, one in zip(table.targets, paths, strict=True):
             start = {"x0": one.x[chosen]} if self.method in ("auto", "san-admm", *SOLVERS) else {}

@@ -40,7 +40,9 @@ def checked_loss(loss: Any, *, labels: bool) -> Any:
         found = as_loss(loss)
     except TypeError:
         raise TypeError(f"loss={loss!r}: {allowed}") from None
-    if found.labels != labels or found.coupled:
+    if found.coupled:
+        raise ValueError(f"loss={loss!r}: {allowed}; multi_class='multinomial' joins all classes in one model")
+    if found.labels != labels:
         raise ValueError(f"loss={loss!r}: {allowed}")
     return found
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from skadmm.backends import as_rows
 from skadmm.estimators._base import Prepared, StructuredModel
-from skadmm.estimators._classification import Classification
+from skadmm.estimators._classification import Classification, SeveralClasses
 from skadmm.estimators._large import refuse_large
 from skadmm.estimators._regression import Regression
 from skadmm.problem.problem import Problem, on_samples
@@ -31,6 +32,8 @@ class _Going(StructuredModel):
 
     def _one_pass(self, X: Any, y: Any, sample_weight: np.ndarray | None) -> None:
         targets = self._targets(y, sample_weight)
+        if targets[0].ndim == 2:
+            raise ValueError(f"y has {targets[0].shape[1]} columns: partial_fit takes one")
         if hasattr(self, "_online"):
             prepared, results, steps = self._online
             prepared = prepared._replace(design=prepared.design.on(X))
@@ -101,9 +104,16 @@ class OnlineRegression(Regression, _Going):
         return super()._targets(y, sample_weight)
 
 
+def _learns_in_batches(model: Any) -> bool:
+    if isinstance(model, SeveralClasses) and model.multi_class == "multinomial":
+        raise AttributeError("partial_fit takes multi_class='ovr', and not 'multinomial'")
+    return True
+
+
 class OnlineClassification(Classification, _Going):
     """Classification that also learns batch by batch."""
 
+    @available_if(_learns_in_batches)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
         """One pass of opg-admm over a batch, going on from where the model is.
 

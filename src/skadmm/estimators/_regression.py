@@ -11,7 +11,7 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d
 from skadmm.backends import is_dask
 from skadmm.backends.targets import check_range
 from skadmm.estimators import _losses
-from skadmm.estimators._base import StructuredModel
+from skadmm.estimators._base import SeveralOutputs, StructuredModel
 from skadmm.estimators._large import mean_of
 
 
@@ -21,8 +21,16 @@ class Regression(RegressorMixin, StructuredModel):
     def _checked_loss(self) -> Any:
         return _losses.checked_loss(self.loss, labels=False)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = isinstance(self, SeveralOutputs)
+        return tags
+
     def _read(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, np.ndarray | None]:
-        X, y, sample_weight = self._table(X, y, sample_weight, y_numeric=True, **checks)
+        several = {"multi_output": True} if isinstance(self, SeveralOutputs) else {}
+        X, y, sample_weight = self._table(X, y, sample_weight, y_numeric=True, **(several | checks))
+        if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1 and not is_dask(y):
+            y = y[:, 0]
         if not is_dask(y):
             check_range(np.asarray(y), self._checked_loss(), "y")
         return X, y, sample_weight
@@ -31,15 +39,22 @@ class Regression(RegressorMixin, StructuredModel):
         y = y if is_dask(y) else np.asarray(y, dtype=np.float64)
         # Centred targets start the intercept at their mean: a constant target then leaves nothing to fit.
         centred = self._intercept_and_scaling()[0] and self._checked_loss().residual
-        self._offset = mean_of(y, sample_weight) if centred else 0.0
+        self._offset: Any = 0.0
+        if centred and not is_dask(y) and y.ndim == 2:
+            self._offset = np.average(y, axis=0, weights=sample_weight)
+        elif centred:
+            self._offset = mean_of(y, sample_weight)
         return [y - self._offset]
 
     def _assign(self, coefs: np.ndarray, intercepts: np.ndarray) -> None:
-        self.coef_, self.intercept_ = coefs[0], float(intercepts[0]) + self._offset
+        if len(coefs) == 1:
+            self.coef_, self.intercept_ = coefs[0], float(intercepts[0]) + self._offset
+        else:
+            self.coef_, self.intercept_ = coefs, intercepts + self._offset
 
     def _as_scores(self, margins: np.ndarray) -> np.ndarray:
-        """Margins of shape (models, rows, problems) as ``_scores`` returns them: one problem, the offset added."""
-        return margins[..., 0] + self._offset
+        """Margins of shape (models, rows, outputs) as ``_scores`` returns them, the offset added."""
+        return (margins[..., 0] if margins.shape[2] == 1 else margins) + self._offset
 
     def predict(self, X: Any, offset: Any = None) -> np.ndarray:
         """The predicted targets: the margins x·coef + intercept, or the mean that the loss defines at them.
@@ -52,7 +67,7 @@ class Regression(RegressorMixin, StructuredModel):
 
         Returns
         -------
-        ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
         """
         mean = _losses.mean_of(self.loss)
         margins = self._scores(X)

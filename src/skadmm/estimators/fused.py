@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from skadmm.estimators._base import StructuredModel
-from skadmm.estimators._classification import Classification
+from skadmm.estimators._base import SeveralOutputs, StructuredModel
+from skadmm.estimators._classification import Classification, SeveralClasses
 from skadmm.estimators._cv import CrossValidated
 from skadmm.estimators._graphs import feature_graph
 from skadmm.estimators._online import OnlineClassification, OnlineRegression
@@ -29,11 +29,11 @@ class _Fused(StructuredModel):
         return Penalty(with_l1(graph.matrix(), ratio), graph=graph)
 
 
-class FusedLassoClassifier(_Fused, OnlineClassification):
+class FusedLassoClassifier(SeveralClasses, _Fused, OnlineClassification):
     """Classification by the fused lasso on a graph.
 
     Minimises (1/n) Σ ℓ + alpha ((1 − l1_ratio) Σ_edges w|xᵢ − s xⱼ| + l1_ratio ‖x‖₁) + (ridge/2)‖x‖².
-    More than two classes: one against the rest, under one shared penalty.
+    More than two classes: one against the rest, under one shared penalty, or one multinomial model.
 
     Parameters
     ----------
@@ -61,6 +61,14 @@ class FusedLassoClassifier(_Fused, OnlineClassification):
     loss : str or loss
         "logistic", "squared-hinge", or another loss for two classes: its name in ``skadmm.losses.LOSSES``, or an
         instance.
+    multi_class : "ovr" or "multinomial"
+        More than two classes: one model for each class against the rest, or one multinomial model of all.
+    output_penalty : "entries", "rows" or "rows-linf"
+        With several outputs in one model: penalise every coefficient, or the Euclidean or the maximum norm across
+        outputs, so that a feature (or an edge, or a group) is zero in all outputs or in none.
+    task_graph : None, "complete", networkx graph, adjacency matrix or edge list
+        With several outputs in one model: a graph over them, numbered from 0. The absolute differences of the
+        coefficients over its edges are added to the penalty.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -132,6 +140,9 @@ class FusedLassoClassifier(_Fused, OnlineClassification):
         unknown: str = "raise",
         ridge: float = 0.0,
         loss: Any = "logistic",
+        multi_class: str = "ovr",
+        output_penalty: str = "entries",
+        task_graph: Any = None,
         fit_intercept: bool = True,
         standardize: bool = False,
         class_weight: Any = None,
@@ -150,6 +161,9 @@ class FusedLassoClassifier(_Fused, OnlineClassification):
         self.unknown = unknown
         self.ridge = ridge
         self.loss = loss
+        self.multi_class = multi_class
+        self.output_penalty = output_penalty
+        self.task_graph = task_graph
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.class_weight = class_weight
@@ -161,7 +175,7 @@ class FusedLassoClassifier(_Fused, OnlineClassification):
         self.verbose = verbose
 
 
-class FusedLassoRegressor(_Fused, OnlineRegression):
+class FusedLassoRegressor(SeveralOutputs, _Fused, OnlineRegression):
     """Regression by the fused lasso on a graph.
 
     Minimises (1/n) Σ ℓ + alpha ((1 − l1_ratio) Σ_edges w|xᵢ − s xⱼ| + l1_ratio ‖x‖₁) + (ridge/2)‖x‖².
@@ -192,6 +206,12 @@ class FusedLassoRegressor(_Fused, OnlineRegression):
     loss : str or loss
         "squared", "huber", or another loss for numbers: its name in ``skadmm.losses.LOSSES``, or an instance such as
         ``Huber(0.5)``.
+    output_penalty : "entries", "rows" or "rows-linf"
+        With several outputs in one model: penalise every coefficient, or the Euclidean or the maximum norm across
+        outputs, so that a feature (or an edge, or a group) is zero in all outputs or in none.
+    task_graph : None, "complete", networkx graph, adjacency matrix or edge list
+        With several outputs in one model: a graph over them, numbered from 0. The absolute differences of the
+        coefficients over its edges are added to the penalty.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -259,6 +279,8 @@ class FusedLassoRegressor(_Fused, OnlineRegression):
         unknown: str = "raise",
         ridge: float = 0.0,
         loss: Any = "squared",
+        output_penalty: str = "entries",
+        task_graph: Any = None,
         fit_intercept: bool = True,
         standardize: bool = False,
         method: str = "auto",
@@ -276,6 +298,8 @@ class FusedLassoRegressor(_Fused, OnlineRegression):
         self.unknown = unknown
         self.ridge = ridge
         self.loss = loss
+        self.output_penalty = output_penalty
+        self.task_graph = task_graph
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.method = method
@@ -286,11 +310,11 @@ class FusedLassoRegressor(_Fused, OnlineRegression):
         self.verbose = verbose
 
 
-class FusedLassoClassifierCV(_Fused, CrossValidated, Classification):
+class FusedLassoClassifierCV(SeveralClasses, _Fused, CrossValidated, Classification):
     """Classification by the fused lasso on a graph, alpha chosen by cross-validation.
 
     Minimises (1/n) Σ ℓ + alpha ((1 − l1_ratio) Σ_edges w|xᵢ − s xⱼ| + l1_ratio ‖x‖₁) + (ridge/2)‖x‖².
-    More than two classes: one against the rest, under one shared penalty.
+    More than two classes: one against the rest, under one shared penalty, or one multinomial model.
 
     Parameters
     ----------
@@ -332,6 +356,14 @@ class FusedLassoClassifierCV(_Fused, CrossValidated, Classification):
     loss : str or loss
         "logistic", "squared-hinge", or another loss for two classes: its name in ``skadmm.losses.LOSSES``, or an
         instance.
+    multi_class : "ovr" or "multinomial"
+        More than two classes: one model for each class against the rest, or one multinomial model of all.
+    output_penalty : "entries", "rows" or "rows-linf"
+        With several outputs in one model: penalise every coefficient, or the Euclidean or the maximum norm across
+        outputs, so that a feature (or an edge, or a group) is zero in all outputs or in none.
+    task_graph : None, "complete", networkx graph, adjacency matrix or edge list
+        With several outputs in one model: a graph over them, numbered from 0. The absolute differences of the
+        coefficients over its edges are added to the penalty.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -423,6 +455,9 @@ class FusedLassoClassifierCV(_Fused, CrossValidated, Classification):
         unknown: str = "raise",
         ridge: float = 0.0,
         loss: Any = "logistic",
+        multi_class: str = "ovr",
+        output_penalty: str = "entries",
+        task_graph: Any = None,
         fit_intercept: bool = True,
         standardize: bool = False,
         class_weight: Any = None,
@@ -446,6 +481,9 @@ class FusedLassoClassifierCV(_Fused, CrossValidated, Classification):
         self.unknown = unknown
         self.ridge = ridge
         self.loss = loss
+        self.multi_class = multi_class
+        self.output_penalty = output_penalty
+        self.task_graph = task_graph
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.class_weight = class_weight
@@ -456,7 +494,7 @@ class FusedLassoClassifierCV(_Fused, CrossValidated, Classification):
         self.verbose = verbose
 
 
-class FusedLassoRegressorCV(_Fused, CrossValidated, Regression):
+class FusedLassoRegressorCV(SeveralOutputs, _Fused, CrossValidated, Regression):
     """Regression by the fused lasso on a graph, alpha chosen by cross-validation.
 
     Minimises (1/n) Σ ℓ + alpha ((1 − l1_ratio) Σ_edges w|xᵢ − s xⱼ| + l1_ratio ‖x‖₁) + (ridge/2)‖x‖².
@@ -501,6 +539,12 @@ class FusedLassoRegressorCV(_Fused, CrossValidated, Regression):
     loss : str or loss
         "squared", "huber", or another loss for numbers: its name in ``skadmm.losses.LOSSES``, or an instance such as
         ``Huber(0.5)``.
+    output_penalty : "entries", "rows" or "rows-linf"
+        With several outputs in one model: penalise every coefficient, or the Euclidean or the maximum norm across
+        outputs, so that a feature (or an edge, or a group) is zero in all outputs or in none.
+    task_graph : None, "complete", networkx graph, adjacency matrix or edge list
+        With several outputs in one model: a graph over them, numbered from 0. The absolute differences of the
+        coefficients over its edges are added to the penalty.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -588,6 +632,8 @@ class FusedLassoRegressorCV(_Fused, CrossValidated, Regression):
         unknown: str = "raise",
         ridge: float = 0.0,
         loss: Any = "squared",
+        output_penalty: str = "entries",
+        task_graph: Any = None,
         fit_intercept: bool = True,
         standardize: bool = False,
         method: str = "auto",
@@ -610,6 +656,8 @@ class FusedLassoRegressorCV(_Fused, CrossValidated, Regression):
         self.unknown = unknown
         self.ridge = ridge
         self.loss = loss
+        self.output_penalty = output_penalty
+        self.task_graph = task_graph
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.method = method

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from skadmm.estimators._base import StructuredModel
-from skadmm.estimators._classification import Classification
+from skadmm.estimators._base import SeveralOutputs, StructuredModel
+from skadmm.estimators._classification import Classification, SeveralClasses
 from skadmm.estimators._cv import CrossValidated
 from skadmm.estimators._online import OnlineClassification, OnlineRegression
 from skadmm.estimators._penalty import Penalty, checked_ratio, general_penalty
@@ -38,12 +38,12 @@ def _in_column_order(A: Any, names: Any) -> Any:
     return A[list(names)]
 
 
-class GeneralizedLassoClassifier(_Generalized, OnlineClassification):
+class GeneralizedLassoClassifier(SeveralClasses, _Generalized, OnlineClassification):
     """Classification by the generalised lasso.
 
     Minimises (1/n) Σ ℓ + alpha ((1 − l1_ratio) R(Ax) + l1_ratio ‖x‖₁) + (ridge/2)‖x‖², with R = ‖·‖₁
     unless `penalty` names another.
-    More than two classes: one against the rest, under one shared penalty.
+    More than two classes: one against the rest, under one shared penalty, or one multinomial model.
 
     Parameters
     ----------
@@ -63,6 +63,14 @@ class GeneralizedLassoClassifier(_Generalized, OnlineClassification):
     loss : str or loss
         "logistic", "squared-hinge", or another loss for two classes: its name in ``skadmm.losses.LOSSES``, or an
         instance.
+    multi_class : "ovr" or "multinomial"
+        More than two classes: one model for each class against the rest, or one multinomial model of all.
+    output_penalty : "entries", "rows" or "rows-linf"
+        With several outputs in one model: penalise every coefficient, or the Euclidean or the maximum norm across
+        outputs, so that a feature (or an edge, or a group) is zero in all outputs or in none.
+    task_graph : None, "complete", networkx graph, adjacency matrix or edge list
+        With several outputs in one model: a graph over them, numbered from 0. The absolute differences of the
+        coefficients over its edges are added to the penalty.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -129,6 +137,9 @@ class GeneralizedLassoClassifier(_Generalized, OnlineClassification):
         l1_ratio: float = 0.0,
         ridge: float = 0.0,
         loss: Any = "logistic",
+        multi_class: str = "ovr",
+        output_penalty: str = "entries",
+        task_graph: Any = None,
         fit_intercept: bool = True,
         standardize: bool = False,
         class_weight: Any = None,
@@ -145,6 +156,9 @@ class GeneralizedLassoClassifier(_Generalized, OnlineClassification):
         self.l1_ratio = l1_ratio
         self.ridge = ridge
         self.loss = loss
+        self.multi_class = multi_class
+        self.output_penalty = output_penalty
+        self.task_graph = task_graph
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.class_weight = class_weight
@@ -156,7 +170,7 @@ class GeneralizedLassoClassifier(_Generalized, OnlineClassification):
         self.verbose = verbose
 
 
-class GeneralizedLassoRegressor(_Generalized, OnlineRegression):
+class GeneralizedLassoRegressor(SeveralOutputs, _Generalized, OnlineRegression):
     """Regression by the generalised lasso.
 
     Minimises (1/n) Σ ℓ + alpha ((1 − l1_ratio) R(Ax) + l1_ratio ‖x‖₁) + (ridge/2)‖x‖², with R = ‖·‖₁
@@ -180,6 +194,12 @@ class GeneralizedLassoRegressor(_Generalized, OnlineRegression):
     loss : str or loss
         "squared", "huber", or another loss for numbers: its name in ``skadmm.losses.LOSSES``, or an instance such as
         ``Huber(0.5)``.
+    output_penalty : "entries", "rows" or "rows-linf"
+        With several outputs in one model: penalise every coefficient, or the Euclidean or the maximum norm across
+        outputs, so that a feature (or an edge, or a group) is zero in all outputs or in none.
+    task_graph : None, "complete", networkx graph, adjacency matrix or edge list
+        With several outputs in one model: a graph over them, numbered from 0. The absolute differences of the
+        coefficients over its edges are added to the penalty.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -242,6 +262,8 @@ class GeneralizedLassoRegressor(_Generalized, OnlineRegression):
         l1_ratio: float = 0.0,
         ridge: float = 0.0,
         loss: Any = "squared",
+        output_penalty: str = "entries",
+        task_graph: Any = None,
         fit_intercept: bool = True,
         standardize: bool = False,
         method: str = "auto",
@@ -257,6 +279,8 @@ class GeneralizedLassoRegressor(_Generalized, OnlineRegression):
         self.l1_ratio = l1_ratio
         self.ridge = ridge
         self.loss = loss
+        self.output_penalty = output_penalty
+        self.task_graph = task_graph
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.method = method
@@ -267,12 +291,12 @@ class GeneralizedLassoRegressor(_Generalized, OnlineRegression):
         self.verbose = verbose
 
 
-class GeneralizedLassoClassifierCV(_Generalized, CrossValidated, Classification):
+class GeneralizedLassoClassifierCV(SeveralClasses, _Generalized, CrossValidated, Classification):
     """Classification by the generalised lasso, alpha chosen by cross-validation.
 
     Minimises (1/n) Σ ℓ + alpha ((1 − l1_ratio) R(Ax) + l1_ratio ‖x‖₁) + (ridge/2)‖x‖², with R = ‖·‖₁
     unless `penalty` names another.
-    More than two classes: one against the rest, under one shared penalty.
+    More than two classes: one against the rest, under one shared penalty, or one multinomial model.
 
     Parameters
     ----------
@@ -306,6 +330,14 @@ class GeneralizedLassoClassifierCV(_Generalized, CrossValidated, Classification)
     loss : str or loss
         "logistic", "squared-hinge", or another loss for two classes: its name in ``skadmm.losses.LOSSES``, or an
         instance.
+    multi_class : "ovr" or "multinomial"
+        More than two classes: one model for each class against the rest, or one multinomial model of all.
+    output_penalty : "entries", "rows" or "rows-linf"
+        With several outputs in one model: penalise every coefficient, or the Euclidean or the maximum norm across
+        outputs, so that a feature (or an edge, or a group) is zero in all outputs or in none.
+    task_graph : None, "complete", networkx graph, adjacency matrix or edge list
+        With several outputs in one model: a graph over them, numbered from 0. The absolute differences of the
+        coefficients over its edges are added to the penalty.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -392,6 +424,9 @@ class GeneralizedLassoClassifierCV(_Generalized, CrossValidated, Classification)
         l1_ratio: Any = 0.0,
         ridge: float = 0.0,
         loss: Any = "logistic",
+        multi_class: str = "ovr",
+        output_penalty: str = "entries",
+        task_graph: Any = None,
         fit_intercept: bool = True,
         standardize: bool = False,
         class_weight: Any = None,
@@ -413,6 +448,9 @@ class GeneralizedLassoClassifierCV(_Generalized, CrossValidated, Classification)
         self.l1_ratio = l1_ratio
         self.ridge = ridge
         self.loss = loss
+        self.multi_class = multi_class
+        self.output_penalty = output_penalty
+        self.task_graph = task_graph
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.class_weight = class_weight
@@ -423,7 +461,7 @@ class GeneralizedLassoClassifierCV(_Generalized, CrossValidated, Classification)
         self.verbose = verbose
 
 
-class GeneralizedLassoRegressorCV(_Generalized, CrossValidated, Regression):
+class GeneralizedLassoRegressorCV(SeveralOutputs, _Generalized, CrossValidated, Regression):
     """Regression by the generalised lasso, alpha chosen by cross-validation.
 
     Minimises (1/n) Σ ℓ + alpha ((1 − l1_ratio) R(Ax) + l1_ratio ‖x‖₁) + (ridge/2)‖x‖², with R = ‖·‖₁
@@ -461,6 +499,12 @@ class GeneralizedLassoRegressorCV(_Generalized, CrossValidated, Regression):
     loss : str or loss
         "squared", "huber", or another loss for numbers: its name in ``skadmm.losses.LOSSES``, or an instance such as
         ``Huber(0.5)``.
+    output_penalty : "entries", "rows" or "rows-linf"
+        With several outputs in one model: penalise every coefficient, or the Euclidean or the maximum norm across
+        outputs, so that a feature (or an edge, or a group) is zero in all outputs or in none.
+    task_graph : None, "complete", networkx graph, adjacency matrix or edge list
+        With several outputs in one model: a graph over them, numbered from 0. The absolute differences of the
+        coefficients over its edges are added to the penalty.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -543,6 +587,8 @@ class GeneralizedLassoRegressorCV(_Generalized, CrossValidated, Regression):
         l1_ratio: Any = 0.0,
         ridge: float = 0.0,
         loss: Any = "squared",
+        output_penalty: str = "entries",
+        task_graph: Any = None,
         fit_intercept: bool = True,
         standardize: bool = False,
         method: str = "auto",
@@ -563,6 +609,8 @@ class GeneralizedLassoRegressorCV(_Generalized, CrossValidated, Regression):
         self.l1_ratio = l1_ratio
         self.ridge = ridge
         self.loss = loss
+        self.output_penalty = output_penalty
+        self.task_graph = task_graph
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.method = method

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from skadmm.estimators._base import Prepared, StructuredModel
-from skadmm.estimators._classification import Classification
+from skadmm.estimators._base import Prepared, SeveralOutputs, StructuredModel
+from skadmm.estimators._classification import Classification, SeveralClasses
 from skadmm.estimators._cv import CrossValidated
 from skadmm.estimators._groups import checked_groups, group_penalty
 from skadmm.estimators._online import OnlineClassification, OnlineRegression
@@ -34,11 +34,11 @@ class _Grouped(StructuredModel):
         self.active_groups_ = active[0] if len(active) == 1 else active
 
 
-class GroupLassoClassifier(_Grouped, OnlineClassification):
+class GroupLassoClassifier(SeveralClasses, _Grouped, OnlineClassification):
     """Classification by the group lasso.
 
     Minimises (1/n) Σ ℓ + alpha ((1 − l1_ratio) Σ_g w_g ‖x_g‖₂ + l1_ratio ‖x‖₁) + (ridge/2)‖x‖².
-    More than two classes: one against the rest, under one shared penalty.
+    More than two classes: one against the rest, under one shared penalty, or one multinomial model.
 
     Parameters
     ----------
@@ -63,6 +63,14 @@ class GroupLassoClassifier(_Grouped, OnlineClassification):
     loss : str or loss
         "logistic", "squared-hinge", or another loss for two classes: its name in ``skadmm.losses.LOSSES``, or an
         instance.
+    multi_class : "ovr" or "multinomial"
+        More than two classes: one model for each class against the rest, or one multinomial model of all.
+    output_penalty : "entries", "rows" or "rows-linf"
+        With several outputs in one model: penalise every coefficient, or the Euclidean or the maximum norm across
+        outputs, so that a feature (or an edge, or a group) is zero in all outputs or in none.
+    task_graph : None, "complete", networkx graph, adjacency matrix or edge list
+        With several outputs in one model: a graph over them, numbered from 0. The absolute differences of the
+        coefficients over its edges are added to the penalty.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -133,6 +141,9 @@ class GroupLassoClassifier(_Grouped, OnlineClassification):
         l1_ratio: float = 0.0,
         ridge: float = 0.0,
         loss: Any = "logistic",
+        multi_class: str = "ovr",
+        output_penalty: str = "entries",
+        task_graph: Any = None,
         fit_intercept: bool = True,
         standardize: bool = False,
         class_weight: Any = None,
@@ -150,6 +161,9 @@ class GroupLassoClassifier(_Grouped, OnlineClassification):
         self.l1_ratio = l1_ratio
         self.ridge = ridge
         self.loss = loss
+        self.multi_class = multi_class
+        self.output_penalty = output_penalty
+        self.task_graph = task_graph
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.class_weight = class_weight
@@ -161,7 +175,7 @@ class GroupLassoClassifier(_Grouped, OnlineClassification):
         self.verbose = verbose
 
 
-class GroupLassoRegressor(_Grouped, OnlineRegression):
+class GroupLassoRegressor(SeveralOutputs, _Grouped, OnlineRegression):
     """Regression by the group lasso.
 
     Minimises (1/n) Σ ℓ + alpha ((1 − l1_ratio) Σ_g w_g ‖x_g‖₂ + l1_ratio ‖x‖₁) + (ridge/2)‖x‖².
@@ -189,6 +203,12 @@ class GroupLassoRegressor(_Grouped, OnlineRegression):
     loss : str or loss
         "squared", "huber", or another loss for numbers: its name in ``skadmm.losses.LOSSES``, or an instance such as
         ``Huber(0.5)``.
+    output_penalty : "entries", "rows" or "rows-linf"
+        With several outputs in one model: penalise every coefficient, or the Euclidean or the maximum norm across
+        outputs, so that a feature (or an edge, or a group) is zero in all outputs or in none.
+    task_graph : None, "complete", networkx graph, adjacency matrix or edge list
+        With several outputs in one model: a graph over them, numbered from 0. The absolute differences of the
+        coefficients over its edges are added to the penalty.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -255,6 +275,8 @@ class GroupLassoRegressor(_Grouped, OnlineRegression):
         l1_ratio: float = 0.0,
         ridge: float = 0.0,
         loss: Any = "squared",
+        output_penalty: str = "entries",
+        task_graph: Any = None,
         fit_intercept: bool = True,
         standardize: bool = False,
         method: str = "auto",
@@ -271,6 +293,8 @@ class GroupLassoRegressor(_Grouped, OnlineRegression):
         self.l1_ratio = l1_ratio
         self.ridge = ridge
         self.loss = loss
+        self.output_penalty = output_penalty
+        self.task_graph = task_graph
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.method = method
@@ -281,11 +305,11 @@ class GroupLassoRegressor(_Grouped, OnlineRegression):
         self.verbose = verbose
 
 
-class GroupLassoClassifierCV(_Grouped, CrossValidated, Classification):
+class GroupLassoClassifierCV(SeveralClasses, _Grouped, CrossValidated, Classification):
     """Classification by the group lasso, alpha chosen by cross-validation.
 
     Minimises (1/n) Σ ℓ + alpha ((1 − l1_ratio) Σ_g w_g ‖x_g‖₂ + l1_ratio ‖x‖₁) + (ridge/2)‖x‖².
-    More than two classes: one against the rest, under one shared penalty.
+    More than two classes: one against the rest, under one shared penalty, or one multinomial model.
 
     Parameters
     ----------
@@ -324,6 +348,14 @@ class GroupLassoClassifierCV(_Grouped, CrossValidated, Classification):
     loss : str or loss
         "logistic", "squared-hinge", or another loss for two classes: its name in ``skadmm.losses.LOSSES``, or an
         instance.
+    multi_class : "ovr" or "multinomial"
+        More than two classes: one model for each class against the rest, or one multinomial model of all.
+    output_penalty : "entries", "rows" or "rows-linf"
+        With several outputs in one model: penalise every coefficient, or the Euclidean or the maximum norm across
+        outputs, so that a feature (or an edge, or a group) is zero in all outputs or in none.
+    task_graph : None, "complete", networkx graph, adjacency matrix or edge list
+        With several outputs in one model: a graph over them, numbered from 0. The absolute differences of the
+        coefficients over its edges are added to the penalty.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -414,6 +446,9 @@ class GroupLassoClassifierCV(_Grouped, CrossValidated, Classification):
         l1_ratio: Any = 0.0,
         ridge: float = 0.0,
         loss: Any = "logistic",
+        multi_class: str = "ovr",
+        output_penalty: str = "entries",
+        task_graph: Any = None,
         fit_intercept: bool = True,
         standardize: bool = False,
         class_weight: Any = None,
@@ -436,6 +471,9 @@ class GroupLassoClassifierCV(_Grouped, CrossValidated, Classification):
         self.l1_ratio = l1_ratio
         self.ridge = ridge
         self.loss = loss
+        self.multi_class = multi_class
+        self.output_penalty = output_penalty
+        self.task_graph = task_graph
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.class_weight = class_weight
@@ -446,7 +484,7 @@ class GroupLassoClassifierCV(_Grouped, CrossValidated, Classification):
         self.verbose = verbose
 
 
-class GroupLassoRegressorCV(_Grouped, CrossValidated, Regression):
+class GroupLassoRegressorCV(SeveralOutputs, _Grouped, CrossValidated, Regression):
     """Regression by the group lasso, alpha chosen by cross-validation.
 
     Minimises (1/n) Σ ℓ + alpha ((1 − l1_ratio) Σ_g w_g ‖x_g‖₂ + l1_ratio ‖x‖₁) + (ridge/2)‖x‖².
@@ -488,6 +526,12 @@ class GroupLassoRegressorCV(_Grouped, CrossValidated, Regression):
     loss : str or loss
         "squared", "huber", or another loss for numbers: its name in ``skadmm.losses.LOSSES``, or an instance such as
         ``Huber(0.5)``.
+    output_penalty : "entries", "rows" or "rows-linf"
+        With several outputs in one model: penalise every coefficient, or the Euclidean or the maximum norm across
+        outputs, so that a feature (or an edge, or a group) is zero in all outputs or in none.
+    task_graph : None, "complete", networkx graph, adjacency matrix or edge list
+        With several outputs in one model: a graph over them, numbered from 0. The absolute differences of the
+        coefficients over its edges are added to the penalty.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -574,6 +618,8 @@ class GroupLassoRegressorCV(_Grouped, CrossValidated, Regression):
         l1_ratio: Any = 0.0,
         ridge: float = 0.0,
         loss: Any = "squared",
+        output_penalty: str = "entries",
+        task_graph: Any = None,
         fit_intercept: bool = True,
         standardize: bool = False,
         method: str = "auto",
@@ -595,6 +641,8 @@ class GroupLassoRegressorCV(_Grouped, CrossValidated, Regression):
         self.l1_ratio = l1_ratio
         self.ridge = ridge
         self.loss = loss
+        self.output_penalty = output_penalty
+        self.task_graph = task_graph
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.method = method

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from skadmm.estimators import ESTIMATORS
+from skadmm.estimators._base import SeveralOutputs
+from skadmm.estimators._classification import SeveralClasses
 from skadmm.estimators.persistence import KIND, ModelFileError
 from skadmm.io import archive, codec
 
@@ -59,6 +61,9 @@ def load(path: str | os.PathLike[str]) -> Any:
         parameters = {key: reader.decode(value) for key, value in manifest["parameters"].items()}
         if manifest["class"].startswith("GeneralizedLasso"):
             parameters = {"penalty": "l1"} | parameters  # files written before there was a choice
+        if issubclass(cls, SeveralOutputs):
+            new = {"multi_class": "ovr"} if issubclass(cls, SeveralClasses) else {}
+            parameters = new | {"output_penalty": "entries", "task_graph": None} | parameters  # of one output before
         if manifest["class"].endswith("CV"):
             parameters = {"scoring": None, "refit": True} | parameters  # files written before there were these
         state = {key: reader.decode(value) for key, value in manifest["state"].items()}
@@ -89,7 +94,7 @@ def _check_shapes(path: Path, model: Any) -> None:
     if coef.ndim not in (1, 2) or coef.shape[-1] != wanted or not np.all(np.isfinite(coef)):
         raise ModelFileError(f"{path}: coef_ has shape {coef.shape}: it takes {wanted} finite numbers per row")
     classes = getattr(model, "classes_", None)
-    if (classes is None) != (coef.ndim == 1):
+    if classes is not None and coef.ndim == 1:
         raise ModelFileError(f"{path}: classes_ and coef_ do not belong together")
     if classes is not None and (len(coef) != (1 if len(classes) == 2 else len(classes)) or len(classes) < 2):
         raise ModelFileError(f"{path}: {len(classes)} classes do not belong to {len(coef)} rows of coef_")

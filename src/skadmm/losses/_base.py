@@ -210,7 +210,7 @@ def is_coupled(loss: Any) -> bool:
     return bool(loss.coupled)
 
 
-def deviance(loss: Any, mean_loss: float, n_samples: int) -> float:
+def deviance(loss: Any, mean_loss: float, n_samples: int, n_outputs: int = 1) -> float:
     """Compute −2 log likelihood of n samples, up to a constant that does not depend on the model.
 
     The likelihood of a sample is taken to be exp(−ℓ), so the deviance is 2n times the mean loss. The squared loss
@@ -227,6 +227,8 @@ def deviance(loss: Any, mean_loss: float, n_samples: int) -> float:
         The mean loss of the samples at the model.
     n_samples : int
         The number of samples.
+    n_outputs : int
+        The number of outputs that the loss of a sample is a sum over; their noise has one variance.
 
     Returns
     -------
@@ -243,4 +245,4 @@ def deviance(loss: Any, mean_loss: float, n_samples: int) -> float:
     >>> deviance(Logistic(), 0.5, 100)
     100.0
     """
-    return float(loss.deviance(mean_loss, n_samples))
+    return float(loss.deviance(mean_loss / n_outputs, n_samples * n_outputs))

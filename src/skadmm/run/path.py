@@ -246,8 +246,8 @@ def path(
         dof=np.array(freedom),
         gaps=np.array([solution.reached for solution in solutions]),
         statuses=[str(solution.status) for solution in solutions],
-        n_samples=problem.n_samples,
-        deviance=np.array([deviance(problem.loss, loss, problem.n_samples) for loss in losses]),
+        n_samples=problem.n_rows,
+        deviance=np.array([deviance(problem.loss, loss, problem.n_rows, problem.n_outputs) for loss in losses]),
         stopped_early=losses.size < grid.size,
     )
 

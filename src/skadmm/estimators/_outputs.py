@@ -1,0 +1,95 @@
+"""Several outputs in one problem: how a penalty on the columns of X becomes one on the coefficients of all outputs."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from skadmm.estimators._penalty import Penalty
+from skadmm.operators import across_outputs, incidence, output_groups
+from skadmm.regularizers import L1, GroupL2, GroupLInf
+
+OUTPUT_PENALTIES = ("entries", "rows", "rows-linf")
+"""How the coefficients of the outputs are penalised: one by one, or by the norm across outputs."""
+
+
+class OutputOptions(NamedTuple):
+    """What an estimator says about several outputs."""
+
+    penalty: str = "entries"
+    """One of OUTPUT_PENALTIES."""
+    task_graph: Any = None
+    """A graph over the outputs, or None."""
+
+
+class OutputPenalty(NamedTuple):
+    """alpha · ψ(Ax) over the coefficients of all outputs."""
+
+    A: sp.csr_array
+    penalty: Penalty
+    """On the columns of X, for one output."""
+    n_outputs: int
+    across: str
+    n_single: int
+    """Rows of A that belong to the graph over the outputs."""
+
+    def psi(self, alpha: float) -> Any:
+        """ψ of strength `alpha`."""
+        m, k, groups = self.penalty.A.shape[0], self.n_outputs, self.penalty.groups
+        if self.across == "entries" and groups is None:
+            return L1(alpha)
+        if groups is None:
+            labels = output_groups(m, k, self.n_single)
+            return (GroupL2 if self.across == "rows" else GroupLInf)(alpha, labels)
+        label = np.empty(m, np.int64)
+        for g, rows in enumerate(groups):
+            label[rows] = g
+        count = len(groups)
+        joined = [label + (c * count if self.across == "entries" else 0) for c in range(k)]
+        single = count * k + np.arange(self.n_single)
+        return (GroupLInf if self.across == "rows-linf" else GroupL2)(alpha, np.concatenate([*joined, single]))
+
+
+def output_penalty(penalty: Penalty, columns: sp.csr_array, wide: Any, k: int, options: OutputOptions) -> OutputPenalty:
+    """The penalty of one output on all of them.
+
+    Parameters
+    ----------
+    penalty : Penalty
+    columns : csr_array
+        The coefficients that are penalised, from those of the solver for one output.
+    wide : csr_array
+        A of `penalty` on the coefficients of the solver for one output.
+    k : int
+    options : OutputOptions
+    """
+    if penalty.kind is not None:
+        name = type(penalty.kind).__name__
+        raise ValueError(f"penalty={name}(...): several outputs in one model take 'l1', and output_penalty across them")
+    A = sp.kron(sp.eye_array(k), wide, format="csr")
+    n_single = 0
+    if options.task_graph is not None:
+        tasks = sp.csr_array(across_outputs(task_matrix(options.task_graph, k), columns.shape[0]))
+        added = tasks @ sp.kron(sp.eye_array(k), columns, format="csr")
+        n_single = added.shape[0]
+        A = sp.vstack([A, added], format="csr")
+    return OutputPenalty(sp.csr_array(A), penalty, k, options.penalty, n_single)
+
+
+def task_matrix(graph: Any, k: int) -> sp.csr_array:
+    """The differences over the edges of a graph whose nodes are the outputs 0 … k − 1."""
+    if isinstance(graph, str) and graph == "complete":
+        graph = [(i, j) for i in range(k) for j in range(i + 1, k)]
+    matrix = incidence(graph, n_features=k)
+    if matrix.shape[1] != k:
+        raise ValueError(f"task_graph has {matrix.shape[1]} nodes: it takes one for each of the {k} outputs")
+    return matrix
+
+
+def checked_output_penalty(given: Any) -> str:
+    """`output_penalty`, one of OUTPUT_PENALTIES."""
+    if given not in OUTPUT_PENALTIES:
+        raise ValueError(f"output_penalty={given!r}: it takes one of {', '.join(map(repr, OUTPUT_PENALTIES))}")
+    return str(given)
