@@ -28,6 +28,8 @@ PROBLEMS = {
     "surface": Problem(np.eye(D), Y[:D], "squared", psi=L1(0.02), A=grid((5, 8)).T @ grid((5, 8))),
     "constrained": Problem(X, Y, "squared", psi=L1(0.1), A=chain(D), omega=NonNegative()),
     "smooth": Problem(X, Y > 0, "logistic", omega=SquaredL2(0.1)),
+    "outputs": Problem(X, np.column_stack([Y, -Y]), "squared", psi=L1(0.1)),
+    "kinks": Problem(X, Y, "absolute", psi=L1(0.1)),
 }
 PAIRS = [(problem, solver) for problem in PROBLEMS for solver in SOLVERS]
 
@@ -40,7 +42,7 @@ def test_a_solver_runs_alone_or_refuses_with_a_reason(name, solver):
     assert "it ran" in best.message
     assert ", since " in best.message
     working = problem.fold() if name == "constrained" else problem
-    reason = SOLVERS[solver].applies(working)
+    reason = SOLVERS[solver].reason_against(working)
     if reason is not None:
         with pytest.raises(ValueError, match=f"method='{solver}' cannot take this problem"):
             solve(problem, solver, tol=1e-8)
@@ -54,7 +56,7 @@ def test_a_solver_runs_alone_or_refuses_with_a_reason(name, solver):
 
 def test_every_solver_takes_some_problem():
     for solver in SOLVERS:
-        assert any(SOLVERS[solver].applies(problem) is None for problem in PROBLEMS.values()), solver
+        assert any(SOLVERS[solver].reason_against(problem) is None for problem in PROBLEMS.values()), solver
 
 
 def test_solvers_are_reached_from_estimators_and_comparisons():
@@ -68,7 +70,7 @@ def test_solvers_are_reached_from_estimators_and_comparisons():
 
 @pytest.mark.parametrize("solver", list(SOLVERS))
 def test_a_named_solver_goes_on_from_a_checkpoint_to_the_same_bits(solver, tmp_path):
-    name = next(name for name in PROBLEMS if name != "constrained" and SOLVERS[solver].applies(PROBLEMS[name]) is None)
+    name = next(name for name in PROBLEMS if name != "constrained" and SOLVERS[solver].reason_against(PROBLEMS[name]) is None)
     whole = solve(PROBLEMS[name], solver, tol=1e-10, passes=30)
     for passes in (2, 5, 30):
         path = tmp_path / "run.skadmm"
@@ -98,7 +100,7 @@ def a_problem_for(solver):
     return next(
         problem
         for name, problem in PROBLEMS.items()
-        if name != "constrained" and SOLVERS[solver].applies(problem) is None
+        if name != "constrained" and SOLVERS[solver].reason_against(problem) is None
     )
 
 

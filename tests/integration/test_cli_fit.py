@@ -14,7 +14,6 @@ from sklearn.datasets import dump_svmlight_file
 import skadmm
 from skadmm.cli import run
 from skadmm.losses import LOSSES
-from skadmm.losses._base import is_coupled
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,6 @@ from skadmm import Problem, solve
 from skadmm.estimators import ESTIMATORS, GeneralizedLassoRegressor, GeneralizedLassoRegressorCV
 from skadmm.kernels.compile import facts
 from skadmm.losses import LOSSES, Huber, Logistic, define
-from skadmm.losses._base import is_coupled
 from skadmm.operators import chain, overlapping_groups, stack
 from skadmm.problem.alpha_max import alpha_max
 from skadmm.regularizers import L1, L2, REGULARIZERS, Box, GroupL2, NonNegative, Stacked, define_separable

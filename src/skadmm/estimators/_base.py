@@ -199,6 +199,8 @@ class StructuredModel(CallbackSupport, BaseEstimator):
             raise ValueError("offset: a table on Dask takes none; for counts, give rates and sample_weight=exposure")
         if len(targets) > 1:
             raise ValueError(f"offset: it takes a target with two classes, and y has {len(targets)}")
+        if targets[0].ndim == 2:
+            raise ValueError(f"offset: it takes one output, and the model has {targets[0].shape[1]}")
         numbers = checked_offset(offset, X.shape[0])
         return [offset_target(self._checked_loss(), target, numbers) for target in targets]
 

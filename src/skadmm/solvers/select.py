@@ -340,7 +340,7 @@ def prefers_row_interior_point(problem: Problem, rho_given: bool = False) -> boo
 
 def refusal(problem: Problem) -> str | None:
     """Why second-order steps cannot take a problem; None when they can."""
-    if problem.n_outputs > 1 and OutputDescent.applies(problem) is None:
+    if problem.n_outputs > 1 and problem.loss.smooth and OutputDescent.applies(problem) is None:
         return None
     if problem.is_coupled:
         return NewtonADMM.applies(problem)
