@@ -13,6 +13,8 @@ from scipy.interpolate import make_interp_spline, make_smoothing_spline
 from sklearn.exceptions import ConvergenceWarning
 
 from skadmm import Problem, Status, TrendFilter, TrendFilterCV, alpha_max, exact_trend_gap, solve
+from skadmm.estimators._cv import Table
+from skadmm.estimators._search import Split
 from skadmm.operators import chain, trend
 from skadmm.operators.line import line_at
 from skadmm.problem.constraint import Constraint
@@ -266,6 +268,8 @@ def test_a_fold_measures_derivatives_in_the_unit_of_all_the_data():
     t = np.arange(100.0)
     model = TrendFilterCV(order=2, alphas=3, cv=2)
     X, _, weight = model._read(t[:, None], np.sin(t), None)
-    fold, held = model._fold(model._prepare(X, weight), X[::2], X[1::2], None)
+    split = Split(np.arange(0, 100, 2), np.arange(1, 100, 2), None)
+    fold = model._fold(model._prepare(X, weight), X[split.train], None)
+    held = model._held_rows(fold, Table(X, np.sin(t), [], None), split)
     np.testing.assert_allclose(fold.penalty.A.toarray(), trend(50, 2).toarray() / 4)
     np.testing.assert_allclose(held @ t[::2] ** 2, t[1::2] ** 2)
