@@ -295,8 +295,12 @@ class StructuredModel(CallbackSupport, BaseEstimator):
             # The second-order method needs the point alone; the tables of others belong to their samples.
             start = {"warm_start": earlier} if earlier.method == "san-admm" else {"x0": earlier.x}
         elif prepared.starts_at_constant and not is_dask(target):
-            constant = best_constant(problem.loss, target, prepared.sample_weight)
-            start = {"x0": prepared.design.scaled(np.zeros(prepared.design.scale.size), constant)}
+            columns = target.T if target.ndim == 2 else [target]
+            constants = [
+                best_constant(problem.loss, np.ascontiguousarray(one), prepared.sample_weight) for one in columns
+            ]
+            zero = np.zeros(prepared.design.scale.size)
+            start = {"x0": np.concatenate([prepared.design.scaled(zero, constant) for constant in constants])}
         settings = {
             "method": self.method, "tol": float(self.tol), "passes": float(self.max_passes),
             "random_state": prepared.random_state, "verbose": int(self.verbose),

@@ -61,6 +61,8 @@ def load(path: str | os.PathLike[str]) -> Any:
         parameters = {key: reader.decode(value) for key, value in manifest["parameters"].items()}
         if manifest["class"].startswith("GeneralizedLasso"):
             parameters = {"penalty": "l1"} | parameters  # files written before there was a choice
+        if manifest["class"].startswith(("FusedLasso", "GroupLasso")):
+            parameters = {"unknown": "raise"} | parameters
         if issubclass(cls, SeveralOutputs):
             new = {"multi_class": "ovr"} if issubclass(cls, SeveralClasses) else {}
             parameters = new | {"output_penalty": "entries", "task_graph": None} | parameters  # of one output before
