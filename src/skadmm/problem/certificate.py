@@ -11,6 +11,9 @@ And β must lie in the domain of ψ*: scaling θ and β together keeps r = 0 and
 A feature that no row of A reaches (an intercept) has only the data's part of r, so θ itself must be orthogonal to it; a
 Newton correction of the feature's coefficient makes it so.
 
+Rows of A on which ψ is a cone, such as x ≥ 0, allow no scaling: their multipliers are clipped to the side that the cone
+allows, and the other rows take the correction.
+
 A squared ℓ2 with weights holds the features whose weight is positive. On the others r must vanish as it does without Ω:
 by θ where no row of A reaches the feature, by β on a row that holds it alone where one does.
 """
@@ -30,7 +33,7 @@ from skadmm.problem.free_columns import FreeColumns, LocalFreeColumns
 from skadmm.problem.kkt import KKT
 from skadmm.problem.problem import Problem
 from skadmm.regularizers import SquaredL2, Zero
-from skadmm.regularizers._base import conjugate, dual_scale
+from skadmm.regularizers._base import clip_dual, conjugate, dual_scale
 
 ZERO_OBJECTIVE = 1e-5
 """The gap is measured against at least this share of the loss at zero: where the minimum is zero, nothing else is."""
@@ -73,6 +76,7 @@ class Assessment(NamedTuple):
 
 _conjugate = compiled(conjugate)
 _dual_scale = compiled(dual_scale)
+_clip_dual = compiled(clip_dual)
 
 
 class Certifier:
@@ -117,12 +121,25 @@ class Certifier:
         return np.flatnonzero(self.unheld & ~reached)
 
     @cached_property
+    def cones(self) -> np.ndarray:
+        """The rows of A on which ψ is a cone: ψ* is infinite on one side of zero, or on both."""
+        m, B = self.problem.n_split, self.problem.constraint.B
+        found = np.zeros(self.problem.n_constraints, bool)
+        if m == 0 or B is not None or isinstance(self.problem.psi, Zero):
+            return found
+        for sign in (-1.0, 1.0):
+            clipped = np.empty(m)
+            _clip_dual(self.problem.psi, np.full(m, sign), clipped)
+            found |= clipped != sign
+        return found
+
+    @cached_property
     def node_rows(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """For every feature a row of A that holds it alone (−1 for none), and the entry there; None if one that is
-        reached, and that Ω does not hold, has none."""
+        """For every feature a row of A, no cone, that holds it alone (−1 for none), and the entry there; None if one
+        that is reached, and that Ω does not hold, has none."""
         A = self.problem.constraint.A
         counts = np.diff(A.indptr)
-        single = np.flatnonzero(counts == 1)
+        single = np.flatnonzero((counts == 1) & ~self.cones)
         features, entries = A.indices[A.indptr[single]], A.data[A.indptr[single]]
         row = np.full(A.shape[1], -1)
         entry = np.ones(A.shape[1])
@@ -136,8 +153,10 @@ class Certifier:
 
     @cached_property
     def _normal_solve(self) -> Any:
-        """v ↦ (AᵀA)⁻¹v on the reached features; None where A has not full column rank."""
-        A = self.problem.constraint.A
+        """The reached features, the rows of A that are no cones, and v ↦ (AᵀA)⁻¹v for these rows and features; None
+        where they have not full column rank."""
+        whole = self.problem.constraint.A
+        A = sp.csr_array(whole[~self.cones]) if self.cones.any() else whole
         is_held = np.ones(A.shape[1], bool)
         is_held[self.free] = False
         held = np.flatnonzero(is_held)
@@ -162,10 +181,13 @@ class Certifier:
 
     @cached_property
     def _bounded(self) -> bool:
-        """Can every multiplier be scaled into the domains of ψ* and Ω*? Not so for a cone such as x ≥ 0, where the
-        slightest rounding on the wrong side makes the dual objective −∞."""
+        """Can every multiplier, clipped on cones, be scaled into the domains of ψ* and Ω*? Not so for a cone in Ω, or
+        with a general B, where the slightest rounding on the wrong side makes the dual objective −∞."""
         problem = self.problem
-        pairs = ((problem.psi, np.ones(problem.n_split)), (problem.omega, (~self.unheld).astype(float)))
+        scaled = np.ones(problem.n_split)
+        if self.cones.any():
+            scaled[self.cones] = 0.0
+        pairs = ((problem.psi, scaled), (problem.omega, (~self.unheld).astype(float)))
         return all(
             isinstance(reg, Zero) or ones.size == 0 or min(_dual_scale(reg, sign * ones) for sign in (-1.0, 1.0)) > 0
             for reg, ones in pairs
@@ -196,7 +218,8 @@ class Certifier:
         held, part, solve = self._normal_solve
         for _ in range(2):  # once more, for the rounding of an ill-conditioned AᵀA
             correction = part @ solve(residual[held])
-            multiplier = multiplier - correction
+            multiplier = multiplier.copy()
+            multiplier[~self.cones] -= correction
             residual = residual.copy()
             residual[held] -= part.T @ correction
         return multiplier
@@ -262,6 +285,10 @@ class Certifier:
     def _feasible(self, gradient: np.ndarray, multiplier: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """A scale, a multiplier and its residual r for which the dual objective is finite."""
         problem = self.problem
+        if self.cones.any():
+            clipped = np.empty_like(multiplier)
+            _clip_dual(problem.psi, multiplier, clipped)
+            multiplier = clipped
         residual = gradient + problem.constraint.At(multiplier)
         if self.unheld.any():
             multiplier = self.corrected(multiplier, np.where(self.unheld, residual, 0.0))

@@ -23,6 +23,9 @@ from skadmm.regularizers._base import prox, value
 
 LOCAL_ROWS = "needs rows that this process can read, and the {} backend keeps them elsewhere"
 COUPLED = "its loss must be a sum over outputs, and that of the problem joins the margins of a sample"
+TINY = float(np.finfo(float).tiny)
+ROUNDING = 1e-13
+"""Of an entry of Ax, relative to the sum of the sizes of its terms."""
 
 _value = compiled(value)
 _prox = compiled(prox)
@@ -344,8 +347,17 @@ class Problem:
         return self.omega_value(x) + self.psi_value(y)
 
     def y_of_x(self, x: np.ndarray) -> np.ndarray | None:
-        """y(x) = B⁻¹(c − Ax), or None where B is not invertible."""
-        return self.constraint.y_of_x(x)
+        """y(x) = B⁻¹(c − Ax), or None where B is not invertible.
+
+        Where ψ is a constraint and B = −I, entries that miss the constraint by no more than rounding are on its
+        boundary.
+        """
+        y, constraint = self.constraint.y_of_x(x), self.constraint
+        if y is None or constraint.B is not None or y.size == 0 or self.psi.subdifferentiable:
+            return y
+        nearest = self.prox_psi(y, TINY)  # a step of length zero: the projection onto the domain of ψ
+        near = np.abs(nearest - y) <= ROUNDING * (abs(constraint.A) @ np.abs(x) + np.abs(constraint.c))
+        return np.where(near, nearest, y)
 
     def x_of_y(self, y: np.ndarray) -> np.ndarray | None:
         """x(y) = A⁻¹(c − By), or None where A is not invertible."""

@@ -7,6 +7,7 @@ A regulariser is a ``NamedTuple`` of its parameters. Its file defines the class 
 
 import math
 from collections.abc import Callable
+from functools import singledispatch
 from numbers import Real
 from typing import Any, ClassVar, Protocol, Self
 
@@ -94,6 +95,12 @@ def dual_scale(reg: Any, w: Any) -> float:
 
 
 @generic
+def clip_dual(reg: Any, w: Any, out: Any) -> None:
+    """out ← w, with the coordinates that no scaling brings into the domain of reg* moved to its boundary: the side of a
+    cone such as v ≥ 0 on which reg* is infinite."""
+
+
+@generic
 def dual_norm(reg: Any, w: Any) -> float:
     """The smallest s ≥ 0 for which w lies in s · ∂reg(0), infinite where there is none; of a norm, its dual norm."""
 
@@ -137,6 +144,7 @@ def define(
     dual_scale: Callable[..., Any],
     subgradient: Callable[..., Any] | None = None,
     dual_norm: Callable[..., Any] | None = None,
+    clip_dual: Callable[..., Any] | None = None,
 ) -> None:
     """Make a class a regulariser of whole vectors: attach its functions, which are compiled when they are first used.
 
@@ -159,6 +167,10 @@ def define(
     dual_norm : callable, optional
         Of (reg, w): the smallest s ≥ 0 for which w is in s times the subdifferential at zero. Without it, it is found
         by bisection: w is a subgradient at zero exactly when reg*(w) = −reg(0).
+    clip_dual : callable, optional
+        Of (reg, w, out): writes w to `out`, with the coordinates that no scaling brings into the domain of the
+        conjugate moved to its boundary. Without it none is moved, which is right where the conjugate is finite around
+        zero; only cones such as v ≥ 0 need it, for a duality gap.
 
     See Also
     --------
@@ -206,6 +218,7 @@ def define(
         "dual_scale": dual_scale,
         "subgradient": subgradient or _no_subgradient,
         "dual_norm": dual_norm or _dual_norm_by_conjugate,
+        "clip_dual": clip_dual or _unclipped,
     }
     for name, implementation in functions.items():
         attach(globals()[name], cls, implementation)
@@ -220,6 +233,7 @@ def define_separable(
     dual_scale_at: Callable[..., Any],
     subgradient_at: Callable[..., Any] | None = None,
     dual_norm_at: Callable[..., Any] | None = None,
+    clip_dual: Callable[..., Any] | None = None,
 ) -> None:
     """Make a class a regulariser from its functions of one coordinate, which are compiled when they are first used.
 
@@ -243,6 +257,8 @@ def define_separable(
     dual_norm_at : callable, optional
         Of (reg, j, w): the smallest s ≥ 0 for which w is in s times the subdifferential at zero; by default it is found
         by bisection.
+    clip_dual : callable, optional
+        Of (reg, w, out), the whole vector, as in ``define``.
 
     See Also
     --------
@@ -291,8 +307,12 @@ def define_separable(
         attach(globals()[name], cls, implementation)
     define(
         cls, value=_sum_value, prox=_each_prox, conjugate=_sum_conjugate, dual_scale=_least_scale,
-        subgradient=_each_subgradient, dual_norm=_largest_dual_norm,
+        subgradient=_each_subgradient, dual_norm=_largest_dual_norm, clip_dual=clip_dual,
     )  # fmt: skip
+
+
+def _unclipped(reg, w, out):
+    out[:] = w
 
 
 def _no_subgradient(reg, v, out):
@@ -402,13 +422,14 @@ def _dual_norm_by_conjugate(reg, w):
     return 1.0 / inside
 
 
+@singledispatch
 def with_strength(reg: Any, strength: float, role: str = "psi") -> Any:
     """Replace the strength of a regulariser.
 
     Parameters
     ----------
     reg : regulariser
-        One with a field named ``strength`` that multiplies the whole function.
+        One with a field named ``strength`` that multiplies the whole function, or such a one stacked on a constraint.
     strength : float
         The new strength.
     role : str

@@ -93,10 +93,17 @@ def _dual_scale_at(reg, j, w):
     return 0.0 if open_side else 1.0
 
 
+def _clip_dual(reg, w, out):
+    for j in range(w.size):
+        open_side = (w[j] > 0.0 and reg.upper[j] == math.inf) or (w[j] < 0.0 and reg.lower[j] == -math.inf)
+        out[j] = 0.0 if open_side else w[j]
+
+
 define_separable(
     Box,
     value_at=lambda reg, j, v: 0.0 if reg.lower[j] <= v <= reg.upper[j] else math.inf,
     prox_at=_prox_at,
     conjugate_at=_conjugate_at,
     dual_scale_at=_dual_scale_at,
+    clip_dual=_clip_dual,
 )

@@ -40,10 +40,16 @@ class NonNegative(NamedTuple):
         return math.inf
 
 
+def _clip_dual(reg, w, out):
+    for j in range(w.size):
+        out[j] = 0.0 if w[j] > 0.0 else w[j]
+
+
 define_separable(
     NonNegative,
     value_at=lambda reg, j, v: 0.0 if v >= 0.0 else math.inf,
     prox_at=lambda reg, j, v, step: 0.0 if v < 0.0 else v,
     conjugate_at=lambda reg, j, w: 0.0 if w <= 0.0 else math.inf,
     dual_scale_at=lambda reg, j, w: 1.0 if w <= 0.0 else 0.0,
+    clip_dual=_clip_dual,
 )

@@ -7,6 +7,7 @@ import numpy as np
 from skadmm.kernels.compile import facts
 from skadmm.regularizers._base import (
     attach,
+    clip_dual,
     conjugate,
     conjugate_at,
     define,
@@ -20,14 +21,19 @@ from skadmm.regularizers._base import (
     subgradient_at,
     value,
     value_at,
+    with_strength,
 )
+from skadmm.regularizers.box import Box
+from skadmm.regularizers.non_negative import NonNegative
+from skadmm.regularizers.zero import Zero
 
 
 @facts(name="stacked")
 class Stacked(NamedTuple):
     """The sum of two functions of two parts of a vector, reg([v; z]) = first(v) + second(z).
 
-    Differences that are penalised by one function and coefficients by another are one ψ with a stacked A.
+    Differences that are penalised by one function and coefficients by another are one ψ with a stacked A. It has a
+    strength, that of `first`, where `second` is a constraint.
 
     Parameters
     ----------
@@ -70,6 +76,11 @@ class Stacked(NamedTuple):
     def subdifferentiable(self) -> bool:
         return bool(self.first.subdifferentiable and self.second.subdifferentiable)
 
+    @property
+    def strength(self) -> float:
+        """The strength of `first`."""
+        return float(self.first.strength)
+
     def prepared(self, size: int, role: str) -> Self:
         if not 0 <= self.split <= size:
             raise ValueError(f"{role}=Stacked(...): split must lie between 0 and {size}, got {self.split!r}")
@@ -83,6 +94,16 @@ class Stacked(NamedTuple):
 
     def lipschitz(self, size: int) -> float:
         return float(np.hypot(self.first.lipschitz(self.split), self.second.lipschitz(size - self.split)))
+
+
+@with_strength.register
+def _(reg: Stacked, strength: float, role: str = "psi") -> Any:
+    if not isinstance(reg.second, (Box, NonNegative, Zero)):
+        raise TypeError(
+            f"{role}=Stacked(...) has a strength only where its second part is a constraint, "
+            f"got {type(reg.second).__name__}"
+        )
+    return reg._replace(first=with_strength(reg.first, strength, role))
 
 
 def _value(reg, v):
@@ -107,6 +128,11 @@ def _dual_scale(reg, w):
     return min(dual_scale(reg.first, w[: reg.split]), dual_scale(reg.second, w[reg.split :]))
 
 
+def _clip_dual(reg, w, out):
+    clip_dual(reg.first, w[: reg.split], out[: reg.split])
+    clip_dual(reg.second, w[reg.split :], out[reg.split :])
+
+
 def _dual_norm(reg, w):
     return max(dual_norm(reg.first, w[: reg.split]), dual_norm(reg.second, w[reg.split :]))
 
@@ -119,6 +145,7 @@ define(
     dual_scale=_dual_scale,
     subgradient=_subgradient,
     dual_norm=_dual_norm,
+    clip_dual=_clip_dual,
 )
 
 

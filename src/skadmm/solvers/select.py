@@ -132,8 +132,12 @@ class Situation:
     def only_multipliers(self) -> bool:
         """B without an inverse, or ψ a constraint."""
         folded = self.setup.omega_mode == "fold"
-        psi = self.problem.psi
-        return self.problem.y_of_x(self.point.x) is None or not (folded or psi.subdifferentiable)
+        return self.problem.y_of_x(self.point.x) is None or not (folded or self.problem.psi.subdifferentiable)
+
+    @property
+    def bounded_blocks(self) -> bool:
+        """ψ is, in part, a constraint, and separates over blocks of features."""
+        return not self.problem.psi.subdifferentiable and self.separates
 
     @property
     def general_split(self) -> bool:
@@ -225,6 +229,7 @@ TABLE = (
     Row(lambda s: s.is_graph_trend, (GraphTrendADMM,), "it is a trend over a graph"),
     Row(lambda s: s.is_signal, (InteriorPoint,), "the Hessian is diagonal"),
     Row(lambda s: s.is_curved_signal, (SignalNewton,), "every sample sees one coefficient"),
+    Row(lambda s: s.bounded_blocks, (BlockDescent, Multipliers), "the penalty separates, with bounds, over features"),
     Row(lambda s: s.only_multipliers, (Multipliers,), "B has no inverse, or psi is a constraint"),
     Row(lambda s: s.general_split and Conic.applies(s.problem) is None, (Multipliers,), "B is not −I"),
     Row(lambda s: s.general_split, (Multipliers, NewtonADMM), "B is not −I"),

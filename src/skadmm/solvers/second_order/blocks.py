@@ -4,7 +4,8 @@ Every row of A must hold one feature. Then ψ(Ax) and Ω(x) together are a sum o
 
     Σ_j l1_j |x_j| + ½ Σ_j ridge_j x_j² + group_b · ‖x_b‖₂ (or ‖x_b‖∞) + bounds lower_j ≤ x_j ≤ upper_j
 
-where a block is a group of features, or one feature by itself.
+where a block is a group of features, or one feature by itself. Bounds of features in groups must be zero: then the
+proximal step of a block is that of the bounds and, after it, that of the norm.
 """
 
 from __future__ import annotations
@@ -56,8 +57,10 @@ class _Parts:
     """The terms of a penalty, collected row by row."""
 
     def __init__(self, d: int, m: int) -> None:
-        self.row_l1, self.row_ridge, self.row_rest = np.zeros(m), np.zeros(m), np.zeros(m, bool)
-        """Of each row of A: its share of l1 and of ridge, and whether it takes the rest of the multiplier."""
+        self.row_l1, self.row_ridge = np.zeros(m), np.zeros(m)
+        """Of each row of A: its share of l1 and of ridge."""
+        self.in_group, self.in_bounds = np.zeros(m, bool), np.zeros(m, bool)
+        """Of each row of A: has it the norm of a group, or bounds?"""
         self.l1, self.ridge = np.zeros(d), np.zeros(d)
         self.lower, self.upper = np.full(d, -np.inf), np.full(d, np.inf)
         self.groups: list[Groups] = []
@@ -143,7 +146,7 @@ def _bound(rows: Rows, lower: np.ndarray, upper: np.ndarray, parts: _Parts) -> N
     ends = np.sort([lower / rows.entry, upper / rows.entry], axis=0)
     np.maximum.at(parts.lower, rows.feature, ends[0])
     np.minimum.at(parts.upper, rows.feature, ends[1])
-    parts.row_rest[rows.number] = True
+    parts.in_bounds[rows.number] = True
 
 
 @_collect.register
@@ -173,7 +176,7 @@ def _collect_groups(reg: Any, rows: Rows, parts: _Parts, norm: int) -> None:
     _add_l1(Rows(*(array[alone] for array in rows)), strength[sizes == 1], parts)
     if members.size:
         parts.groups.append(Groups(rows.feature[members], sizes[sizes > 1], norm, strength[sizes > 1]))
-        parts.row_rest[rows.number[members]] = True
+        parts.in_group[rows.number[members]] = True
 
 
 @_collect.register
@@ -201,15 +204,18 @@ class RowShares(NamedTuple):
     l1_share: np.ndarray
     """Of the ℓ1 part of its feature, for each row."""
     ridge: np.ndarray
-    takes_rest: np.ndarray
-    """Does what the ℓ1 parts leave go to this row?"""
+    takes_above: np.ndarray
+    """Does what the ℓ1 parts leave go to this row where it is positive …"""
+    takes_below: np.ndarray
+    """… and where it is negative?"""
 
     def of(self, v: np.ndarray, x: np.ndarray, l1: np.ndarray) -> np.ndarray:
         """β with Aᵀβ = v + ridge x on the penalised features, its ℓ1 parts within their bounds where v allows it."""
         clipped = np.clip(v, -l1, l1)
         j = self.feature
-        part = self.l1_share * clipped[j] + self.ridge * x[j] + np.where(self.takes_rest, (v - clipped)[j], 0.0)
-        return part / self.entry
+        rest = (v - clipped)[j]
+        taken = np.where(np.where(rest > 0.0, self.takes_above, self.takes_below), rest, 0.0)
+        return (self.l1_share * clipped[j] + self.ridge * x[j] + taken) / self.entry
 
 
 _KNOWN: WeakKeyDictionary[Problem, tuple[BlockPenalty, RowShares] | NotInBlocks] = WeakKeyDictionary()
@@ -238,14 +244,28 @@ def _collected(problem: Problem) -> tuple[BlockPenalty, RowShares]:
     _collect(problem.omega, Rows(np.arange(d), np.ones(d), np.full(d, m)), parts)
     total = np.bincount(rows.feature, parts.row_l1[:m], minlength=d)
     share = parts.row_l1[:m] / np.where(total > 0.0, total, 1.0)[rows.feature]
-    takes_rest = parts.row_rest[:m].copy()
-    # A feature without a group or a bound: what is left goes to the first of its rows.
-    without = np.bincount(rows.feature, takes_rest, minlength=d)[rows.feature] == 0
-    first = np.zeros(m, bool)
-    first[np.unique(rows.feature, return_index=True)[1]] = True
-    takes_rest |= without & first
-    shares = RowShares(rows.feature, rows.entry, share, parts.row_ridge[:m].copy(), takes_rest)
+    above, below = _takers(rows.feature, parts, d)
+    shares = RowShares(rows.feature, rows.entry, share, parts.row_ridge[:m].copy(), above, below)
     return _assembled(parts, d), shares
+
+
+def _takers(feature: np.ndarray, parts: _Parts, d: int) -> tuple[np.ndarray, np.ndarray]:
+    """Which rows take what the ℓ1 parts leave of a multiplier, where it is positive and where it is negative.
+
+    A group does, or bounds; where a feature has both, the bounds take the side on which they hold it. What is left of a
+    feature without either goes to the first of its rows.
+    """
+    m = feature.size
+    in_group, in_bounds = parts.in_group[:m], parts.in_bounds[:m]
+    grouped = np.bincount(feature, in_group, minlength=d)[feature] > 0
+    first = np.zeros(m, bool)
+    first[np.unique(feature, return_index=True)[1]] = True
+    neither = first & ~(grouped | (np.bincount(feature, in_bounds, minlength=d)[feature] > 0))
+    sides = []
+    for bound in (parts.upper, parts.lower):
+        held = np.isfinite(bound)[feature]
+        sides.append(neither | (in_group & ~held) | (in_bounds & (held | ~grouped)))
+    return sides[0], sides[1]
 
 
 def _assembled(parts: _Parts, d: int) -> BlockPenalty:
@@ -257,8 +277,11 @@ def _assembled(parts: _Parts, d: int) -> BlockPenalty:
     alone = np.flatnonzero(block < 0)
     if in_groups.size + alone.size > d:
         raise NotInBlocks("groups share features")
-    if np.isfinite(parts.lower[in_groups]).any() or np.isfinite(parts.upper[in_groups]).any():
-        raise NotInBlocks("a feature of a group has a bound")
+    ends = np.concatenate([parts.lower[in_groups], parts.upper[in_groups]])
+    if np.any(np.isfinite(ends) & (ends != 0.0)):
+        raise NotInBlocks("a feature of a group has a bound other than zero")
+    if np.isfinite(ends).any() and any(part.norm != L2_NORM for part in groups):
+        raise NotInBlocks("a feature of a group with the maximum norm has a bound")
     block[alone] = sizes.size + np.arange(alone.size)
     norm = [np.full(part.sizes.size, part.norm) for part in groups] + [np.full(alone.size, NO_NORM)]
     group = [part.strength for part in groups] + [np.zeros(alone.size)]

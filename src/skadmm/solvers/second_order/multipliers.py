@@ -30,6 +30,7 @@ from skadmm.solvers.second_order.augmented_lagrangian import (
     NewtonConfig,
 )
 from skadmm.solvers.second_order.best_point import BestPointSolver, BestPointState, Candidate
+from skadmm.solvers.second_order.constrained_rows import ConstrainedRows
 
 MAX_VARIABLES = 5000
 """The largest number of variables for which the Newton matrix is formed and factorised."""
@@ -98,6 +99,7 @@ class Multipliers(BestPointSolver[MultipliersState]):
     def __init__(self, setup: Setup, config: MultipliersConfig | None = None) -> None:
         super().__init__(setup, config)
         self.lagrangian = AugmentedLagrangian(setup.problem, self.ridge, self.config)
+        self.constrained = None if self.folded else ConstrainedRows.of(setup.problem)
 
     @classmethod
     def applies(cls, problem: Problem) -> str | None:
@@ -236,5 +238,9 @@ class Multipliers(BestPointSolver[MultipliersState]):
             state.point.clock[1] += problem.n_samples
             evaluation = problem.backend.evaluate(y[-d:])
             return self.measure(state, Candidate.at(y[-d:], y, multiplier, evaluation))
+        if self.constrained is not None:
+            x = self.constrained.moved(x, y)
+            state.point.clock[1] += problem.n_samples
+            return self.measure(state, Candidate.at(x, y, multiplier, problem.backend.evaluate(x)))
         gradient = self.lagrangian.loss_gradient(inner) if gradient is None else gradient
         return self.measure(state, Candidate(x, y, multiplier, inner.loss, gradient, inner.slopes, inner.margins))

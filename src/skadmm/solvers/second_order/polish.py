@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from skadmm.kernels.compile import compiled, kernel
+from skadmm.kernels.compile import kernel
 from skadmm.operators.clusters import clusters
 from skadmm.problem.problem import Problem
-from skadmm.regularizers._base import subgradient
+from skadmm.solvers.second_order.constrained_rows import ConstrainedRows, held_clusters, penalty_slopes
 
 DAMPING = 1e-12
 """The model is damped towards x by this share of its maximum curvature: x must stay bounded along directions that the
 data do not see."""
 MAX_GROWTH = 1e6
 """A solution this many times larger than x is given up for x."""
-
-
-_subgradient = compiled(subgradient)
 
 
 @kernel
@@ -40,10 +37,12 @@ def _contract(H, q, x, free, labels, factors, reduced, right, start):
 
 
 def polished(problem: Problem, x: np.ndarray, y: np.ndarray, H: np.ndarray, q: np.ndarray) -> np.ndarray | None:
-    """x with the pattern of y, minimising ½x·Hx − q·x + ψ(Ax) on it; None where there is no pattern."""
+    """x with the pattern of y, minimising ½x·Hx − q·x + ψ(Ax) on it; None where there is no pattern. Bounds at which y
+    lies stay active."""
     constraint = problem.constraint
-    if constraint.B is not None or constraint.c.any() or problem.n_split == 0 or not problem.psi.subdifferentiable:
+    if constraint.B is not None or constraint.c.any() or problem.n_split == 0:
         return None
+    rows = ConstrainedRows.of(problem)
     labels, factors = clusters(constraint.A, y == 0)
     size = int(labels.max()) + 1
     if size == problem.n_features:
@@ -51,15 +50,20 @@ def polished(problem: Problem, x: np.ndarray, y: np.ndarray, H: np.ndarray, q: n
     if size == 0:
         return np.zeros(problem.n_features)
     free = np.flatnonzero(labels >= 0)
-    slope = np.empty(y.size)
-    _subgradient(problem.psi, y, slope)
+    slope = penalty_slopes(problem, y)
     reduced, right, start = np.zeros((size, size)), np.zeros(size), np.zeros(size)
     _contract(H, q - constraint.At(slope), x, free, labels, factors, reduced, right, start)
-    u = _minimiser(reduced, right, start, DAMPING * float(np.einsum("ii->i", H).max()))
+    held, values = held_clusters(rows, y, labels, factors)
+    start[held] = values
+    loose = np.delete(np.arange(size), held)
+    right = right[loose] - reduced[np.ix_(loose, held)] @ values
+    u = start.copy()
+    damping = DAMPING * float(np.einsum("ii->i", H).max())
+    u[loose] = _minimiser(reduced[np.ix_(loose, loose)], right, start[loose], damping)
     candidate = np.zeros(problem.n_features)
     candidate[free] = factors[free] * u[labels[free]]
     # ψ is linear only while no sign changes.
-    kept = y != 0
+    kept = y != 0 if rows is None else (y != 0) & ~rows.is_constraint
     if problem.psi.separable and np.any((constraint.A @ candidate)[kept] * y[kept] < 0):
         candidate[free] = factors[free] * start[labels[free]]
     return candidate
@@ -67,7 +71,7 @@ def polished(problem: Problem, x: np.ndarray, y: np.ndarray, H: np.ndarray, q: n
 
 def _minimiser(H: np.ndarray, q: np.ndarray, start: np.ndarray, damping: float) -> np.ndarray:
     """argmin over u of ½u·Hu − q·u + ½ damping ‖u − start‖²; `start` where this is not well-defined."""
-    if not damping > 0.0:
+    if not damping > 0.0 or start.size == 0:
         return start
     try:
         u = np.linalg.solve(H + damping * np.eye(start.size), q + damping * start)
