@@ -216,6 +216,8 @@ class Run:
             self.counters.checking += diagnostics.samples_read
         row = recorder.row(iterate, diagnostics, self.passes, self.counters.seconds)
         if recorder.has_blown_up(diagnostics):
+            if self.algorithm.certifies and not self.engine.finished:
+                return None  # a candidate, which the line search of the next step refuses or shortens
             first = recorder.history.first_objective
             return self._diverged(f"the objective went from {first:.3g} to {diagnostics.objective:.3g}")
         recorder.keep(row, diagnostics, compare=tol is not None)
