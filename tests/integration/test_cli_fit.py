@@ -139,6 +139,24 @@ def test_exposure_and_offset(csv, capsys):
     assert "--offset: " in capsys.readouterr().err
 
 
+def test_a_multinomial_model_of_three_classes(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.standard_normal((60, 3)), columns=list("abc"))
+    frame["kind"] = np.array(["oak", "elm", "fir"])[frame[["a", "b", "c"]].to_numpy().argmax(axis=1)]
+    frame.to_csv("three.csv", index=False)
+    arguments = ["fit", "three.csv", "-o", "three.model", "--alpha", "0.01", "-q", "--multi-class"]
+    assert run([*arguments, "multinomial"]) == 0
+    model = skadmm.load("three.model")
+    assert model.multi_class == "multinomial"
+    assert model.coef_.shape == (3, 3)
+    capsys.readouterr()
+    assert run([*arguments, "both", "--force"]) == 2
+    assert "multi_class='both'" in capsys.readouterr().err
+    assert run([*arguments, "ovr", "--model", "fused-regressor", "--force"]) == 2
+    assert "--multi-class ovr: --model fused-regressor has no classes" in capsys.readouterr().err
+
+
 def test_compare(csv, capsys, tmp_path):
     arguments = ["compare", str(csv), "--methods", "san-admm,sa-iu-admm", "--passes", "5", "--repeats", "1"]
     assert run([*arguments, "--json", "--out", "runs.csv"]) == 0

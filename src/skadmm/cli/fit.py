@@ -56,6 +56,9 @@ def fit(
     unknown: str = typer.Option("raise", help="Names in --graph or --groups that are no columns: raise, or ignore."),
     order: int = typer.Option(1, help="The degree of a trend's pieces."),
     ridge: float = typer.Option(0.0, help="Strength of an added squared l2 norm."),
+    multi_class: str | None = typer.Option(
+        None, "--multi-class", help="More than two classes: ovr (one model each), or multinomial. [default: ovr]"
+    ),
     loss: str | None = typer.Option(None, help="A registered loss, such as logistic, hinge, huber or poisson."),
     penalty: str | None = typer.Option(None, help="For --model lasso-...: a registered penalty. [default: l1]"),
     standardize: bool = typer.Option(False, "--standardize", help="Divide columns by their standard deviation."),
@@ -101,7 +104,9 @@ def fit(
         "method": method,
         "verbose": 0 if quiet or as_json else 1,
     }  # fmt: skip
-    options |= _given(l1_ratio=_ratios(l1_ratio, alpha), loss=loss)
+    if multi_class is not None and not model.endswith("classifier"):
+        raise CommandError(f"--multi-class {multi_class}: --model {model} has no classes", 2)
+    options |= _given(l1_ratio=_ratios(l1_ratio, alpha), loss=loss, multi_class=multi_class)
     names = list(map(str, getattr(table.X, "columns", [])))
     own = _own_options(model, graph, groups, unknown, penalty, order, names)
     estimator.set_params(**options, **own)
