@@ -15,7 +15,7 @@ FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 def for_sklearn(X: Any) -> Any:
     """A table of a library other than pandas as a pandas DataFrame, so that scikit-learn of any version finds names."""
-    if _is_pandas(X):
+    if is_pandas(X):
         return X
     frame = frame_values(X)
     if frame is None:
@@ -34,9 +34,9 @@ def frame_values(X: Any, name: str = "X") -> tuple[np.ndarray, list[str]] | None
         return None
     if hasattr(X, "collect_schema") and not hasattr(X, "to_numpy"):
         raise TypeError(f"{name} is a {type(X).__name__}: it takes a table in memory; collect() it first")
-    if _is_pandas(X):
+    if is_pandas(X):
         return _pandas_values(X, name)
-    if hasattr(X, "get_column") and hasattr(X, "columns"):  # polars
+    if is_polars(X):
         return _assembled({column: X.get_column(column).to_numpy() for column in X.columns}, name)
     if hasattr(X, "__arrow_c_stream__") and not hasattr(X, "to_pylist"):
         import pyarrow as pa
@@ -49,9 +49,14 @@ def frame_values(X: Any, name: str = "X") -> tuple[np.ndarray, list[str]] | None
     return None
 
 
-def _is_pandas(X: Any) -> bool:
+def is_pandas(X: Any) -> bool:
     """Is X a DataFrame of pandas, or of a library with the same interface?"""
     return not hasattr(X, "collect_schema") and hasattr(X, "columns") and hasattr(getattr(X, "dtypes", None), "items")
+
+
+def is_polars(X: Any) -> bool:
+    """Is X a DataFrame of polars?"""
+    return hasattr(X, "get_column") and hasattr(X, "columns")
 
 
 def _pandas_values(X: Any, name: str) -> tuple[np.ndarray, list[str]]:

@@ -3,95 +3,35 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from skadmm import _checks
-from skadmm.backends import Processes, is_dask
+from skadmm.backends import is_dask
 from skadmm.backends.frames import for_sklearn
 from skadmm.backends.sources import is_npz, read_npz
+from skadmm.estimators._adaptive import PILOT_RIDGE, checked_gamma, reweighted, term_weights
+from skadmm.estimators._bounds import limits_of
 from skadmm.estimators._callbacks import CallbackSupport, Tasks, with_callbacks
+from skadmm.estimators._categories import feature_names, forget, reading
 from skadmm.estimators._columns import integer_names
-from skadmm.estimators._design import Design, build_design
-from skadmm.estimators._large import LargeTable, is_large, large_design, large_scores, read_large
+from skadmm.estimators._design import build_design
+from skadmm.estimators._large import LargeTable, is_large, large_design, large_scores, read_large, refuse_knowledge
 from skadmm.estimators._losses import best_constant, check_storable, checked_offset, loss_of, offset_target
-from skadmm.estimators._outputs import OutputOptions, checked_output_penalty, output_penalty
+from skadmm.estimators._outputs import OutputOptions, checked_output_penalty
 from skadmm.estimators._penalty import Penalty
-from skadmm.operators.line import GraphTrend, Line
-from skadmm.problem.constraint import Constraint
+from skadmm.estimators._prepared import Prepared
+from skadmm.estimators._relaxed import Sample, relaxed, structure_of
 from skadmm.problem.problem import Problem
 from skadmm.problem.structure import degrees_of_freedom, fused
 from skadmm.run.follow import reached
 from skadmm.run.result import Result, Status
 from skadmm.run.solve import solve
 from skadmm.solvers import ALGORITHMS, SOLVERS
-
-
-class Prepared(NamedTuple):
-    """A table and a penalty, ready to be put into problems."""
-
-    design: Design
-    penalty: Penalty
-    sample_weight: np.ndarray | None
-    loss: Any
-    ridge: float
-    random_state: Any
-    outputs: OutputOptions = OutputOptions()
-
-    def problem(self, target: np.ndarray, alpha: float) -> Problem:
-        """The problem for one target; for one of several columns, that of all of them."""
-        if getattr(target, "ndim", 1) == 2:
-            return self._joint_problem(target, alpha)
-        free = alpha == 0.0 or self.penalty.A.shape[0] == 0
-        X: Any = self.design.X
-        if is_dask(X):
-            from skadmm.backends.dask.backend import DaskBackend
-
-            X = DaskBackend(X, target, self.sample_weight, self.loss, ones=self.design.intercept)
-        elif isinstance(X, Processes):
-            from skadmm.backends.processes.backend import ProcessBackend
-
-            X = ProcessBackend(X, target, self.sample_weight, self.loss, ones=self.design.intercept)
-        return Problem(
-            X,
-            target,
-            loss=loss_of(self.loss, target),
-            omega=self.design.ridge(self.ridge),
-            psi=None if free else self.penalty.psi(alpha),
-            A=None if free else self._constraint(),
-            sample_weight=self.sample_weight,
-        )
-
-    @property
-    def starts_at_constant(self) -> bool:
-        """Does the intercept start at the best constant? Where the curvature has no bound, zero may be far off."""
-        return self.design.intercept and self.loss.smooth and not np.isfinite(self.loss.curvature_bound)
-
-    def _joint_problem(self, target: np.ndarray, alpha: float) -> Problem:
-        """The problem of several outputs."""
-        design, k = self.design, target.shape[1]
-        ridge = design.ridge(self.ridge)
-        if ridge is not None and ridge.weights is not None:
-            ridge = ridge._replace(weights=np.tile(ridge.weights, k))
-        d = design.scale.size
-        wide, columns = design.widened(self.penalty.A), design.widened(sp.eye_array(d, format="csr"))
-        joint = output_penalty(self.penalty, columns, wide, k, self.outputs)
-        free = alpha == 0.0 or joint.A.shape[0] == 0
-        return Problem(
-            design.X, target, loss=self.loss, omega=ridge, psi=None if free else joint.psi(alpha),
-            A=None if free else joint.A, sample_weight=self.sample_weight,
-        )  # fmt: skip
-
-    def _constraint(self) -> Constraint:
-        """A x = y, with what is known of A."""
-        A, trend = self.design.widened(self.penalty.A), self.penalty.trend
-        graph = trend._replace(G=self.design.widened(trend.G)) if isinstance(trend, GraphTrend) else None
-        return Constraint(A, None, None, A.shape[1], line=trend if isinstance(trend, Line) else None, graph=graph)
 
 
 class SeveralOutputs:
@@ -121,6 +61,9 @@ class StructuredModel(CallbackSupport, BaseEstimator):
     warm_start: Any
     random_state: Any
     verbose: Any
+    positive: Any
+    bounds: Any
+    relax: Any
 
     # -- what a family provides ------------------------------------------------------------------------------
 
@@ -181,13 +124,14 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         self.__dict__.pop("_online", None)
         prepared = self._prepare(X, sample_weight)
         targets = self._offset_targets(X, self._targets(y, sample_weight), offset)
+        prepared = self._adapted(prepared, targets)
         tasks = Tasks(self, len(targets), X, y)
         results = []
         for target, earlier in zip(targets, self._earlier(len(targets)), strict=True):
             with tasks.task("problem"):
                 results.append(self._solve(prepared, target, float(self.alpha), earlier))
         self._take(prepared, results)
-        self._warn_if_short(results)
+        self._warn_if_short(results + self._relax(prepared, targets, results))
         tasks.close()
         return self
 
@@ -206,7 +150,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
 
     def _take(self, prepared: Prepared, results: list[Result]) -> None:
         """Set the fitted attributes."""
-        pairs = [prepared.design.original(x) for result in results for x in np.atleast_2d(result.coef)]
+        pairs = [prepared.coefficients(x) for result in results for x in np.atleast_2d(result.coef)]
         self._assign(np.array([coef for coef, _ in pairs]), np.array([intercept for _, intercept in pairs]))
         passes = [int(np.ceil(result.passes)) for result in results]
         self.scale_ = prepared.design.scale
@@ -229,7 +173,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         _checks.number(self.ridge, "ridge", least=0)
         _checks.number(self.max_passes, "max_passes", above=0)
         _checks.number(self.tol, "tol", above=0)
-        for name in ("fit_intercept", "standardize", "warm_start"):
+        for name in ("fit_intercept", "standardize", "warm_start", "relax"):
             if not isinstance(getattr(self, name, False), (bool, np.bool_)):
                 raise ValueError(f"{name}={getattr(self, name)!r}: it takes True or False")
         if self.method != "auto" and self.method not in SOLVERS:
@@ -243,9 +187,14 @@ class StructuredModel(CallbackSupport, BaseEstimator):
             X, y, sample_weight = read_npz(X, y, sample_weight)
         self._integer_names = None if is_large(X) else integer_names(X)
         if is_large(X):
+            refuse_knowledge(self, X)
             return read_large(self, X, y, sample_weight, ones=self._intercept_and_scaling()[0])
         options = {"accept_sparse": "csr", "dtype": np.float64, "order": "C", "ensure_min_samples": 2} | checks
-        X, y = validate_data(self, for_sklearn(X), y, **options)
+        forget(self)
+        if getattr(self, "categorical_features", None) is not None:
+            X, y = reading(self, X, y, options)
+        else:
+            X, y = validate_data(self, for_sklearn(X), y, **options)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             if not np.any(sample_weight > 0):
@@ -257,28 +206,66 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         options: Any = {"fit_intercept": fit_intercept, "standardize": standardize}
         build = large_design if isinstance(X, LargeTable) else build_design
         design = build(X, sample_weight, **options)
-        penalty = self._penalty(X, self._column_names())
+        names = self._column_names()
+        penalty = self._penalty(X, names)
         for name, value in (("graph_", penalty.graph), ("groups_", penalty.members)):
             self.__dict__.pop(name, None)
             if value is not None:
                 setattr(self, name, value)
+        limits = limits_of(self, X.shape[1], names, penalty.graph)
         return Prepared(
-            design,
-            penalty,
-            sample_weight,
-            self._checked_loss(),
-            float(self.ridge),
-            self._seed(),
-            self._output_options(),
-        )
+            design, penalty, sample_weight, self._checked_loss(), float(self.ridge), self._seed(), limits,
+            outputs=self._output_options(),
+        )  # fmt: skip
 
     def _output_options(self) -> OutputOptions:
         """How several outputs are penalised; a family that takes them says so."""
         return OutputOptions()
 
+    # -- a fit before, and one after ---------------------------------------------------------------------------
+
+    def _adapted(self, prepared: Prepared, targets: list[Any]) -> Prepared:
+        """With the weights of `adaptive`, from a first fit to the rows of `prepared` by a ridge."""
+        gamma = checked_gamma(getattr(self, "adaptive", False))
+        self.__dict__.pop("adaptive_weights_", None)
+        if gamma == 0.0 or prepared.penalty.A.shape[0] == 0:
+            return prepared
+        _refuse_several(targets, f"adaptive={self.adaptive!r}")
+        penalty = prepared.penalty if prepared.plain is None else prepared.plain
+        pilot = prepared._replace(limits=None, plain=None)
+        solutions = []
+        for target in targets:
+            curvature = pilot.problem(target, 0.0).backend.mean_norm / prepared.design.width
+            weak = pilot._replace(ridge=prepared.ridge + PILOT_RIDGE * curvature)
+            solutions.append(prepared.design.penalised(self._solve(weak, target, 0.0, None, method="auto").x))
+        weights = term_weights(penalty, solutions, gamma)
+        self.adaptive_weights_ = weights
+        return prepared._replace(penalty=reweighted(penalty, weights), plain=penalty)
+
+    def _relax(self, prepared: Prepared, targets: list[Any], results: list[Result]) -> list[Result]:
+        """With `relax`, the values fitted anew on the structure found; the results of these fits."""
+        for name in ("penalized_coef_", "standard_errors_"):
+            self.__dict__.pop(name, None)
+        if not self.relax:
+            return []
+        _refuse_several(targets, "relax=True")
+        design = prepared.design
+        fits = []
+        for target, x in zip(targets, self._parts(prepared, results), strict=True):
+            loss = loss_of(prepared.loss, target)
+            sample = Sample(design.X, target, prepared.sample_weight, loss, design.intercept, design.scale)
+            basis = structure_of(prepared.penalty, x)
+            fits.append(relaxed(sample, basis, prepared.limits, float(self.tol), float(self.max_passes)))
+        self.penalized_coef_ = self.coef_
+        errors = np.array([fit.standard_errors / design.scale for fit in fits])
+        self.standard_errors_ = errors if np.ndim(self.coef_) == 2 else errors[0]
+        pairs = [prepared.coefficients(fit.x) for fit in fits]
+        self._assign(np.array([coef for coef, _ in pairs]), np.array([intercept for _, intercept in pairs]))
+        return [fit.result for fit in fits if fit.result is not None]
+
     def _column_names(self) -> Any:
         """The names of the columns of X for graphs and groups: strings, or integers; None where it has none."""
-        names = getattr(self, "feature_names_in_", None)
+        names = feature_names(self)
         return getattr(self, "_integer_names", None) if names is None else names
 
     def _intercept_and_scaling(self) -> tuple[bool, bool]:
@@ -339,7 +326,8 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         """What is fused, and the degrees of freedom."""
         penalty = prepared.penalty
         psi = penalty.psi(1.0).prepared(penalty.A.shape[0], "psi") if penalty.A.shape[0] else None
-        ys = [result.y if result.n_outputs == 1 else None for result in results for _ in range(result.n_outputs)]
+        m = penalty.A.shape[0]
+        ys = [result.y[:m] if result.n_outputs == 1 else None for result in results for _ in range(result.n_outputs)]
         triples = zip(self._parts(prepared, results), ys, labels, strict=True)
         dof = [degrees_of_freedom(penalty.A, x, psi, y, label) for x, y, label in triples]
         self.dof_ = dof[0] if len(dof) == 1 else np.array(dof)
@@ -356,9 +344,12 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         check_is_fitted(self)
         if is_npz(X):
             X = read_npz(X)[0]
-        if is_large(X):
+        if hasattr(self, "categories_"):
+            X = reading(self, X, None, {"reset": False})[0]
+        elif is_large(X):
             return large_scores(self, X)
-        X = validate_data(self, for_sklearn(X), accept_sparse="csr", dtype=np.float64, reset=False)
+        else:
+            X = validate_data(self, for_sklearn(X), accept_sparse="csr", dtype=np.float64, reset=False)
         return np.asarray(X @ np.asarray(self.coef_).T) + self.intercept_
 
     def save(self, path: Any) -> None:
@@ -391,6 +382,12 @@ class StructuredModel(CallbackSupport, BaseEstimator):
     def _check_storable(self) -> None:
         """Raise where a parameter cannot be written to a file."""
         check_storable(self.loss)
+
+
+def _refuse_several(targets: list[Any], what: str) -> None:
+    """For what takes one output at a time."""
+    if any(getattr(target, "ndim", 1) == 2 for target in targets):
+        raise ValueError(f"{what}: it takes one output, and the model has several in one problem")
 
 
 def _fits(earlier: Any, problem: Problem) -> bool:

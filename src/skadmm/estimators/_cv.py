@@ -15,11 +15,12 @@ from sklearn.utils.parallel import Parallel, delayed
 from skadmm import _checks
 from skadmm.backends import as_rows
 from skadmm.estimators import _splitters  # noqa: F401  registers how they are stored
-from skadmm.estimators._base import Prepared, StructuredModel
+from skadmm.estimators._base import StructuredModel
 from skadmm.estimators._callbacks import Tasks, with_callbacks
 from skadmm.estimators._design import build_design
 from skadmm.estimators._large import LargeTable, large_design, large_scores, products
 from skadmm.estimators._losses import checked_offset
+from skadmm.estimators._prepared import Prepared
 from skadmm.estimators._progress import Counter
 from skadmm.estimators._search import (
     Judge,
@@ -40,7 +41,8 @@ from skadmm.solvers import SOLVERS
 
 OF_A_SEARCH = (
     "criterion_", "cv_losses_", "cv_scores_", "cv_mean_", "cv_se_", "l1_ratio_", "path_", "coefs_path_", "coef_",
-    "intercept_", "result_", "n_iter_", "dof_", "clusters_", "n_clusters_", "active_groups_",
+    "intercept_", "result_", "n_iter_", "dof_", "clusters_", "n_clusters_", "active_groups_", "penalized_coef_",
+    "standard_errors_", "adaptive_weights_",
 )  # fmt: skip
 """Fitted attributes that a fit with other parameters may not set again."""
 
@@ -135,7 +137,7 @@ class CrossValidated(StructuredModel):
             # Methods of this class on a copy of the model: they find its l1_ratio, and what its family defines.
             first = candidates[0].prepared if candidates else None
             candidates.append(CrossValidated._candidate(at_ratio(self, ratio), table, first))
-        for name in ("graph_", "groups_"):
+        for name in ("graph_", "groups_", "adaptive_weights_"):
             if hasattr(candidates[0].model, name):
                 setattr(self, name, getattr(candidates[0].model, name))
         return candidates
@@ -145,7 +147,8 @@ class CrossValidated(StructuredModel):
         if first is None:
             prepared = self._prepare(table.X, table.sample_weight)
         else:
-            prepared = first._replace(penalty=self._penalty(table.X, self._column_names()))
+            prepared = first._replace(penalty=self._penalty(table.X, self._column_names()), plain=None)
+        prepared = self._adapted(prepared, table.targets)
         return Candidate(self, prepared, self._grid(prepared, table.targets))
 
     def _grid(self, prepared: Prepared, targets: list[Any]) -> np.ndarray:
@@ -263,8 +266,9 @@ class CrossValidated(StructuredModel):
         """Rows in memory: those of the fold are copied."""
         train, test, state = split
         weight, held_weight = (None if table.sample_weight is None else table.sample_weight[rows] for rows in split[:2])
-        prepared = candidate.prepared._replace(random_state=state)
+        prepared = candidate.prepared.unadapted()._replace(random_state=state)
         fold = self._fold(prepared, table.X[train], weight)
+        fold = CrossValidated._adapted(copy.copy(self), fold, [target[train] for target in table.targets])
         answers = [
             self._path(fold, target[train], candidate.alphas, lambda *_: counter.step(), certify=False)
             for target in table.targets
@@ -290,12 +294,13 @@ class CrossValidated(StructuredModel):
     ) -> np.ndarray:
         """Rows in files or on a cluster: a fold is a vector of weights, and no row is copied."""
         n = table.X.shape[0]
-        prepared = candidate.prepared._replace(random_state=split.random_state)
+        prepared = candidate.prepared.unadapted()._replace(random_state=split.random_state)
         weight, held_weight = (masked(table.sample_weight, rows, n) for rows in (split.train, split.test))
         fit_intercept, standardize = self._intercept_and_scaling()
         design = large_design(table.X, weight, fit_intercept=fit_intercept, standardize=standardize)
         fold = prepared._replace(design=design, sample_weight=weight)
         held = fold._replace(sample_weight=held_weight)
+        fold = CrossValidated._adapted(copy.copy(self), fold, table.targets)
         losses, answers = np.zeros(candidate.alphas.size), []
         for target in table.targets:
             answers.append(self._path(fold, target, candidate.alphas, lambda *_: counter.step(), certify=False))
@@ -319,7 +324,7 @@ class CrossValidated(StructuredModel):
 
     def _with_solutions(self, prepared: Prepared, xs: np.ndarray) -> Any:
         """This model, a copy, with the coefficients of the solutions `xs`."""
-        pairs = [prepared.design.original(x) for x in xs]
+        pairs = [prepared.coefficients(x) for x in xs]
         self._assign(np.array([coef for coef, _ in pairs]), np.array([intercept for _, intercept in pairs]))
         return self
 
@@ -346,14 +351,14 @@ class CrossValidated(StructuredModel):
         self.path_ = paths[0] if len(paths) == 1 else paths
         solutions = [np.asarray(one.x).reshape(len(one.x), -1, prepared.design.width) for one in paths]
         every = np.concatenate(solutions, axis=1)
-        coefs = np.array([[prepared.design.original(x)[0] for x in xs] for xs in every])
+        coefs = np.array([[prepared.coefficients(x)[0] for x in xs] for xs in every])
         self.coefs_path_ = coefs[:, 0] if coefs.shape[1] == 1 else coefs
         results = []
         for target, one in zip(table.targets, paths, strict=True):
             start = {"x0": one.x[chosen]} if self.method in ("auto", "san-admm", *SOLVERS) else {}
             results.append(self._solve(prepared, target, float(candidate.alphas[chosen]), None, **start))
         self._take(prepared, results)
-        self._warn_if_short(results, stacklevel=5)
+        self._warn_if_short(results + self._relax(prepared, table.targets, results), stacklevel=5)
 
     def _whole_path(self, candidate: Candidate, target: Any, counter: Counter, *, certify: bool) -> Path:
         """The path of one target over all the data."""
@@ -382,7 +387,8 @@ class CrossValidated(StructuredModel):
         return None
 
     def _alpha_max(self, prepared: Prepared, target: np.ndarray) -> float:
-        return alpha_max(prepared.problem(target, 1.0), self._trend(prepared))
+        # Without limits: it is as large or larger where the null model is within them.
+        return alpha_max(prepared._replace(limits=None).problem(target, 1.0), self._trend(prepared))
 
     def _path(
         self, prepared: Prepared, target: np.ndarray, alphas: np.ndarray, callback: Any, *, certify: bool = True

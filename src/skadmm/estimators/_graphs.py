@@ -23,7 +23,7 @@ class FeatureGraph(NamedTuple):
     Parameters
     ----------
     edges : ndarray of shape (m, 2)
-        Pairs of column numbers.
+        Pairs of column numbers, in the direction of the edges where they have one.
     weights : ndarray of shape (m,)
         The weight of each edge.
     signs : ndarray of shape (m,)
@@ -145,17 +145,40 @@ def feature_graph(
                 value[kept] if _per_edge(value, kept) else value for value in map(_array, (weights, signs))
             )
         rows = incidence(graph, nodes=nodes, weights=weights, signs=signs, n_features=d)
-    return from_matrix(rows, names, shape)
+    return from_matrix(rows, names, shape, directed=_has_directions(graph))
 
 
-def from_matrix(rows: sp.csr_array, names: Sequence[Any] | None, shape: tuple[int, ...] = ()) -> FeatureGraph:
-    """The graph of an incidence matrix."""
+def _has_directions(graph: Any) -> bool:
+    """Has each edge a first and a second node: in a directed networkx graph, and in a list of edges?"""
+    if _is_networkx(graph):
+        return bool(graph.is_directed())
+    return isinstance(graph, (list, tuple)) and not _is_shape(graph)
+
+
+def from_matrix(
+    rows: sp.csr_array, names: Sequence[Any] | None, shape: tuple[int, ...] = (), *, directed: bool = False
+) -> FeatureGraph:
+    """The graph of an incidence matrix. Edges go from the lower to the higher column number, or where they are
+    `directed` from the positive to the other entry of their row."""
     d = rows.shape[1]
     rows = rows[np.diff(rows.indptr) == 2]
     edges = rows.indices.reshape(-1, 2).astype(np.int64)
     entries = rows.data.reshape(-1, 2)
+    if directed:
+        backward = (entries[:, 0] < 0) & (entries[:, 1] > 0)
+        edges[backward] = edges[backward, ::-1]
     signs = np.where(entries[:, 0] * entries[:, 1] < 0, 1.0, -1.0)
     return FeatureGraph(edges, np.abs(entries[:, 0]), signs, as_names(names, d), shape)
+
+
+def joined(first: FeatureGraph, second: FeatureGraph) -> FeatureGraph:
+    """The edges of both graphs on the same features; of an edge in both, that of the first."""
+    known = {frozenset(edge) for edge in first.edges.tolist()}
+    new = np.array([frozenset(edge) not in known for edge in second.edges.tolist()], dtype=bool)
+    edges, weights, signs = (
+        np.concatenate([a, b[new]]) for a, b in zip(first[:3], second[:3], strict=True)
+    )  # fmt: skip
+    return FeatureGraph(edges, weights, signs, first.names)
 
 
 def as_names(names: Sequence[Any] | None, d: int) -> np.ndarray:
@@ -259,13 +282,14 @@ def _is_networkx(value: Any) -> bool:
 
 def _encode_networkx(graph: Any, encode: codec.Encode) -> dict[str, Any]:
     edges = [[encode(u), encode(v), encode(dict(data))] for u, v, data in graph.edges(data=True)]
-    return {"nodes": [encode(node) for node in graph.nodes], "edges": edges}
+    directed = {"directed": True} if graph.is_directed() else {}
+    return {"nodes": [encode(node) for node in graph.nodes], "edges": edges} | directed
 
 
 def _decode_networkx(stored: dict[str, Any], decode: codec.Decode) -> Any:
     import networkx as nx
 
-    graph = nx.Graph()
+    graph = nx.DiGraph() if stored.get("directed") else nx.Graph()
     graph.add_nodes_from(decode(node) for node in stored["nodes"])
     graph.add_edges_from((decode(u), decode(v), decode(data)) for u, v, data in stored["edges"])
     return graph

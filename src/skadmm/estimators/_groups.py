@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from skadmm.estimators._columns import are_integers, check_mode, refuse_unknown, warn_unknown
 from skadmm.estimators._penalty import Penalty
 from skadmm.operators import overlapping_groups
-from skadmm.operators.canonical import checked_weights
+from skadmm.operators.canonical import canonical, checked_weights
 
 
 def checked_groups(groups: Any, d: int, names: Sequence[Any] | None, unknown: str = "raise") -> list[np.ndarray]:
@@ -125,8 +126,11 @@ def _columns(groups: list[list[Any]], columns: dict[Any, int], numbered: bool, i
     return [[columns.get(member, member) if member in stated else member for member in group] for group in left]
 
 
-def group_penalty(groups: list[np.ndarray], d: int, weights: Any, l1_ratio: float) -> Penalty:
-    """(1 − l1_ratio) Σ w_g ‖x_g‖ + l1_ratio ‖x‖₁: the plain part as groups of one feature."""
+def group_penalty(
+    groups: list[np.ndarray], d: int, weights: Any, l1_ratio: float, factors: np.ndarray | None = None
+) -> Penalty:
+    """(1 − l1_ratio) Σ w_g ‖f_g x_g‖ + l1_ratio Σ f_j |x_j|: the plain part as groups of one feature; f are the
+    `factors`, and a feature whose factor is zero is in no group."""
     if isinstance(weights, str):
         if weights != "sqrt":
             raise ValueError(f"group_weights={weights!r}: it takes 'sqrt', None or one number per group")
@@ -144,6 +148,10 @@ def group_penalty(groups: list[np.ndarray], d: int, weights: Any, l1_ratio: floa
     if l1_ratio > 0:
         members += [np.array([j]) for j in range(d)]
         sizes += [l1_ratio] * d
+    if factors is not None:
+        members = [group[factors[group] > 0.0] for group in members]
     kept = [g for g, size in enumerate(sizes) if size > 0 and len(members[g])]
     A, rows = overlapping_groups([members[g] for g in kept], d, weights=[sizes[g] for g in kept])
+    if factors is not None:
+        A = canonical(A @ sp.diags_array(factors))
     return Penalty(A, rows, members=groups)

@@ -47,6 +47,17 @@ def refuse_large(X: Any, what: str) -> None:
         raise TypeError(f"X: {what} takes a table in memory; fit takes folders of blocks and Dask collections")
 
 
+def refuse_knowledge(model: Any, X: Any) -> None:
+    """Refuse the options that need the rows, or a solver that reads them, in this process."""
+    for name in ("relax", "categorical_features"):
+        value = getattr(model, name, None)
+        if value is not None and value is not False:
+            raise TypeError(f"{name}={value!r} takes a table in memory, not a folder of blocks or a Dask collection")
+    constrained = model.positive or model.bounds is not None or getattr(model, "monotone", None) is not None
+    if constrained and not is_stored(X):
+        raise TypeError("positive, bounds and monotone take rows that this process can read, not Dask or Processes")
+
+
 def read_large(model: Any, X: Any, y: Any, sample_weight: Any, *, ones: bool) -> tuple[LargeTable, Any, Any]:
     """The table, the targets and the weights; what the estimator knows of its features, onto `model`. `ones` says
     whether a file that has to be converted gets a column of ones."""

@@ -9,9 +9,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from skadmm.backends import as_rows
-from skadmm.estimators._base import Prepared, StructuredModel
+from skadmm.estimators._base import StructuredModel
 from skadmm.estimators._classification import Classification, SeveralClasses
 from skadmm.estimators._large import refuse_large
+from skadmm.estimators._prepared import Prepared
 from skadmm.estimators._regression import Regression
 from skadmm.problem.problem import Problem, on_samples
 from skadmm.problem.structure import fused
@@ -31,6 +32,7 @@ class _Going(StructuredModel):
     """Where the passes stand: penalty and scale of the first batch, a result and a step for each problem."""
 
     def _one_pass(self, X: Any, y: Any, sample_weight: np.ndarray | None) -> None:
+        self._refuse_knowledge()
         targets = self._targets(y, sample_weight)
         if targets[0].ndim == 2:
             raise ValueError(f"y has {targets[0].shape[1]} columns: partial_fit takes one")
@@ -60,6 +62,13 @@ class _Going(StructuredModel):
         self._online = (bare, results, steps)
         self._take(prepared, results)
         self.n_iter_ = int(np.max(rounds)) + 1
+
+    def _refuse_knowledge(self) -> None:
+        """Batches see neither constraints exactly nor what a fit to all the data would know."""
+        for name in ("positive", "bounds", "monotone", "adaptive", "relax", "categorical_features"):
+            value = getattr(self, name, None)
+            if value is not None and value is not False:
+                raise ValueError(f"{name}={value!r}: partial_fit is approximate, and takes none; fit takes it")
 
     def _take(self, prepared: Prepared, results: list[Result]) -> None:
         super()._take(prepared, results)

@@ -2,10 +2,12 @@
 
 from typing import Any, NamedTuple
 
+import numpy as np
 import scipy.sparse as sp
 
 from skadmm import _checks
 from skadmm._names import nearest
+from skadmm.estimators._factors import NO_FACTORS, Factors
 from skadmm.estimators._mixture import Mixture
 from skadmm.operators import stack
 from skadmm.operators.canonical import canonical
@@ -35,24 +37,45 @@ class Penalty(NamedTuple):
         return L1(alpha) if self.groups is None else GroupL2(alpha, self.groups)
 
 
-def with_l1(matrix: sp.csr_array, l1_ratio: float) -> sp.csr_array:
-    """(1 − l1_ratio)‖Gx‖₁ + l1_ratio‖x‖₁ as one ‖Ax‖₁; parts that weigh nothing are left out."""
+def with_l1(matrix: sp.csr_array, l1_ratio: float, factors: Factors = NO_FACTORS) -> sp.csr_array:
+    """(1 − l1_ratio)‖Gx‖₁ + l1_ratio‖x‖₁ as one ‖Ax‖₁, rows and features times their `factors`; parts that weigh
+    nothing are left out."""
     d = matrix.shape[1]
+    matrix = multiplied(matrix, factors.rows)
     if l1_ratio == 0.0:
+        if factors.features is not None:
+            raise ValueError(
+                "penalty_factor: numbers per feature weigh the ℓ1 norm, and l1_ratio=0 leaves none of it; give them "
+                "per edge, or a larger l1_ratio"
+            )
         return canonical(matrix)
+    plain = multiplied(sp.eye_array(d, format="csr"), factors.features)
     if l1_ratio == 1.0 or matrix.shape[0] == 0:
-        return canonical(l1_ratio * sp.eye_array(d, format="csr"))
-    return stack(matrix, "identity", weights=[1.0 - l1_ratio, l1_ratio])
+        return canonical(l1_ratio * plain)
+    return stack(matrix, plain, weights=[1.0 - l1_ratio, l1_ratio])
 
 
-def general_penalty(matrix: sp.csr_array, penalty: Any, l1_ratio: float) -> Penalty:
-    """(1 − l1_ratio) reg(Gx) + l1_ratio ‖x‖₁ for any regulariser with a strength, which alpha replaces."""
+def multiplied(matrix: Any, factors: np.ndarray | None) -> sp.csr_array:
+    """Each row times its factor; rows with a factor of zero are left out."""
+    if factors is None:
+        return sp.csr_array(matrix)
+    return sp.csr_array(sp.csr_array(sp.diags_array(factors) @ matrix)[np.flatnonzero(factors)])
+
+
+def general_penalty(matrix: sp.csr_array, penalty: Any, l1_ratio: float, factors: Factors = NO_FACTORS) -> Penalty:
+    """(1 − l1_ratio) reg(Gx) + l1_ratio ‖x‖₁ for any regulariser with a strength, which alpha replaces; rows of G and
+    features times their `factors`."""
     reg = checked_penalty(penalty, matrix.shape[0])
     if l1_ratio == 1.0 or (isinstance(reg, L1) and reg.weights is None):
-        return Penalty(with_l1(matrix, l1_ratio))
+        return Penalty(with_l1(matrix, l1_ratio, factors))
+    if factors.rows is not None and np.any(factors.rows == 0.0):
+        raise ValueError("penalty_factor: a row of A with the factor 0 takes penalty='l1'; remove the row instead")
+    matrix = multiplied(matrix, factors.rows)
     if l1_ratio == 0.0:
+        with_l1(sp.csr_array((0, matrix.shape[1])), 0.0, factors._replace(rows=None))  # refuses factors of features
         return Penalty(canonical(matrix), kind=reg)
-    mixture = Mixture(1.0, with_strength(reg, 1.0 - l1_ratio), L1(l1_ratio), matrix.shape[0])
+    plain = L1(l1_ratio, factors.features)
+    mixture = Mixture(1.0, with_strength(reg, 1.0 - l1_ratio), plain, matrix.shape[0])
     return Penalty(stack(matrix, "identity"), kind=mixture)
 
 

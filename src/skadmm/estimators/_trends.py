@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skadmm import _checks
 from skadmm.backends.frames import for_sklearn
 from skadmm.estimators._base import StructuredModel
+from skadmm.estimators._bounds import DIRECTIONS
 from skadmm.estimators._graphs import feature_graph, unframed
 from skadmm.estimators._penalty import Penalty, checked_ratio, with_l1
 from skadmm.operators import trend
@@ -53,6 +54,7 @@ class TrendModel(StructuredModel):
     graph: Any
     design: Any
     l1_ratio: Any
+    monotone: Any
     cv: Any
     positions_: Any
     knots_: Any
@@ -64,6 +66,8 @@ class TrendModel(StructuredModel):
         _checks.count(self.order, "order", least=0)
         if self.design not in ("auto", "positions", "matrix"):
             raise ValueError(f"design={self.design!r}: it takes 'auto', 'positions' or 'matrix'")
+        if self.monotone is not None and self.monotone not in DIRECTIONS:
+            raise ValueError(f"monotone={self.monotone!r}: it takes 'increasing', 'decreasing' or None")
 
     def _read(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, np.ndarray | None]:
         X, y, sample_weight = super()._read(X, y, sample_weight, **checks)
@@ -206,6 +210,7 @@ class TrendModel(StructuredModel):
             design=prepared.design._replace(X=sp.csr_array(part[:, kept]), scale=np.ones(kept.size)),
             penalty=_along(positions, int(self.order), checked_ratio(self.l1_ratio), unit),
             sample_weight=weight,
+            limits=None if prepared.limits is None else prepared.limits.along(kept),
         )
 
     def _scores(self, X: Any) -> np.ndarray:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from skadmm.estimators._base import SeveralOutputs, StructuredModel
+from skadmm.estimators._categories import level_graph
 from skadmm.estimators._classification import Classification, SeveralClasses
 from skadmm.estimators._cv import CrossValidated
-from skadmm.estimators._graphs import feature_graph
+from skadmm.estimators._factors import checked_factors
+from skadmm.estimators._graphs import FeatureGraph, feature_graph, joined
 from skadmm.estimators._online import OnlineClassification, OnlineRegression
 from skadmm.estimators._penalty import Penalty, checked_ratio, with_l1
 from skadmm.estimators._regression import Regression
@@ -19,14 +21,26 @@ class _Fused(StructuredModel):
     edge_weights: Any
     edge_signs: Any
     unknown: str
+    penalty_factor: Any
+    monotone: Any
+    categorical_features: Any
     graph_: Any
 
     def _penalty(self, X: Any, names: Any) -> Penalty:
         ratio = checked_ratio(self.l1_ratio)
+        graph = self._feature_graph(X, names)
+        factors = checked_factors(self.penalty_factor, X.shape[1], names, graph.edges)
+        return Penalty(with_l1(graph.matrix(), ratio, factors), graph=graph)
+
+    def _feature_graph(self, X: Any, names: Any) -> FeatureGraph:
+        """The graph given, and the edges between the levels of categorical columns."""
+        levels = level_graph(self) if self.categorical_features is not None else None
+        if levels is not None and self.graph is None:
+            return levels
         graph = feature_graph(
             self.graph, X, names, weights=self.edge_weights, signs=self.edge_signs, unknown=self.unknown
         )
-        return Penalty(with_l1(graph.matrix(), ratio), graph=graph)
+        return graph if levels is None else joined(graph, levels)
 
 
 class FusedLassoClassifier(SeveralClasses, _Fused, OnlineClassification):
@@ -56,6 +70,31 @@ class FusedLassoClassifier(SeveralClasses, _Fused, OnlineClassification):
     unknown : {"raise", "ignore"}
         What to do with nodes of the graph that are not among the columns of X: refuse them with a list of all, or leave
         them out with their edges and a warning that counts them.
+    penalty_factor : array, dict, Series, pair or None
+        How much more, or less, a feature or an edge is penalised; 0 leaves it unpenalised. One number ≥ 0 per feature,
+        which multiplies its term of the ℓ1 norm, or a dict or Series by name (others: 1). Pairs of names as keys are
+        edges, whose weights are multiplied; a pair (features, edges) holds both, either of them None.
+    positive : bool
+        Coefficients ≥ 0, exactly. The intercept is free.
+    bounds : pair (low, high), dict or None
+        Exact bounds of the coefficients in the units of X: numbers, arrays, or dicts or Series by name, None for an
+        open side; or a dict of pairs by name.
+    monotone : "increasing", "decreasing", array, dict or None
+        An exact order of the coefficients along the edges of the graph: in column order for a chain, a grid, an
+        adjacency matrix or an undirected graph; from the first to the second node for a directed graph or a list of
+        edges. An array has −1, 0 or +1 for each edge; a dict has a direction for the levels of categorical columns.
+    adaptive : bool or float > 0
+        Penalise less what a first fit, by the same loss with a weak ridge, finds large: weights
+        (mean / (v + mean/1000))^γ for terms whose value there is v; a number is γ, True is 1.
+    relax : bool
+        Fit the values anew, without the penalty, on the structure found; ``coef_`` is then that fit, and
+        ``penalized_coef_`` the penalised one.
+    categorical_features : "from_dtype", list of names or numbers, mask, dict or None
+        Columns of levels: each level gets a coefficient. Ordered levels form a chain, unordered ones are joined in all
+        pairs, and other columns have no edges unless `graph` gives some. "from_dtype" takes those of a categorical
+        dtype of pandas or polars. A dict has "ordered", "unordered" or the levels in their order, by column.
+    handle_unknown : "error" or "ignore"
+        Of levels that the fit has not seen, and missing ones: an error, or rows in which the column has no level.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
     loss : str or loss
@@ -102,6 +141,16 @@ class FusedLassoClassifier(SeveralClasses, _Fused, OnlineClassification):
         The number of clusters that are not zero.
     graph_ : FeatureGraph
         The graph that was used, with the names of the features.
+    adaptive_weights_ : ndarray
+        With `adaptive`, the weight of each row of the penalty: of edges or groups, then of features.
+    penalized_coef_ : ndarray
+        With `relax`, the penalised coefficients.
+    standard_errors_ : ndarray
+        With `relax`, standard errors that take the structure as given; NaN where a bound is active.
+    categories_ : dict
+        With `categorical_features`, the levels of each categorical column.
+    feature_names_out_ : ndarray of str
+        With `categorical_features`, a name for each coefficient: the column's, or "column=level".
     dof_ : int or list of int
         Degrees of freedom, without the intercept.
     result_ : Result or list of Result
@@ -138,6 +187,14 @@ class FusedLassoClassifier(SeveralClasses, _Fused, OnlineClassification):
         edge_weights: Any = None,
         edge_signs: Any = None,
         unknown: str = "raise",
+        penalty_factor: Any = None,
+        positive: bool = False,
+        bounds: Any = None,
+        monotone: Any = None,
+        adaptive: Any = False,
+        relax: bool = False,
+        categorical_features: Any = None,
+        handle_unknown: str = "error",
         ridge: float = 0.0,
         loss: Any = "logistic",
         multi_class: str = "ovr",
@@ -159,6 +216,14 @@ class FusedLassoClassifier(SeveralClasses, _Fused, OnlineClassification):
         self.edge_weights = edge_weights
         self.edge_signs = edge_signs
         self.unknown = unknown
+        self.penalty_factor = penalty_factor
+        self.positive = positive
+        self.bounds = bounds
+        self.monotone = monotone
+        self.adaptive = adaptive
+        self.relax = relax
+        self.categorical_features = categorical_features
+        self.handle_unknown = handle_unknown
         self.ridge = ridge
         self.loss = loss
         self.multi_class = multi_class
@@ -201,6 +266,31 @@ class FusedLassoRegressor(SeveralOutputs, _Fused, OnlineRegression):
     unknown : {"raise", "ignore"}
         What to do with nodes of the graph that are not among the columns of X: refuse them with a list of all, or leave
         them out with their edges and a warning that counts them.
+    penalty_factor : array, dict, Series, pair or None
+        How much more, or less, a feature or an edge is penalised; 0 leaves it unpenalised. One number ≥ 0 per feature,
+        which multiplies its term of the ℓ1 norm, or a dict or Series by name (others: 1). Pairs of names as keys are
+        edges, whose weights are multiplied; a pair (features, edges) holds both, either of them None.
+    positive : bool
+        Coefficients ≥ 0, exactly. The intercept is free.
+    bounds : pair (low, high), dict or None
+        Exact bounds of the coefficients in the units of X: numbers, arrays, or dicts or Series by name, None for an
+        open side; or a dict of pairs by name.
+    monotone : "increasing", "decreasing", array, dict or None
+        An exact order of the coefficients along the edges of the graph: in column order for a chain, a grid, an
+        adjacency matrix or an undirected graph; from the first to the second node for a directed graph or a list of
+        edges. An array has −1, 0 or +1 for each edge; a dict has a direction for the levels of categorical columns.
+    adaptive : bool or float > 0
+        Penalise less what a first fit, by the same loss with a weak ridge, finds large: weights
+        (mean / (v + mean/1000))^γ for terms whose value there is v; a number is γ, True is 1.
+    relax : bool
+        Fit the values anew, without the penalty, on the structure found; ``coef_`` is then that fit, and
+        ``penalized_coef_`` the penalised one.
+    categorical_features : "from_dtype", list of names or numbers, mask, dict or None
+        Columns of levels: each level gets a coefficient. Ordered levels form a chain, unordered ones are joined in all
+        pairs, and other columns have no edges unless `graph` gives some. "from_dtype" takes those of a categorical
+        dtype of pandas or polars. A dict has "ordered", "unordered" or the levels in their order, by column.
+    handle_unknown : "error" or "ignore"
+        Of levels that the fit has not seen, and missing ones: an error, or rows in which the column has no level.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
     loss : str or loss
@@ -241,6 +331,16 @@ class FusedLassoRegressor(SeveralOutputs, _Fused, OnlineRegression):
         The number of clusters that are not zero.
     graph_ : FeatureGraph
         The graph that was used, with the names of the features.
+    adaptive_weights_ : ndarray
+        With `adaptive`, the weight of each row of the penalty: of edges or groups, then of features.
+    penalized_coef_ : ndarray
+        With `relax`, the penalised coefficients.
+    standard_errors_ : ndarray
+        With `relax`, standard errors that take the structure as given; NaN where a bound is active.
+    categories_ : dict
+        With `categorical_features`, the levels of each categorical column.
+    feature_names_out_ : ndarray of str
+        With `categorical_features`, a name for each coefficient: the column's, or "column=level".
     dof_ : int or list of int
         Degrees of freedom, without the intercept.
     result_ : Result or list of Result
@@ -277,6 +377,14 @@ class FusedLassoRegressor(SeveralOutputs, _Fused, OnlineRegression):
         edge_weights: Any = None,
         edge_signs: Any = None,
         unknown: str = "raise",
+        penalty_factor: Any = None,
+        positive: bool = False,
+        bounds: Any = None,
+        monotone: Any = None,
+        adaptive: Any = False,
+        relax: bool = False,
+        categorical_features: Any = None,
+        handle_unknown: str = "error",
         ridge: float = 0.0,
         loss: Any = "squared",
         output_penalty: str = "entries",
@@ -296,6 +404,14 @@ class FusedLassoRegressor(SeveralOutputs, _Fused, OnlineRegression):
         self.edge_weights = edge_weights
         self.edge_signs = edge_signs
         self.unknown = unknown
+        self.penalty_factor = penalty_factor
+        self.positive = positive
+        self.bounds = bounds
+        self.monotone = monotone
+        self.adaptive = adaptive
+        self.relax = relax
+        self.categorical_features = categorical_features
+        self.handle_unknown = handle_unknown
         self.ridge = ridge
         self.loss = loss
         self.output_penalty = output_penalty
@@ -351,6 +467,31 @@ class FusedLassoClassifierCV(SeveralClasses, _Fused, CrossValidated, Classificat
     unknown : {"raise", "ignore"}
         What to do with nodes of the graph that are not among the columns of X: refuse them with a list of all, or leave
         them out with their edges and a warning that counts them.
+    penalty_factor : array, dict, Series, pair or None
+        How much more, or less, a feature or an edge is penalised; 0 leaves it unpenalised. One number ≥ 0 per feature,
+        which multiplies its term of the ℓ1 norm, or a dict or Series by name (others: 1). Pairs of names as keys are
+        edges, whose weights are multiplied; a pair (features, edges) holds both, either of them None.
+    positive : bool
+        Coefficients ≥ 0, exactly. The intercept is free.
+    bounds : pair (low, high), dict or None
+        Exact bounds of the coefficients in the units of X: numbers, arrays, or dicts or Series by name, None for an
+        open side; or a dict of pairs by name.
+    monotone : "increasing", "decreasing", array, dict or None
+        An exact order of the coefficients along the edges of the graph: in column order for a chain, a grid, an
+        adjacency matrix or an undirected graph; from the first to the second node for a directed graph or a list of
+        edges. An array has −1, 0 or +1 for each edge; a dict has a direction for the levels of categorical columns.
+    adaptive : bool or float > 0
+        Penalise less what a first fit, by the same loss with a weak ridge, finds large: weights
+        (mean / (v + mean/1000))^γ for terms whose value there is v; a number is γ, True is 1.
+    relax : bool
+        Fit the values anew, without the penalty, on the structure found; ``coef_`` is then that fit, and
+        ``penalized_coef_`` the penalised one.
+    categorical_features : "from_dtype", list of names or numbers, mask, dict or None
+        Columns of levels: each level gets a coefficient. Ordered levels form a chain, unordered ones are joined in all
+        pairs, and other columns have no edges unless `graph` gives some. "from_dtype" takes those of a categorical
+        dtype of pandas or polars. A dict has "ordered", "unordered" or the levels in their order, by column.
+    handle_unknown : "error" or "ignore"
+        Of levels that the fit has not seen, and missing ones: an error, or rows in which the column has no level.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
     loss : str or loss
@@ -395,6 +536,16 @@ class FusedLassoClassifierCV(SeveralClasses, _Fused, CrossValidated, Classificat
         The number of clusters that are not zero.
     graph_ : FeatureGraph
         The graph that was used, with the names of the features.
+    adaptive_weights_ : ndarray
+        With `adaptive`, the weight of each row of the penalty: of edges or groups, then of features.
+    penalized_coef_ : ndarray
+        With `relax`, the penalised coefficients.
+    standard_errors_ : ndarray
+        With `relax`, standard errors that take the structure as given; NaN where a bound is active.
+    categories_ : dict
+        With `categorical_features`, the levels of each categorical column.
+    feature_names_out_ : ndarray of str
+        With `categorical_features`, a name for each coefficient: the column's, or "column=level".
     dof_ : int or list of int
         Degrees of freedom, without the intercept.
     result_ : Result or list of Result
@@ -453,6 +604,14 @@ class FusedLassoClassifierCV(SeveralClasses, _Fused, CrossValidated, Classificat
         edge_weights: Any = None,
         edge_signs: Any = None,
         unknown: str = "raise",
+        penalty_factor: Any = None,
+        positive: bool = False,
+        bounds: Any = None,
+        monotone: Any = None,
+        adaptive: Any = False,
+        relax: bool = False,
+        categorical_features: Any = None,
+        handle_unknown: str = "error",
         ridge: float = 0.0,
         loss: Any = "logistic",
         multi_class: str = "ovr",
@@ -479,6 +638,14 @@ class FusedLassoClassifierCV(SeveralClasses, _Fused, CrossValidated, Classificat
         self.edge_weights = edge_weights
         self.edge_signs = edge_signs
         self.unknown = unknown
+        self.penalty_factor = penalty_factor
+        self.positive = positive
+        self.bounds = bounds
+        self.monotone = monotone
+        self.adaptive = adaptive
+        self.relax = relax
+        self.categorical_features = categorical_features
+        self.handle_unknown = handle_unknown
         self.ridge = ridge
         self.loss = loss
         self.multi_class = multi_class
@@ -534,6 +701,31 @@ class FusedLassoRegressorCV(SeveralOutputs, _Fused, CrossValidated, Regression):
     unknown : {"raise", "ignore"}
         What to do with nodes of the graph that are not among the columns of X: refuse them with a list of all, or leave
         them out with their edges and a warning that counts them.
+    penalty_factor : array, dict, Series, pair or None
+        How much more, or less, a feature or an edge is penalised; 0 leaves it unpenalised. One number ≥ 0 per feature,
+        which multiplies its term of the ℓ1 norm, or a dict or Series by name (others: 1). Pairs of names as keys are
+        edges, whose weights are multiplied; a pair (features, edges) holds both, either of them None.
+    positive : bool
+        Coefficients ≥ 0, exactly. The intercept is free.
+    bounds : pair (low, high), dict or None
+        Exact bounds of the coefficients in the units of X: numbers, arrays, or dicts or Series by name, None for an
+        open side; or a dict of pairs by name.
+    monotone : "increasing", "decreasing", array, dict or None
+        An exact order of the coefficients along the edges of the graph: in column order for a chain, a grid, an
+        adjacency matrix or an undirected graph; from the first to the second node for a directed graph or a list of
+        edges. An array has −1, 0 or +1 for each edge; a dict has a direction for the levels of categorical columns.
+    adaptive : bool or float > 0
+        Penalise less what a first fit, by the same loss with a weak ridge, finds large: weights
+        (mean / (v + mean/1000))^γ for terms whose value there is v; a number is γ, True is 1.
+    relax : bool
+        Fit the values anew, without the penalty, on the structure found; ``coef_`` is then that fit, and
+        ``penalized_coef_`` the penalised one.
+    categorical_features : "from_dtype", list of names or numbers, mask, dict or None
+        Columns of levels: each level gets a coefficient. Ordered levels form a chain, unordered ones are joined in all
+        pairs, and other columns have no edges unless `graph` gives some. "from_dtype" takes those of a categorical
+        dtype of pandas or polars. A dict has "ordered", "unordered" or the levels in their order, by column.
+    handle_unknown : "error" or "ignore"
+        Of levels that the fit has not seen, and missing ones: an error, or rows in which the column has no level.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
     loss : str or loss
@@ -572,6 +764,16 @@ class FusedLassoRegressorCV(SeveralOutputs, _Fused, CrossValidated, Regression):
         The number of clusters that are not zero.
     graph_ : FeatureGraph
         The graph that was used, with the names of the features.
+    adaptive_weights_ : ndarray
+        With `adaptive`, the weight of each row of the penalty: of edges or groups, then of features.
+    penalized_coef_ : ndarray
+        With `relax`, the penalised coefficients.
+    standard_errors_ : ndarray
+        With `relax`, standard errors that take the structure as given; NaN where a bound is active.
+    categories_ : dict
+        With `categorical_features`, the levels of each categorical column.
+    feature_names_out_ : ndarray of str
+        With `categorical_features`, a name for each coefficient: the column's, or "column=level".
     dof_ : int or list of int
         Degrees of freedom, without the intercept.
     result_ : Result or list of Result
@@ -630,6 +832,14 @@ class FusedLassoRegressorCV(SeveralOutputs, _Fused, CrossValidated, Regression):
         edge_weights: Any = None,
         edge_signs: Any = None,
         unknown: str = "raise",
+        penalty_factor: Any = None,
+        positive: bool = False,
+        bounds: Any = None,
+        monotone: Any = None,
+        adaptive: Any = False,
+        relax: bool = False,
+        categorical_features: Any = None,
+        handle_unknown: str = "error",
         ridge: float = 0.0,
         loss: Any = "squared",
         output_penalty: str = "entries",
@@ -654,6 +864,14 @@ class FusedLassoRegressorCV(SeveralOutputs, _Fused, CrossValidated, Regression):
         self.edge_weights = edge_weights
         self.edge_signs = edge_signs
         self.unknown = unknown
+        self.penalty_factor = penalty_factor
+        self.positive = positive
+        self.bounds = bounds
+        self.monotone = monotone
+        self.adaptive = adaptive
+        self.relax = relax
+        self.categorical_features = categorical_features
+        self.handle_unknown = handle_unknown
         self.ridge = ridge
         self.loss = loss
         self.output_penalty = output_penalty

@@ -7,6 +7,7 @@ from typing import Any
 from skadmm.estimators._base import SeveralOutputs, StructuredModel
 from skadmm.estimators._classification import Classification, SeveralClasses
 from skadmm.estimators._cv import CrossValidated
+from skadmm.estimators._factors import Factors, checked_factors
 from skadmm.estimators._online import OnlineClassification, OnlineRegression
 from skadmm.estimators._penalty import Penalty, checked_ratio, general_penalty
 from skadmm.estimators._regression import Regression
@@ -17,10 +18,16 @@ class _Generalized(StructuredModel):
     A: Any
     penalty: Any
     l1_ratio: Any
+    penalty_factor: Any
 
     def _penalty(self, X: Any, names: Any) -> Penalty:
-        A = _in_column_order(self.A, names)
-        return general_penalty(as_operator(A, X.shape[1]), self.penalty, checked_ratio(self.l1_ratio))
+        A, d = as_operator(_in_column_order(self.A, names), X.shape[1]), X.shape[1]
+        factors = checked_factors(self.penalty_factor, d, names, n_rows=A.shape[0])
+        if (self.A is None or isinstance(self.A, str)) and factors.features is not None:
+            # A is the identity: its rows are the features, whatever the share of the ℓ1 norm.
+            rows = factors.features if factors.rows is None else factors.rows * factors.features
+            factors = Factors(None if checked_ratio(self.l1_ratio) == 0.0 else factors.features, rows)
+        return general_penalty(A, self.penalty, checked_ratio(self.l1_ratio), factors)
 
     def _check_storable(self) -> None:
         super()._check_storable()
@@ -58,6 +65,26 @@ class GeneralizedLassoClassifier(SeveralClasses, _Generalized, OnlineClassificat
         your own. It needs a field `strength`, whose value alpha replaces. "l1" is ‖Ax‖₁.
     l1_ratio : float in [0, 1]
         The share of the plain ℓ1 norm.
+    penalty_factor : array, dict, Series, pair or None
+        How much more, or less, a feature is penalised; 0 leaves it unpenalised. One number ≥ 0 per feature, which
+        multiplies its term of the ℓ1 norm, and its row of A where that is the identity; or a dict or Series by name
+        (others: 1). A pair (features, rows) also has a number for each row of A.
+    positive : bool
+        Coefficients ≥ 0, exactly. The intercept is free.
+    bounds : pair (low, high), dict or None
+        Exact bounds of the coefficients in the units of X: numbers, arrays, or dicts or Series by name, None for an
+        open side; or a dict of pairs by name.
+    adaptive : bool or float > 0
+        Penalise less what a first fit, by the same loss with a weak ridge, finds large: weights
+        (mean / (v + mean/1000))^γ for terms whose value there is v; a number is γ, True is 1.
+    relax : bool
+        Fit the values anew, without the penalty, on the structure found; ``coef_`` is then that fit, and
+        ``penalized_coef_`` the penalised one.
+    categorical_features : "from_dtype", list of names or numbers, mask, dict or None
+        Columns of levels: each level gets a coefficient. "from_dtype" takes those of a categorical dtype of pandas or
+        polars. A dict has "ordered", "unordered" or the levels in their order, by column.
+    handle_unknown : "error" or "ignore"
+        Of levels that the fit has not seen, and missing ones: an error, or rows in which the column has no level.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
     loss : str or loss
@@ -100,6 +127,16 @@ class GeneralizedLassoClassifier(SeveralClasses, _Generalized, OnlineClassificat
         The classes.
     clusters_, n_clusters_ : ndarray of int, int
         The features that rows of A with one or two entries fuse, as in the fused lasso.
+    adaptive_weights_ : ndarray
+        With `adaptive`, the weight of each row of the penalty: of edges or groups, then of features.
+    penalized_coef_ : ndarray
+        With `relax`, the penalised coefficients.
+    standard_errors_ : ndarray
+        With `relax`, standard errors that take the structure as given; NaN where a bound is active.
+    categories_ : dict
+        With `categorical_features`, the levels of each categorical column.
+    feature_names_out_ : ndarray of str
+        With `categorical_features`, a name for each coefficient: the column's, or "column=level".
     dof_ : int or list of int
         Degrees of freedom, without the intercept.
     result_ : Result or list of Result
@@ -135,6 +172,13 @@ class GeneralizedLassoClassifier(SeveralClasses, _Generalized, OnlineClassificat
         A: Any = None,
         penalty: Any = "l1",
         l1_ratio: float = 0.0,
+        penalty_factor: Any = None,
+        positive: bool = False,
+        bounds: Any = None,
+        adaptive: Any = False,
+        relax: bool = False,
+        categorical_features: Any = None,
+        handle_unknown: str = "error",
         ridge: float = 0.0,
         loss: Any = "logistic",
         multi_class: str = "ovr",
@@ -154,6 +198,13 @@ class GeneralizedLassoClassifier(SeveralClasses, _Generalized, OnlineClassificat
         self.A = A
         self.penalty = penalty
         self.l1_ratio = l1_ratio
+        self.penalty_factor = penalty_factor
+        self.positive = positive
+        self.bounds = bounds
+        self.adaptive = adaptive
+        self.relax = relax
+        self.categorical_features = categorical_features
+        self.handle_unknown = handle_unknown
         self.ridge = ridge
         self.loss = loss
         self.multi_class = multi_class
@@ -189,6 +240,26 @@ class GeneralizedLassoRegressor(SeveralOutputs, _Generalized, OnlineRegression):
         your own. It needs a field `strength`, whose value alpha replaces. "l1" is ‖Ax‖₁.
     l1_ratio : float in [0, 1]
         The share of the plain ℓ1 norm.
+    penalty_factor : array, dict, Series, pair or None
+        How much more, or less, a feature is penalised; 0 leaves it unpenalised. One number ≥ 0 per feature, which
+        multiplies its term of the ℓ1 norm, and its row of A where that is the identity; or a dict or Series by name
+        (others: 1). A pair (features, rows) also has a number for each row of A.
+    positive : bool
+        Coefficients ≥ 0, exactly. The intercept is free.
+    bounds : pair (low, high), dict or None
+        Exact bounds of the coefficients in the units of X: numbers, arrays, or dicts or Series by name, None for an
+        open side; or a dict of pairs by name.
+    adaptive : bool or float > 0
+        Penalise less what a first fit, by the same loss with a weak ridge, finds large: weights
+        (mean / (v + mean/1000))^γ for terms whose value there is v; a number is γ, True is 1.
+    relax : bool
+        Fit the values anew, without the penalty, on the structure found; ``coef_`` is then that fit, and
+        ``penalized_coef_`` the penalised one.
+    categorical_features : "from_dtype", list of names or numbers, mask, dict or None
+        Columns of levels: each level gets a coefficient. "from_dtype" takes those of a categorical dtype of pandas or
+        polars. A dict has "ordered", "unordered" or the levels in their order, by column.
+    handle_unknown : "error" or "ignore"
+        Of levels that the fit has not seen, and missing ones: an error, or rows in which the column has no level.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
     loss : str or loss
@@ -225,6 +296,16 @@ class GeneralizedLassoRegressor(SeveralOutputs, _Generalized, OnlineRegression):
         The intercept.
     clusters_, n_clusters_ : ndarray of int, int
         The features that rows of A with one or two entries fuse, as in the fused lasso.
+    adaptive_weights_ : ndarray
+        With `adaptive`, the weight of each row of the penalty: of edges or groups, then of features.
+    penalized_coef_ : ndarray
+        With `relax`, the penalised coefficients.
+    standard_errors_ : ndarray
+        With `relax`, standard errors that take the structure as given; NaN where a bound is active.
+    categories_ : dict
+        With `categorical_features`, the levels of each categorical column.
+    feature_names_out_ : ndarray of str
+        With `categorical_features`, a name for each coefficient: the column's, or "column=level".
     dof_ : int or list of int
         Degrees of freedom, without the intercept.
     result_ : Result or list of Result
@@ -260,6 +341,13 @@ class GeneralizedLassoRegressor(SeveralOutputs, _Generalized, OnlineRegression):
         A: Any = None,
         penalty: Any = "l1",
         l1_ratio: float = 0.0,
+        penalty_factor: Any = None,
+        positive: bool = False,
+        bounds: Any = None,
+        adaptive: Any = False,
+        relax: bool = False,
+        categorical_features: Any = None,
+        handle_unknown: str = "error",
         ridge: float = 0.0,
         loss: Any = "squared",
         output_penalty: str = "entries",
@@ -277,6 +365,13 @@ class GeneralizedLassoRegressor(SeveralOutputs, _Generalized, OnlineRegression):
         self.A = A
         self.penalty = penalty
         self.l1_ratio = l1_ratio
+        self.penalty_factor = penalty_factor
+        self.positive = positive
+        self.bounds = bounds
+        self.adaptive = adaptive
+        self.relax = relax
+        self.categorical_features = categorical_features
+        self.handle_unknown = handle_unknown
         self.ridge = ridge
         self.loss = loss
         self.output_penalty = output_penalty
@@ -325,6 +420,26 @@ class GeneralizedLassoClassifierCV(SeveralClasses, _Generalized, CrossValidated,
         your own. It needs a field `strength`, whose value alpha replaces. "l1" is ‖Ax‖₁.
     l1_ratio : float in [0, 1], or a list of them
         The share of the plain ℓ1 norm. From a list one is chosen together with alpha.
+    penalty_factor : array, dict, Series, pair or None
+        How much more, or less, a feature is penalised; 0 leaves it unpenalised. One number ≥ 0 per feature, which
+        multiplies its term of the ℓ1 norm, and its row of A where that is the identity; or a dict or Series by name
+        (others: 1). A pair (features, rows) also has a number for each row of A.
+    positive : bool
+        Coefficients ≥ 0, exactly. The intercept is free.
+    bounds : pair (low, high), dict or None
+        Exact bounds of the coefficients in the units of X: numbers, arrays, or dicts or Series by name, None for an
+        open side; or a dict of pairs by name.
+    adaptive : bool or float > 0
+        Penalise less what a first fit, by the same loss with a weak ridge, finds large: weights
+        (mean / (v + mean/1000))^γ for terms whose value there is v; a number is γ, True is 1.
+    relax : bool
+        Fit the values anew, without the penalty, on the structure found; ``coef_`` is then that fit, and
+        ``penalized_coef_`` the penalised one.
+    categorical_features : "from_dtype", list of names or numbers, mask, dict or None
+        Columns of levels: each level gets a coefficient. "from_dtype" takes those of a categorical dtype of pandas or
+        polars. A dict has "ordered", "unordered" or the levels in their order, by column.
+    handle_unknown : "error" or "ignore"
+        Of levels that the fit has not seen, and missing ones: an error, or rows in which the column has no level.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
     loss : str or loss
@@ -365,6 +480,16 @@ class GeneralizedLassoClassifierCV(SeveralClasses, _Generalized, CrossValidated,
         The classes.
     clusters_, n_clusters_ : ndarray of int, int
         The features that rows of A with one or two entries fuse, as in the fused lasso.
+    adaptive_weights_ : ndarray
+        With `adaptive`, the weight of each row of the penalty: of edges or groups, then of features.
+    penalized_coef_ : ndarray
+        With `relax`, the penalised coefficients.
+    standard_errors_ : ndarray
+        With `relax`, standard errors that take the structure as given; NaN where a bound is active.
+    categories_ : dict
+        With `categorical_features`, the levels of each categorical column.
+    feature_names_out_ : ndarray of str
+        With `categorical_features`, a name for each coefficient: the column's, or "column=level".
     dof_ : int or list of int
         Degrees of freedom, without the intercept.
     result_ : Result or list of Result
@@ -422,6 +547,13 @@ class GeneralizedLassoClassifierCV(SeveralClasses, _Generalized, CrossValidated,
         A: Any = None,
         penalty: Any = "l1",
         l1_ratio: Any = 0.0,
+        penalty_factor: Any = None,
+        positive: bool = False,
+        bounds: Any = None,
+        adaptive: Any = False,
+        relax: bool = False,
+        categorical_features: Any = None,
+        handle_unknown: str = "error",
         ridge: float = 0.0,
         loss: Any = "logistic",
         multi_class: str = "ovr",
@@ -446,6 +578,13 @@ class GeneralizedLassoClassifierCV(SeveralClasses, _Generalized, CrossValidated,
         self.A = A
         self.penalty = penalty
         self.l1_ratio = l1_ratio
+        self.penalty_factor = penalty_factor
+        self.positive = positive
+        self.bounds = bounds
+        self.adaptive = adaptive
+        self.relax = relax
+        self.categorical_features = categorical_features
+        self.handle_unknown = handle_unknown
         self.ridge = ridge
         self.loss = loss
         self.multi_class = multi_class
@@ -494,6 +633,26 @@ class GeneralizedLassoRegressorCV(SeveralOutputs, _Generalized, CrossValidated, 
         your own. It needs a field `strength`, whose value alpha replaces. "l1" is ‖Ax‖₁.
     l1_ratio : float in [0, 1], or a list of them
         The share of the plain ℓ1 norm. From a list one is chosen together with alpha.
+    penalty_factor : array, dict, Series, pair or None
+        How much more, or less, a feature is penalised; 0 leaves it unpenalised. One number ≥ 0 per feature, which
+        multiplies its term of the ℓ1 norm, and its row of A where that is the identity; or a dict or Series by name
+        (others: 1). A pair (features, rows) also has a number for each row of A.
+    positive : bool
+        Coefficients ≥ 0, exactly. The intercept is free.
+    bounds : pair (low, high), dict or None
+        Exact bounds of the coefficients in the units of X: numbers, arrays, or dicts or Series by name, None for an
+        open side; or a dict of pairs by name.
+    adaptive : bool or float > 0
+        Penalise less what a first fit, by the same loss with a weak ridge, finds large: weights
+        (mean / (v + mean/1000))^γ for terms whose value there is v; a number is γ, True is 1.
+    relax : bool
+        Fit the values anew, without the penalty, on the structure found; ``coef_`` is then that fit, and
+        ``penalized_coef_`` the penalised one.
+    categorical_features : "from_dtype", list of names or numbers, mask, dict or None
+        Columns of levels: each level gets a coefficient. "from_dtype" takes those of a categorical dtype of pandas or
+        polars. A dict has "ordered", "unordered" or the levels in their order, by column.
+    handle_unknown : "error" or "ignore"
+        Of levels that the fit has not seen, and missing ones: an error, or rows in which the column has no level.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
     loss : str or loss
@@ -528,6 +687,16 @@ class GeneralizedLassoRegressorCV(SeveralOutputs, _Generalized, CrossValidated, 
         The intercept.
     clusters_, n_clusters_ : ndarray of int, int
         The features that rows of A with one or two entries fuse, as in the fused lasso.
+    adaptive_weights_ : ndarray
+        With `adaptive`, the weight of each row of the penalty: of edges or groups, then of features.
+    penalized_coef_ : ndarray
+        With `relax`, the penalised coefficients.
+    standard_errors_ : ndarray
+        With `relax`, standard errors that take the structure as given; NaN where a bound is active.
+    categories_ : dict
+        With `categorical_features`, the levels of each categorical column.
+    feature_names_out_ : ndarray of str
+        With `categorical_features`, a name for each coefficient: the column's, or "column=level".
     dof_ : int or list of int
         Degrees of freedom, without the intercept.
     result_ : Result or list of Result
@@ -585,6 +754,13 @@ class GeneralizedLassoRegressorCV(SeveralOutputs, _Generalized, CrossValidated, 
         A: Any = None,
         penalty: Any = "l1",
         l1_ratio: Any = 0.0,
+        penalty_factor: Any = None,
+        positive: bool = False,
+        bounds: Any = None,
+        adaptive: Any = False,
+        relax: bool = False,
+        categorical_features: Any = None,
+        handle_unknown: str = "error",
         ridge: float = 0.0,
         loss: Any = "squared",
         output_penalty: str = "entries",
@@ -607,6 +783,13 @@ class GeneralizedLassoRegressorCV(SeveralOutputs, _Generalized, CrossValidated, 
         self.A = A
         self.penalty = penalty
         self.l1_ratio = l1_ratio
+        self.penalty_factor = penalty_factor
+        self.positive = positive
+        self.bounds = bounds
+        self.adaptive = adaptive
+        self.relax = relax
+        self.categorical_features = categorical_features
+        self.handle_unknown = handle_unknown
         self.ridge = ridge
         self.loss = loss
         self.output_penalty = output_penalty

@@ -6,12 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from skadmm.estimators._base import Prepared, SeveralOutputs, StructuredModel
+from skadmm.estimators._base import SeveralOutputs, StructuredModel
+from skadmm.estimators._categories import level_groups
 from skadmm.estimators._classification import Classification, SeveralClasses
 from skadmm.estimators._cv import CrossValidated
+from skadmm.estimators._factors import checked_factors
 from skadmm.estimators._groups import checked_groups, group_penalty
 from skadmm.estimators._online import OnlineClassification, OnlineRegression
 from skadmm.estimators._penalty import Penalty, checked_ratio
+from skadmm.estimators._prepared import Prepared
 from skadmm.estimators._regression import Regression
 from skadmm.run.result import Result
 
@@ -21,11 +24,20 @@ class _Grouped(StructuredModel):
     group_weights: Any
     unknown: str
     l1_ratio: Any
+    penalty_factor: Any
+    categorical_features: Any
     groups_: Any
 
     def _penalty(self, X: Any, names: Any) -> Penalty:
-        groups = checked_groups(self.groups, X.shape[1], names, self.unknown)
-        return group_penalty(groups, X.shape[1], self.group_weights, checked_ratio(self.l1_ratio))
+        if self.categorical_features is None:
+            groups = checked_groups(self.groups, X.shape[1], names, self.unknown)
+        elif self.groups is None:
+            groups = level_groups(self)
+        else:
+            raise ValueError("groups: with categorical_features it takes None; the levels of a column are its group")
+        factors = checked_factors(self.penalty_factor, X.shape[1], names)
+        ratio = checked_ratio(self.l1_ratio)
+        return group_penalty(groups, X.shape[1], self.group_weights, ratio, factors.features)
 
     def _take(self, prepared: Prepared, results: list[Result]) -> None:
         super()._take(prepared, results)
@@ -58,6 +70,25 @@ class GroupLassoClassifier(SeveralClasses, _Grouped, OnlineClassification):
         them out with a warning that counts them. A group that loses all its members stays in ``groups_`` and is empty.
     l1_ratio : float in [0, 1]
         The share of the plain ℓ1 norm.
+    penalty_factor : array, dict, Series or None
+        How much more, or less, a feature is penalised, in its groups and in the ℓ1 norm: ‖f_g x_g‖₂ and f_j|x_j|. One
+        number ≥ 0 per feature, or a dict or Series by name (others: 1); 0 leaves a feature unpenalised.
+    positive : bool
+        Coefficients ≥ 0, exactly. The intercept is free.
+    bounds : pair (low, high), dict or None
+        Exact bounds of the coefficients in the units of X: numbers, arrays, or dicts or Series by name, None for an
+        open side; or a dict of pairs by name.
+    adaptive : bool or float > 0
+        Penalise less what a first fit, by the same loss with a weak ridge, finds large: weights
+        (mean / (v + mean/1000))^γ for terms whose value there is v; a number is γ, True is 1.
+    relax : bool
+        Fit the values anew, without the penalty, on the structure found; ``coef_`` is then that fit, and
+        ``penalized_coef_`` the penalised one.
+    categorical_features : "from_dtype", list of names or numbers, mask, dict or None
+        Columns of levels: each level gets a coefficient, and the levels of a column are one group. "from_dtype" takes
+        those of a categorical dtype of pandas or polars. A dict has "ordered", "unordered" or the levels, by column.
+    handle_unknown : "error" or "ignore"
+        Of levels that the fit has not seen, and missing ones: an error, or rows in which the column has no level.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
     loss : str or loss
@@ -102,6 +133,16 @@ class GroupLassoClassifier(SeveralClasses, _Grouped, OnlineClassification):
         The column numbers of each group.
     active_groups_ : ndarray of bool
         For each group (and class) whether any of its coefficients is not zero.
+    adaptive_weights_ : ndarray
+        With `adaptive`, the weight of each row of the penalty: of edges or groups, then of features.
+    penalized_coef_ : ndarray
+        With `relax`, the penalised coefficients.
+    standard_errors_ : ndarray
+        With `relax`, standard errors that take the structure as given; NaN where a bound is active.
+    categories_ : dict
+        With `categorical_features`, the levels of each categorical column.
+    feature_names_out_ : ndarray of str
+        With `categorical_features`, a name for each coefficient: the column's, or "column=level".
     dof_ : int or list of int
         Degrees of freedom, without the intercept.
     result_ : Result or list of Result
@@ -139,6 +180,13 @@ class GroupLassoClassifier(SeveralClasses, _Grouped, OnlineClassification):
         group_weights: Any = "sqrt",
         unknown: str = "raise",
         l1_ratio: float = 0.0,
+        penalty_factor: Any = None,
+        positive: bool = False,
+        bounds: Any = None,
+        adaptive: Any = False,
+        relax: bool = False,
+        categorical_features: Any = None,
+        handle_unknown: str = "error",
         ridge: float = 0.0,
         loss: Any = "logistic",
         multi_class: str = "ovr",
@@ -159,6 +207,13 @@ class GroupLassoClassifier(SeveralClasses, _Grouped, OnlineClassification):
         self.group_weights = group_weights
         self.unknown = unknown
         self.l1_ratio = l1_ratio
+        self.penalty_factor = penalty_factor
+        self.positive = positive
+        self.bounds = bounds
+        self.adaptive = adaptive
+        self.relax = relax
+        self.categorical_features = categorical_features
+        self.handle_unknown = handle_unknown
         self.ridge = ridge
         self.loss = loss
         self.multi_class = multi_class
@@ -198,6 +253,25 @@ class GroupLassoRegressor(SeveralOutputs, _Grouped, OnlineRegression):
         them out with a warning that counts them. A group that loses all its members stays in ``groups_`` and is empty.
     l1_ratio : float in [0, 1]
         The share of the plain ℓ1 norm.
+    penalty_factor : array, dict, Series or None
+        How much more, or less, a feature is penalised, in its groups and in the ℓ1 norm: ‖f_g x_g‖₂ and f_j|x_j|. One
+        number ≥ 0 per feature, or a dict or Series by name (others: 1); 0 leaves a feature unpenalised.
+    positive : bool
+        Coefficients ≥ 0, exactly. The intercept is free.
+    bounds : pair (low, high), dict or None
+        Exact bounds of the coefficients in the units of X: numbers, arrays, or dicts or Series by name, None for an
+        open side; or a dict of pairs by name.
+    adaptive : bool or float > 0
+        Penalise less what a first fit, by the same loss with a weak ridge, finds large: weights
+        (mean / (v + mean/1000))^γ for terms whose value there is v; a number is γ, True is 1.
+    relax : bool
+        Fit the values anew, without the penalty, on the structure found; ``coef_`` is then that fit, and
+        ``penalized_coef_`` the penalised one.
+    categorical_features : "from_dtype", list of names or numbers, mask, dict or None
+        Columns of levels: each level gets a coefficient, and the levels of a column are one group. "from_dtype" takes
+        those of a categorical dtype of pandas or polars. A dict has "ordered", "unordered" or the levels, by column.
+    handle_unknown : "error" or "ignore"
+        Of levels that the fit has not seen, and missing ones: an error, or rows in which the column has no level.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
     loss : str or loss
@@ -236,6 +310,16 @@ class GroupLassoRegressor(SeveralOutputs, _Grouped, OnlineRegression):
         The column numbers of each group.
     active_groups_ : ndarray of bool
         For each group (and class) whether any of its coefficients is not zero.
+    adaptive_weights_ : ndarray
+        With `adaptive`, the weight of each row of the penalty: of edges or groups, then of features.
+    penalized_coef_ : ndarray
+        With `relax`, the penalised coefficients.
+    standard_errors_ : ndarray
+        With `relax`, standard errors that take the structure as given; NaN where a bound is active.
+    categories_ : dict
+        With `categorical_features`, the levels of each categorical column.
+    feature_names_out_ : ndarray of str
+        With `categorical_features`, a name for each coefficient: the column's, or "column=level".
     dof_ : int or list of int
         Degrees of freedom, without the intercept.
     result_ : Result or list of Result
@@ -273,6 +357,13 @@ class GroupLassoRegressor(SeveralOutputs, _Grouped, OnlineRegression):
         group_weights: Any = "sqrt",
         unknown: str = "raise",
         l1_ratio: float = 0.0,
+        penalty_factor: Any = None,
+        positive: bool = False,
+        bounds: Any = None,
+        adaptive: Any = False,
+        relax: bool = False,
+        categorical_features: Any = None,
+        handle_unknown: str = "error",
         ridge: float = 0.0,
         loss: Any = "squared",
         output_penalty: str = "entries",
@@ -291,6 +382,13 @@ class GroupLassoRegressor(SeveralOutputs, _Grouped, OnlineRegression):
         self.group_weights = group_weights
         self.unknown = unknown
         self.l1_ratio = l1_ratio
+        self.penalty_factor = penalty_factor
+        self.positive = positive
+        self.bounds = bounds
+        self.adaptive = adaptive
+        self.relax = relax
+        self.categorical_features = categorical_features
+        self.handle_unknown = handle_unknown
         self.ridge = ridge
         self.loss = loss
         self.output_penalty = output_penalty
@@ -343,6 +441,25 @@ class GroupLassoClassifierCV(SeveralClasses, _Grouped, CrossValidated, Classific
         them out with a warning that counts them. A group that loses all its members stays in ``groups_`` and is empty.
     l1_ratio : float in [0, 1], or a list of them
         The share of the plain ℓ1 norm. From a list one is chosen together with alpha.
+    penalty_factor : array, dict, Series or None
+        How much more, or less, a feature is penalised, in its groups and in the ℓ1 norm: ‖f_g x_g‖₂ and f_j|x_j|. One
+        number ≥ 0 per feature, or a dict or Series by name (others: 1); 0 leaves a feature unpenalised.
+    positive : bool
+        Coefficients ≥ 0, exactly. The intercept is free.
+    bounds : pair (low, high), dict or None
+        Exact bounds of the coefficients in the units of X: numbers, arrays, or dicts or Series by name, None for an
+        open side; or a dict of pairs by name.
+    adaptive : bool or float > 0
+        Penalise less what a first fit, by the same loss with a weak ridge, finds large: weights
+        (mean / (v + mean/1000))^γ for terms whose value there is v; a number is γ, True is 1.
+    relax : bool
+        Fit the values anew, without the penalty, on the structure found; ``coef_`` is then that fit, and
+        ``penalized_coef_`` the penalised one.
+    categorical_features : "from_dtype", list of names or numbers, mask, dict or None
+        Columns of levels: each level gets a coefficient, and the levels of a column are one group. "from_dtype" takes
+        those of a categorical dtype of pandas or polars. A dict has "ordered", "unordered" or the levels, by column.
+    handle_unknown : "error" or "ignore"
+        Of levels that the fit has not seen, and missing ones: an error, or rows in which the column has no level.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
     loss : str or loss
@@ -385,6 +502,16 @@ class GroupLassoClassifierCV(SeveralClasses, _Grouped, CrossValidated, Classific
         The column numbers of each group.
     active_groups_ : ndarray of bool
         For each group (and class) whether any of its coefficients is not zero.
+    adaptive_weights_ : ndarray
+        With `adaptive`, the weight of each row of the penalty: of edges or groups, then of features.
+    penalized_coef_ : ndarray
+        With `relax`, the penalised coefficients.
+    standard_errors_ : ndarray
+        With `relax`, standard errors that take the structure as given; NaN where a bound is active.
+    categories_ : dict
+        With `categorical_features`, the levels of each categorical column.
+    feature_names_out_ : ndarray of str
+        With `categorical_features`, a name for each coefficient: the column's, or "column=level".
     dof_ : int or list of int
         Degrees of freedom, without the intercept.
     result_ : Result or list of Result
@@ -444,6 +571,13 @@ class GroupLassoClassifierCV(SeveralClasses, _Grouped, CrossValidated, Classific
         group_weights: Any = "sqrt",
         unknown: str = "raise",
         l1_ratio: Any = 0.0,
+        penalty_factor: Any = None,
+        positive: bool = False,
+        bounds: Any = None,
+        adaptive: Any = False,
+        relax: bool = False,
+        categorical_features: Any = None,
+        handle_unknown: str = "error",
         ridge: float = 0.0,
         loss: Any = "logistic",
         multi_class: str = "ovr",
@@ -469,6 +603,13 @@ class GroupLassoClassifierCV(SeveralClasses, _Grouped, CrossValidated, Classific
         self.group_weights = group_weights
         self.unknown = unknown
         self.l1_ratio = l1_ratio
+        self.penalty_factor = penalty_factor
+        self.positive = positive
+        self.bounds = bounds
+        self.adaptive = adaptive
+        self.relax = relax
+        self.categorical_features = categorical_features
+        self.handle_unknown = handle_unknown
         self.ridge = ridge
         self.loss = loss
         self.multi_class = multi_class
@@ -521,6 +662,25 @@ class GroupLassoRegressorCV(SeveralOutputs, _Grouped, CrossValidated, Regression
         them out with a warning that counts them. A group that loses all its members stays in ``groups_`` and is empty.
     l1_ratio : float in [0, 1], or a list of them
         The share of the plain ℓ1 norm. From a list one is chosen together with alpha.
+    penalty_factor : array, dict, Series or None
+        How much more, or less, a feature is penalised, in its groups and in the ℓ1 norm: ‖f_g x_g‖₂ and f_j|x_j|. One
+        number ≥ 0 per feature, or a dict or Series by name (others: 1); 0 leaves a feature unpenalised.
+    positive : bool
+        Coefficients ≥ 0, exactly. The intercept is free.
+    bounds : pair (low, high), dict or None
+        Exact bounds of the coefficients in the units of X: numbers, arrays, or dicts or Series by name, None for an
+        open side; or a dict of pairs by name.
+    adaptive : bool or float > 0
+        Penalise less what a first fit, by the same loss with a weak ridge, finds large: weights
+        (mean / (v + mean/1000))^γ for terms whose value there is v; a number is γ, True is 1.
+    relax : bool
+        Fit the values anew, without the penalty, on the structure found; ``coef_`` is then that fit, and
+        ``penalized_coef_`` the penalised one.
+    categorical_features : "from_dtype", list of names or numbers, mask, dict or None
+        Columns of levels: each level gets a coefficient, and the levels of a column are one group. "from_dtype" takes
+        those of a categorical dtype of pandas or polars. A dict has "ordered", "unordered" or the levels, by column.
+    handle_unknown : "error" or "ignore"
+        Of levels that the fit has not seen, and missing ones: an error, or rows in which the column has no level.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
     loss : str or loss
@@ -557,6 +717,16 @@ class GroupLassoRegressorCV(SeveralOutputs, _Grouped, CrossValidated, Regression
         The column numbers of each group.
     active_groups_ : ndarray of bool
         For each group (and class) whether any of its coefficients is not zero.
+    adaptive_weights_ : ndarray
+        With `adaptive`, the weight of each row of the penalty: of edges or groups, then of features.
+    penalized_coef_ : ndarray
+        With `relax`, the penalised coefficients.
+    standard_errors_ : ndarray
+        With `relax`, standard errors that take the structure as given; NaN where a bound is active.
+    categories_ : dict
+        With `categorical_features`, the levels of each categorical column.
+    feature_names_out_ : ndarray of str
+        With `categorical_features`, a name for each coefficient: the column's, or "column=level".
     dof_ : int or list of int
         Degrees of freedom, without the intercept.
     result_ : Result or list of Result
@@ -616,6 +786,13 @@ class GroupLassoRegressorCV(SeveralOutputs, _Grouped, CrossValidated, Regression
         group_weights: Any = "sqrt",
         unknown: str = "raise",
         l1_ratio: Any = 0.0,
+        penalty_factor: Any = None,
+        positive: bool = False,
+        bounds: Any = None,
+        adaptive: Any = False,
+        relax: bool = False,
+        categorical_features: Any = None,
+        handle_unknown: str = "error",
         ridge: float = 0.0,
         loss: Any = "squared",
         output_penalty: str = "entries",
@@ -639,6 +816,13 @@ class GroupLassoRegressorCV(SeveralOutputs, _Grouped, CrossValidated, Regression
         self.group_weights = group_weights
         self.unknown = unknown
         self.l1_ratio = l1_ratio
+        self.penalty_factor = penalty_factor
+        self.positive = positive
+        self.bounds = bounds
+        self.adaptive = adaptive
+        self.relax = relax
+        self.categorical_features = categorical_features
+        self.handle_unknown = handle_unknown
         self.ridge = ridge
         self.loss = loss
         self.output_penalty = output_penalty

@@ -9,10 +9,14 @@ from typing import Any
 import numpy as np
 
 from skadmm.estimators import ESTIMATORS
-from skadmm.estimators._base import SeveralOutputs
-from skadmm.estimators._classification import SeveralClasses
 from skadmm.estimators.persistence import KIND, ModelFileError
 from skadmm.io import archive, codec
+
+ADDED = (
+    "penalty", "scoring", "refit", "penalty_factor", "positive", "bounds", "monotone", "adaptive", "relax",
+    "categorical_features", "handle_unknown", "unknown", "multi_class", "output_penalty", "task_graph",
+)  # fmt: skip
+"""Parameters that are younger than some files; their defaults are what those files mean."""
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -59,23 +63,16 @@ def load(path: str | os.PathLike[str]) -> Any:
         cls = ESTIMATORS[manifest["class"]]
         reader = codec.Reader(arrays)
         parameters = {key: reader.decode(value) for key, value in manifest["parameters"].items()}
-        if manifest["class"].startswith("GeneralizedLasso"):
-            parameters = {"penalty": "l1"} | parameters  # files written before there was a choice
-        if manifest["class"].startswith(("FusedLasso", "GroupLasso")):
-            parameters = {"unknown": "raise"} | parameters
-        if issubclass(cls, SeveralOutputs):
-            new = {"multi_class": "ovr"} if issubclass(cls, SeveralClasses) else {}
-            parameters = new | {"output_penalty": "entries", "task_graph": None} | parameters  # of one output before
-        if manifest["class"].endswith("CV"):
-            parameters = {"scoring": None, "refit": True} | parameters  # files written before there were these
+        # Files written before there were these.
+        known = cls().get_params(deep=False)
+        parameters = {name: known[name] for name in ADDED if name in known} | parameters
         state = {key: reader.decode(value) for key, value in manifest["state"].items()}
         if manifest["class"].startswith("TrendFilter") and "positions_" not in state:
             state["positions_"] = state.pop("knots_", None)  # their name in version 0.1
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
         raise ModelFileError(f"{path}: not a sound skadmm model: {error}") from error
-    known = set(cls().get_params(deep=False))
-    if set(parameters) != known:
-        odd = sorted(set(parameters) ^ known)[0]
+    if set(parameters) != set(known):
+        odd = sorted(set(parameters) ^ set(known))[0]
         raise ModelFileError(f"{path}: the parameter {odd!r} does not belong to {cls.__name__} of this version")
     model = cls(**parameters)
     for key, value in state.items():
@@ -90,7 +87,9 @@ def _check_shapes(path: Path, model: Any) -> None:
     width = getattr(model, "n_features_in_", None)
     coef = getattr(model, "coef_", None)
     positions = getattr(model, "positions_", None)
+    names = getattr(model, "feature_names_out_", None)
     wanted = width if positions is None else np.size(positions)
+    wanted = wanted if names is None else np.size(names)
     if not isinstance(coef, np.ndarray) or coef.dtype.kind != "f" or not isinstance(width, int):
         raise ModelFileError(f"{path}: the model has no coefficients")
     if coef.ndim not in (1, 2) or coef.shape[-1] != wanted or not np.all(np.isfinite(coef)):

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from skadmm._version import __version__
+from skadmm.estimators._categories import feature_names
 from skadmm.estimators._graphs import as_names
 from skadmm.io.atomic import write_atomically
 from skadmm.plotting import coefficient_image, coefficients_on_graph, convergence, cv_curve, trend_fit
@@ -133,7 +134,7 @@ def coefficient_names(model: Any) -> list[str]:
     positions = getattr(model, "positions_", None)
     if positions is not None:
         return [f"{position:g}" for position in positions]
-    return as_names(getattr(model, "feature_names_in_", None), np.shape(model.coef_)[-1]).tolist()
+    return as_names(feature_names(model), np.shape(model.coef_)[-1]).tolist()
 
 
 def _picture(model: Any) -> str:

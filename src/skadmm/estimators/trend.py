@@ -31,6 +31,16 @@ class TrendFilter(TrendModel, Regression):
         where `X` has one column.
     l1_ratio : float in [0, 1]
         The share of the plain ℓ1 norm.
+    positive : bool
+        Coefficients ≥ 0, exactly. The intercept is free.
+    bounds : pair (low, high), dict or None
+        Exact bounds of the coefficients in the units of X: numbers, arrays, or dicts or Series by name, None for an
+        open side; or a dict of pairs by name.
+    monotone : "increasing", "decreasing" or None
+        An exact order of the signal along its positions (or edges), or of the coefficients in column order.
+    relax : bool
+        Fit the values anew, without the penalty, on the structure found; ``coef_`` is then that fit, and
+        ``penalized_coef_`` the penalised one.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
     loss : str or loss
@@ -66,6 +76,10 @@ class TrendFilter(TrendModel, Regression):
         before, and the next one begins at, each of them. None for tables and graphs.
     clusters_, n_clusters_ : ndarray of int, int
         For order 0 the pieces, as in the fused lasso.
+    penalized_coef_ : ndarray
+        With `relax`, the penalised coefficients.
+    standard_errors_ : ndarray
+        With `relax`, standard errors that take the structure as given; NaN where a bound is active.
     dof_ : int or list of int
         Degrees of freedom, without the intercept.
     result_ : Result or list of Result
@@ -101,6 +115,10 @@ class TrendFilter(TrendModel, Regression):
         graph: Any = None,
         design: str = "auto",
         l1_ratio: float = 0.0,
+        positive: bool = False,
+        bounds: Any = None,
+        monotone: Any = None,
+        relax: bool = False,
         ridge: float = 0.0,
         loss: Any = "squared",
         fit_intercept: bool = True,
@@ -117,6 +135,10 @@ class TrendFilter(TrendModel, Regression):
         self.graph = graph
         self.design = design
         self.l1_ratio = l1_ratio
+        self.positive = positive
+        self.bounds = bounds
+        self.monotone = monotone
+        self.relax = relax
         self.ridge = ridge
         self.loss = loss
         self.fit_intercept = fit_intercept
@@ -167,6 +189,16 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
         where `X` has one column.
     l1_ratio : float in [0, 1], or a list of them
         The share of the plain ℓ1 norm. From a list one is chosen together with alpha.
+    positive : bool
+        Coefficients ≥ 0, exactly. The intercept is free.
+    bounds : pair (low, high), dict or None
+        Exact bounds of the coefficients in the units of X: numbers, arrays, or dicts or Series by name, None for an
+        open side; or a dict of pairs by name.
+    monotone : "increasing", "decreasing" or None
+        An exact order of the signal along its positions (or edges), or of the coefficients in column order.
+    relax : bool
+        Fit the values anew, without the penalty, on the structure found; ``coef_`` is then that fit, and
+        ``penalized_coef_`` the penalised one.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
     loss : str or loss
@@ -200,6 +232,10 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
         before, and the next one begins at, each of them. None for tables and graphs.
     clusters_, n_clusters_ : ndarray of int, int
         For order 0 the pieces, as in the fused lasso.
+    penalized_coef_ : ndarray
+        With `relax`, the penalised coefficients.
+    standard_errors_ : ndarray
+        With `relax`, standard errors that take the structure as given; NaN where a bound is active.
     dof_ : int or list of int
         Degrees of freedom, without the intercept.
     result_ : Result or list of Result
@@ -254,6 +290,10 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
         graph: Any = None,
         design: str = "auto",
         l1_ratio: Any = 0.0,
+        positive: bool = False,
+        bounds: Any = None,
+        monotone: Any = None,
+        relax: bool = False,
         ridge: float = 0.0,
         loss: Any = "squared",
         fit_intercept: bool = True,
@@ -275,6 +315,10 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
         self.graph = graph
         self.design = design
         self.l1_ratio = l1_ratio
+        self.positive = positive
+        self.bounds = bounds
+        self.monotone = monotone
+        self.relax = relax
         self.ridge = ridge
         self.loss = loss
         self.fit_intercept = fit_intercept

@@ -83,7 +83,8 @@ def coefficient_path(
     if coefs is None:
         model = alphas
         alphas, coefs = _path_of(model, problem)
-        names = getattr(model, "feature_names_in_", None) if names is None else names
+        known = getattr(model, "feature_names_out_", getattr(model, "feature_names_in_", None))
+        names = known if names is None else names
         chosen = model.alpha_ if chosen is None else chosen
     alphas, coefs = np.asarray(alphas, dtype=float), np.asarray(coefs, dtype=float)
     if alphas.ndim != 1 or coefs.ndim != 2 or coefs.shape[0] != alphas.size:

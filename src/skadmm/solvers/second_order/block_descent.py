@@ -294,8 +294,9 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
     # -- a step ----------------------------------------------------------------------------------------------
 
     def evaluate(self, state: BlockDescentState) -> None:
-        """Margins, slopes, gradient and violations at x."""
+        """Margins, slopes, gradient and violations at x, moved within its bounds."""
         x = state.point.x
+        np.clip(x, self.penalty.lower, self.penalty.upper, out=x)
         support = np.flatnonzero(x)
         state.margins = np.asarray(self.columns[:, support] @ x[support]) if support.size else np.zeros(self.every.size)
         state.margins = state.margins.astype(np.float64, copy=False)

@@ -208,10 +208,15 @@ class RowShares(NamedTuple):
     """Does what the ℓ1 parts leave go to this row where it is positive …"""
     takes_below: np.ndarray
     """… and where it is negative?"""
+    bounded: np.ndarray
+    """Has a feature bounds?"""
 
     def of(self, v: np.ndarray, x: np.ndarray, l1: np.ndarray) -> np.ndarray:
-        """β with Aᵀβ = v + ridge x on the penalised features, its ℓ1 parts within their bounds where v allows it."""
-        clipped = np.clip(v, -l1, l1)
+        """β with Aᵀβ = v + ridge x on the penalised features, its ℓ1 parts subgradients of |x| where v allows it.
+
+        Where a feature has bounds, they take what is left, and the ℓ1 part is the one that belongs to x.
+        """
+        clipped = np.where(self.bounded & (x != 0.0), np.sign(x) * l1, np.clip(v, -l1, l1))
         j = self.feature
         rest = (v - clipped)[j]
         taken = np.where(np.where(rest > 0.0, self.takes_above, self.takes_below), rest, 0.0)
@@ -245,7 +250,8 @@ def _collected(problem: Problem) -> tuple[BlockPenalty, RowShares]:
     total = np.bincount(rows.feature, parts.row_l1[:m], minlength=d)
     share = parts.row_l1[:m] / np.where(total > 0.0, total, 1.0)[rows.feature]
     above, below = _takers(rows.feature, parts, d)
-    shares = RowShares(rows.feature, rows.entry, share, parts.row_ridge[:m].copy(), above, below)
+    bounded = np.isfinite(parts.lower) | np.isfinite(parts.upper)
+    shares = RowShares(rows.feature, rows.entry, share, parts.row_ridge[:m].copy(), above, below, bounded)
     return _assembled(parts, d), shares
 
 

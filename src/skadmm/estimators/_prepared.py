@@ -1,0 +1,106 @@
+"""What a fit solves: a table, a penalty and limits of the coefficients, put into problems."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from skadmm.backends import Processes, is_dask
+from skadmm.estimators._bounds import Limits
+from skadmm.estimators._design import Design
+from skadmm.estimators._losses import loss_of
+from skadmm.estimators._outputs import OutputOptions
+from skadmm.estimators._penalty import Penalty
+from skadmm.operators.line import GraphTrend, Line
+from skadmm.problem.constraint import Constraint
+from skadmm.problem.problem import Problem
+from skadmm.regularizers import Stacked
+
+
+class Prepared(NamedTuple):
+    """A table and a penalty, ready to be put into problems."""
+
+    design: Design
+    penalty: Penalty
+    sample_weight: np.ndarray | None
+    loss: Any
+    ridge: float
+    random_state: Any
+    limits: Limits | None = None
+    """What the coefficients have to satisfy."""
+    plain: Penalty | None = None
+    """The penalty before adaptive weights; None where it has none."""
+    outputs: OutputOptions = OutputOptions()
+    """How several outputs are penalised together."""
+
+    def problem(self, target: np.ndarray, alpha: float) -> Problem:
+        """The problem for one target; for one of several columns, that of all of them."""
+        if getattr(target, "ndim", 1) == 2:
+            return self._joint_problem(target, alpha)
+        free = alpha == 0.0 or self.penalty.A.shape[0] == 0
+        X: Any = self.design.X
+        if is_dask(X):
+            from skadmm.backends.dask.backend import DaskBackend
+
+            X = DaskBackend(X, target, self.sample_weight, self.loss, ones=self.design.intercept)
+        elif isinstance(X, Processes):
+            from skadmm.backends.processes.backend import ProcessBackend
+
+            X = ProcessBackend(X, target, self.sample_weight, self.loss, ones=self.design.intercept)
+        return Problem(
+            X,
+            target,
+            loss=loss_of(self.loss, target),
+            omega=self.design.ridge(self.ridge),
+            sample_weight=self.sample_weight,
+            **self._penalised(None if free else alpha),
+        )
+
+    def _penalised(self, alpha: float | None) -> dict[str, Any]:
+        """ψ and A x = y, with what is known of A and with rows for the limits; `alpha` is None without a penalty."""
+        A, trend, limits = self.design.widened(self.penalty.A), self.penalty.trend, self.limits
+        if limits is not None:
+            rows, box = self.design.widened(limits.rows(self.design.scale)), limits.box(self.design.scale)
+            if alpha is None:
+                return {"psi": box, "A": Constraint(rows, None, None, rows.shape[1])}
+            stacked = sp.csr_array(sp.vstack([A, rows], format="csr"))
+            psi = Stacked(self.penalty.psi(alpha), box, A.shape[0])
+            return {"psi": psi, "A": Constraint(stacked, None, None, A.shape[1])}
+        if alpha is None:
+            return {}
+        line = trend if isinstance(trend, Line) else None
+        graph = trend._replace(G=self.design.widened(trend.G)) if isinstance(trend, GraphTrend) else None
+        constraint = Constraint(A, None, None, A.shape[1], line=line, graph=graph)
+        return {"psi": self.penalty.psi(alpha), "A": constraint}
+
+    def _joint_problem(self, target: np.ndarray, alpha: float) -> Problem:
+        """The problem of several outputs."""
+        if self.limits is not None:
+            raise ValueError("positive, bounds and monotone take one output, and the model has several in one problem")
+        design, k = self.design, target.shape[1]
+        ridge = design.ridge(self.ridge)
+        if ridge is not None and ridge.weights is not None:
+            ridge = ridge._replace(weights=np.tile(ridge.weights, k))
+        wide, columns = design.widened(self.penalty.A), design.widened(sp.eye_array(design.scale.size, format="csr"))
+        joint = output_penalty(self.penalty, columns, wide, k, self.outputs)
+        free = alpha == 0.0 or joint.A.shape[0] == 0
+        return Problem(
+            design.X, target, loss=self.loss, omega=ridge, psi=None if free else joint.psi(alpha),
+            A=None if free else joint.A, sample_weight=self.sample_weight,
+        )  # fmt: skip
+
+    @property
+    def starts_at_constant(self) -> bool:
+        """Does the intercept start at the best constant? Where the curvature has no bound, zero may be far off."""
+        return self.design.intercept and self.loss.smooth and not np.isfinite(self.loss.curvature_bound)
+
+    def unadapted(self) -> Prepared:
+        """Without adaptive weights."""
+        return self if self.plain is None else self._replace(penalty=self.plain, plain=None)
+
+    def coefficients(self, x: np.ndarray) -> tuple[np.ndarray, float]:
+        """Coefficients on the scale of the table given, exactly within their limits, and the intercept."""
+        coef, intercept = self.design.original(x)
+        return coef if self.limits is None else self.limits.exact(coef), intercept

@@ -1,0 +1,128 @@
+"""relax=: the structure of a penalised fit kept, its values fitted anew without the penalty.
+
+What is zero stays zero, what is fused stays fused; the clusters, groups or pieces that are left are free parameters.
+The penalty finds the structure, and no longer shrinks the values. Standard errors are those of this second fit: they
+take the structure as given, although the same data chose it, and are therefore too small to test it.
+
+References
+----------
+Meinshausen, N. (2007). Relaxed lasso. Computational Statistics and Data Analysis 52.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from skadmm.estimators._bounds import Limits
+from skadmm.estimators._losses import mean_of
+from skadmm.estimators._penalty import Penalty
+from skadmm.kernels.compile import kernel
+from skadmm.kernels.loss_functions import curvature, derivative
+from skadmm.kernels.rows import as_matrix
+from skadmm.problem.problem import Problem
+from skadmm.problem.structure import null_space, ties
+from skadmm.regularizers import Box
+from skadmm.run.result import Result
+from skadmm.run.solve import solve
+
+
+class Relaxed(NamedTuple):
+    """A second fit on the structure of the first."""
+
+    x: np.ndarray
+    """The solver's x, with the intercept."""
+    standard_errors: np.ndarray
+    """Of the coefficients on the scale of the solver; NaN where they are not determined."""
+    result: Result | None
+    """None where there was nothing to fit."""
+
+
+class Sample(NamedTuple):
+    """What the second fit needs of the first one's data."""
+
+    X: Any
+    """With a column of ones where there is an intercept."""
+    target: np.ndarray
+    sample_weight: np.ndarray | None
+    loss: Any
+    intercept: bool
+    scale: np.ndarray
+
+
+def structure_of(penalty: Penalty, x: np.ndarray) -> sp.csr_array:
+    """The vectors with the structure of `x`, as combinations of columns."""
+    if penalty.groups is not None:
+        return sp.csr_array(sp.eye_array(x.size, format="csr")[:, np.flatnonzero(x)])
+    found = null_space(sp.csr_array(penalty.A[ties(penalty.A, x)]))
+    if found is None:
+        raise ValueError("relax=True: the penalty matrix is too large and general for its structure to be found")
+    return found.basis
+
+
+def relaxed(sample: Sample, basis: sp.csr_array, limits: Limits | None, tol: float, passes: float) -> Relaxed:
+    """The fit of the loss alone over the columns of `basis`, and an intercept where there is one; within `limits`."""
+    d, k = basis.shape
+    wide = sp.csr_array(sp.block_diag([basis, sp.eye_array(int(sample.intercept))], format="csr"))
+    if wide.shape[1] == 0:
+        return Relaxed(np.zeros(d), np.zeros(d), None)
+    X = sample.X @ wide
+    X = sp.csr_array(X) if sp.issparse(X) else np.ascontiguousarray(X)
+    psi = A = None
+    if limits is not None:
+        A = sp.csr_array(limits.rows(sample.scale) @ wide[:d])
+        psi = limits.box(sample.scale)
+        kept = np.diff(A.indptr) > 0
+        A, psi = A[kept], Box(psi.lower[kept], psi.upper[kept])
+    if A is not None and A.shape[0] == 0:
+        psi = A = None
+    problem = Problem(X, sample.target, loss=sample.loss, psi=psi, A=A, sample_weight=sample.sample_weight)
+    result = solve(problem, tol=tol, passes=passes, record_every=0)
+    errors = np.full(d, np.nan)
+    if limits is None or not _active(problem, result.x):
+        covariance = _covariance(problem, result.x, sample.sample_weight)[:k, :k]
+        errors = np.sqrt(np.maximum(np.asarray((basis @ covariance * basis.toarray()).sum(axis=1)).ravel(), 0.0))
+    return Relaxed(np.asarray(wide @ result.x), errors, result)
+
+
+def _active(problem: Problem, x: np.ndarray) -> bool:
+    """Does a bound hold the solution?"""
+    if problem.n_split == 0:
+        return False
+    y = problem.constraint.A @ x
+    near = 1e-9 * (1.0 + np.abs(y))
+    return bool(np.any((y - problem.psi.lower <= near) | (problem.psi.upper - y <= near)))
+
+
+def _covariance(problem: Problem, x: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray:
+    """Of the parameters: σ²(XᵀX)⁻¹ for the squared loss, with σ² from the residuals; the inverse of the Fisher
+    information where the loss is the negative logarithm of a likelihood; the sandwich of both otherwise."""
+    n, k = problem.n_samples, problem.n_features
+    total = float(n if sample_weight is None else sample_weight.sum())
+    margins = np.asarray(problem.backend.evaluate(x).margins, dtype=np.float64)
+    weights = problem.sample_weight if problem.sample_weight.size else np.ones(n)
+    slopes, curvatures = np.empty(n), np.empty(n)
+    _derivatives(problem.loss, margins, problem.target, slopes, curvatures)
+    X = as_matrix(problem.rows)
+    hessian = _weighted_gram(X, weights * curvatures) / n
+    inverse = np.linalg.pinv(hessian, hermitian=True) / total
+    if getattr(problem.loss, "gaussian", False):
+        residual, freedom = float(weights @ slopes**2) * total / n, total - k
+        return inverse * (residual / freedom if freedom > 0 else np.nan)
+    if mean_of(problem.loss) is not None:
+        return inverse
+    return inverse @ (_weighted_gram(X, weights * slopes**2) * total / n) @ inverse
+
+
+@kernel
+def _derivatives(loss, margins, target, slopes, curvatures):
+    for i in range(margins.size):
+        slopes[i] = derivative(loss, margins[i], target[i])
+        curvatures[i] = curvature(loss, margins[i], target[i])
+
+
+def _weighted_gram(X: Any, weights: np.ndarray) -> np.ndarray:
+    part = X.T @ (sp.diags_array(weights) @ X)
+    return np.asarray(part.toarray() if sp.issparse(part) else part)

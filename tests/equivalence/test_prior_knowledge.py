@@ -1,0 +1,222 @@
+"""Bounds, orders, factors and relaxed fits of the estimators: CVXPY, scikit-learn and NumPy find the same."""
+
+import cvxpy as cp
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import Lasso, LinearRegression
+
+import skadmm
+from skadmm import FusedLassoRegressor, GeneralizedLassoRegressor, GroupLassoRegressor, Problem, TrendFilter, solve
+from skadmm.regularizers import L1, Box, GroupL2, Stacked
+from skadmm.run.result import Status
+
+pytestmark = pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
+
+N, D, ALPHA = 60, 9, 0.05
+GROUPS = [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
+OVERLAPPING = [[0, 1, 2, 3], [3, 4, 5], [5, 6, 7, 8]]
+
+
+def table(seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((N, D)) + 0.5
+    X[:, 3] *= 4.0
+    y = X @ np.repeat(rng.standard_normal(3), 3) + rng.standard_normal(N) + 2.0
+    return X, y
+
+
+def fused(ratio):
+    return lambda x: (1 - ratio) * cp.norm1(cp.diff(x)) + ratio * cp.norm1(x)
+
+
+def grouped(groups, ratio):
+    return lambda x: (1 - ratio) * sum(np.sqrt(len(g)) * cp.norm2(x[g]) for g in groups) + ratio * cp.norm1(x)
+
+
+MODELS = {
+    "fused": ("FusedLasso", {"l1_ratio": 0.5}, fused(0.5)),
+    "fused without l1": ("FusedLasso", {"l1_ratio": 0.0}, fused(0.0)),
+    "lasso": ("GeneralizedLasso", {}, cp.norm1),
+    "group": ("GroupLasso", {"groups": GROUPS, "l1_ratio": 0.0}, grouped(GROUPS, 0.0)),
+    "sparse group": ("GroupLasso", {"groups": GROUPS, "l1_ratio": 0.3}, grouped(GROUPS, 0.3)),
+    "overlapping": ("GroupLasso", {"groups": OVERLAPPING, "l1_ratio": 0.0}, grouped(OVERLAPPING, 0.0)),
+}
+LIMITS = {
+    "positive": ({"positive": True}, lambda c: [c >= 0]),
+    "box": ({"bounds": (-0.3, 0.4)}, lambda c: [c >= -0.3, c <= 0.4]),
+    "half open": ({"bounds": (-0.3, None)}, lambda c: [c >= -0.3]),
+    "without zero": ({"bounds": (0.2, 0.7)}, lambda c: [c >= 0.2, c <= 0.7]),
+    "increasing": ({"monotone": "increasing"}, lambda c: [cp.diff(c) >= 0]),
+    "decreasing, positive": ({"monotone": "decreasing", "positive": True}, lambda c: [cp.diff(c) <= 0, c >= 0]),
+}
+CASES = [(m, k) for m in MODELS for k in LIMITS if MODELS[m][0] == "FusedLasso" or "creasing" not in k]
+
+
+def optimum(X, y, penalty, constraints, loss, scale):
+    coef, intercept = cp.Variable(D), cp.Variable()
+    margins = X @ coef + intercept
+    fit = cp.sum_squares(margins - y) / 2 if loss == "squared" else cp.sum(cp.logistic(-cp.multiply(y, margins)))
+    problem = cp.Problem(cp.Minimize(fit / N + ALPHA * penalty(cp.multiply(scale, coef))), constraints(coef))
+    problem.solve(solver="CLARABEL", tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+    return problem.value
+
+
+def objective(X, y, model, penalty, loss, scale):
+    coef = np.ravel(model.coef_)
+    margins = X @ coef + np.ravel(model.intercept_)[0]
+    fit = np.mean((margins - y) ** 2) / 2 if loss == "squared" else np.logaddexp(0.0, -y * margins).mean()
+    return fit + ALPHA * penalty(cp.Constant(scale * coef)).value
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize(("name", "limit"), CASES)
+def test_bounds_and_orders_are_exact_and_optimal(name, limit, loss):
+    family, options, penalty = MODELS[name]
+    X, y = table()
+    standardize = loss == "squared"
+    y = y if loss == "squared" else np.where(y > np.median(y), 1.0, -1.0)
+    scale = X.std(axis=0) if standardize else np.ones(D)
+    given, constraints = LIMITS[limit]
+    estimator = getattr(skadmm, family + ("Regressor" if loss == "squared" else "Classifier"))
+    model = estimator(alpha=ALPHA, standardize=standardize, tol=1e-8, **options, **given).fit(X, y)
+    best = optimum(X, y, penalty, constraints, loss, scale)
+    assert model.result_.status is Status.SOLVED
+    assert objective(X, y, model, penalty, loss, scale) == pytest.approx(best, rel=1e-7, abs=1e-9)
+    for constraint in constraints(cp.Constant(np.ravel(model.coef_))):
+        assert np.max(constraint.violation()) <= 1e-15
+
+
+@pytest.mark.parametrize(("name", "limit"), [(m, k) for m, k in CASES if m != "fused without l1"])
+def test_the_gap_exists_wherever_another_row_takes_the_residual(name, limit):
+    family, options, _ = MODELS[name]
+    X, y = table(1)
+    model = getattr(skadmm, family + "Regressor")(alpha=ALPHA, tol=1e-6, **options, **LIMITS[limit][0]).fit(X, y)
+    assert model.result_.gap <= 1e-6
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_certificates_of_constrained_problems_never_lie(seed):
+    """The bound from any point of a run, with any multiplier, is below the optimum."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(5, 40)), int(rng.integers(2, 12))
+    X, y = rng.standard_normal((n, d)), rng.standard_normal(n)
+    lower = np.where(rng.random(d) < 0.3, -np.inf, -rng.random(d) * rng.integers(0, 2, d))
+    upper = np.where(rng.random(d) < 0.5, np.inf, rng.random(d) + 0.1)
+    if rng.random() < 0.5:
+        groups = [list(part) for part in np.array_split(np.arange(d), max(1, d // 3))]
+        penalty, rows = GroupL2(0.1, groups), sp.eye_array(d)
+    else:
+        penalty, rows = L1(0.1), sp.vstack([sp.csr_array(np.diff(np.eye(d), axis=0)), 0.5 * sp.eye_array(d)])
+    A = sp.csr_array(sp.vstack([rows, sp.eye_array(d)]))
+    problem = Problem(X, y, loss="squared", psi=Stacked(penalty, Box(lower, upper), rows.shape[0]), A=A)
+    best = solve(problem, tol=1e-9, passes=2000)
+    certifier = skadmm.problem.certificate.Certifier(problem)
+    assert best.status is Status.SOLVED
+    for _ in range(5):
+        x = np.clip(best.x + 0.3 * rng.standard_normal(d), lower, upper)
+        evaluation = problem.backend.evaluate(x)
+        multiplier = rng.standard_normal(A.shape[0])
+        bounds = certifier.certify(problem.objective(x), evaluation.slopes, evaluation.gradient, multiplier)
+        assert bounds.dual <= best.objective + 1e-8 * abs(best.objective)
+        assert bounds.primal >= bounds.dual
+
+
+def test_an_identity_design_is_isotonic_regression():
+    rng = np.random.default_rng(3)
+    y = np.linspace(0.0, 2.0, 50) + rng.standard_normal(50)
+    expected = IsotonicRegression().fit_transform(np.arange(50), y)
+    model = FusedLassoRegressor(alpha=0.0, monotone="increasing", fit_intercept=False, tol=1e-9).fit(np.eye(50), y)
+    np.testing.assert_allclose(model.coef_, expected, atol=1e-7)
+    assert model.n_clusters_ == np.unique(expected.round(10)).size
+    signal = TrendFilter(alpha=1e-12, order=0, monotone="decreasing", tol=1e-9).fit(np.arange(50.0)[:, None], -y)
+    np.testing.assert_allclose(signal.coef_, -expected, atol=1e-6)
+
+
+def test_the_order_follows_the_arcs_of_a_directed_graph():
+    rng = np.random.default_rng(4)
+    X, y = rng.standard_normal((80, 5)), rng.standard_normal(80)
+    arcs = [(3, 0), (0, 1), (4, 1), (2, 3)]
+    coef = cp.Variable(5)
+    rows = [cp.abs(coef[i] - coef[j]) for i, j in arcs]
+    loss = cp.sum_squares(X @ coef - y) / 160 + 0.01 * sum(rows)
+    problem = cp.Problem(cp.Minimize(loss), [coef[i] <= coef[j] for i, j in arcs])
+    problem.solve(solver="CLARABEL", tol_gap_abs=1e-12, tol_gap_rel=1e-12)
+    options = {"alpha": 0.01, "l1_ratio": 0.0, "monotone": "increasing", "fit_intercept": False, "tol": 1e-9}
+    for graph in (nx.DiGraph(arcs), arcs):
+        model = FusedLassoRegressor(graph=graph, **options).fit(X, y)
+        np.testing.assert_allclose(model.coef_, coef.value, atol=1e-6)
+    by_edge = FusedLassoRegressor(graph=[(j, i) for i, j in arcs], **options | {"monotone": [-1] * 4}).fit(X, y)
+    np.testing.assert_allclose(by_edge.coef_, coef.value, atol=1e-6)
+
+
+def test_a_positive_lasso_is_that_of_scikit_learn():
+    X, y = table(5)
+    expected = Lasso(alpha=0.1, positive=True, tol=1e-12, max_iter=100_000).fit(X, y)
+    for rows in (X, sp.csr_array(X)):
+        model = GeneralizedLassoRegressor(alpha=0.1, positive=True, tol=1e-11).fit(rows, y)
+        np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-7)
+        assert model.intercept_ == pytest.approx(expected.intercept_)
+        assert model.result_.solver == "block-descent"
+
+
+def test_factors_are_weights():
+    X, y = table(6)
+    features, edges = np.array([0, 1, 2, 0.5, 1, 1, 0, 3, 1.0]), np.array([0, 1, 2, 1, 1, 0.3, 1, 1.0])
+    coef, intercept = cp.Variable(D), cp.Variable()
+    loss = cp.sum_squares(X @ coef + intercept - y) / (2 * N)
+    fusing, plain = cp.norm1(cp.multiply(edges, cp.diff(coef))), cp.norm1(cp.multiply(features, coef))
+    groups = sum(np.sqrt(3) * cp.norm2(cp.multiply(features[g], coef[g])) for g in GROUPS)
+    models = {
+        FusedLassoRegressor(0.1, penalty_factor=(features, edges), tol=1e-9): 0.05 * (fusing + plain),
+        GeneralizedLassoRegressor(0.1, penalty_factor=features, tol=1e-9): 0.1 * plain,
+        GroupLassoRegressor(0.1, groups=GROUPS, l1_ratio=0.5, penalty_factor=features, tol=1e-9): 0.05
+        * (groups + plain),
+    }
+    for model, penalty in models.items():
+        problem = cp.Problem(cp.Minimize(loss + penalty))
+        problem.solve(solver="CLARABEL", tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12)
+        np.testing.assert_allclose(model.fit(X, y).coef_, coef.value, atol=1e-5)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_relaxed_fit_is_least_squares_on_the_clusters(weighted):
+    X, y = table(7)
+    weight = np.random.default_rng(0).integers(1, 4, N).astype(float) if weighted else None
+    model = FusedLassoRegressor(0.3, relax=True, tol=1e-9).fit(X, y, sample_weight=weight)
+    clusters = np.array([model.clusters_ == k for k in range(model.n_clusters_)]).T.astype(float)
+    expected = LinearRegression().fit(X @ clusters, y, sample_weight=weight)
+    np.testing.assert_allclose(model.coef_, clusters @ expected.coef_, atol=1e-7)
+    assert 0 < model.n_clusters_ < D
+    assert not np.allclose(model.penalized_coef_, model.coef_)
+    copies = np.ones(N, int) if weight is None else weight.astype(int)
+    Z, t = (np.repeat(part, copies, axis=0) for part in (np.column_stack([X @ clusters, np.ones(N)]), y))
+    residual = t - Z @ np.append(expected.coef_, expected.intercept_)
+    covariance = np.linalg.inv(Z.T @ Z) * (residual @ residual) / (len(t) - Z.shape[1])
+    variances = np.diag(clusters @ covariance[:-1, :-1] @ clusters.T)
+    np.testing.assert_allclose(model.standard_errors_, np.sqrt(variances), rtol=1e-6)
+
+
+def test_a_relaxed_trend_is_least_squares_on_its_pieces():
+    rng = np.random.default_rng(8)
+    t = np.arange(40.0)
+    y = np.where(t < 20, t, 40 - t) / 5 + 0.3 * rng.standard_normal(40)
+    model = TrendFilter(alpha=0.5, order=1, relax=True, tol=1e-9).fit(t[:, None], y)
+    hinges = np.column_stack([np.ones(40), t, *(np.maximum(t - t[k], 0.0) for k in model.changepoints_)])
+    expected = hinges @ np.linalg.lstsq(hinges, y, rcond=None)[0]
+    np.testing.assert_allclose(model.coef_, expected, atol=1e-5)
+
+
+def test_standard_errors_of_a_logistic_fit_come_from_the_information():
+    X, y = table(9)
+    label = y > np.median(y)
+    model = skadmm.FusedLassoClassifier(0.02, relax=True, tol=1e-9).fit(X, label)
+    clusters = np.array([model.clusters_ == k for k in range(model.n_clusters_)]).T.astype(float)
+    Z = np.column_stack([X @ clusters, np.ones(N)])
+    p = model.predict_proba(X)[:, 1]
+    covariance = np.linalg.inv(Z.T @ ((p * (1 - p))[:, None] * Z))
+    np.testing.assert_allclose(
+        model.standard_errors_[0], np.sqrt(np.diag(clusters @ covariance[:-1, :-1] @ clusters.T)), rtol=1e-4
+    )
