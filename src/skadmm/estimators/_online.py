@@ -25,6 +25,17 @@ FEW = 50
 """With fewer samples in the first batch the step is the theory's, not one selected by trial."""
 
 
+def _takes_batches(estimator: Any) -> bool:
+    """Batches see neither constraints exactly nor what a fit to all the data would know."""
+    for name in ("positive", "bounds", "monotone", "adaptive", "relax", "categorical_features"):
+        value = getattr(estimator, name, None)
+        if value is not None and value is not False:
+            raise AttributeError(f"{name}={value!r}: partial_fit is approximate, and takes none; fit takes it")
+    if isinstance(estimator, SeveralClasses) and estimator.multi_class == "multinomial":
+        raise AttributeError("partial_fit takes multi_class='ovr', and not 'multinomial'")
+    return True
+
+
 class _Going(StructuredModel):
     """What the two kinds share."""
 
@@ -32,7 +43,6 @@ class _Going(StructuredModel):
     """Where the passes stand: penalty and scale of the first batch, a result and a step for each problem."""
 
     def _one_pass(self, X: Any, y: Any, sample_weight: np.ndarray | None) -> None:
-        self._refuse_knowledge()
         targets = self._targets(y, sample_weight)
         if targets[0].ndim == 2:
             raise ValueError(f"y has {targets[0].shape[1]} columns: partial_fit takes one")
@@ -63,13 +73,6 @@ class _Going(StructuredModel):
         self._take(prepared, results)
         self.n_iter_ = int(np.max(rounds)) + 1
 
-    def _refuse_knowledge(self) -> None:
-        """Batches see neither constraints exactly nor what a fit to all the data would know."""
-        for name in ("positive", "bounds", "monotone", "adaptive", "relax", "categorical_features"):
-            value = getattr(self, name, None)
-            if value is not None and value is not False:
-                raise ValueError(f"{name}={value!r}: partial_fit is approximate, and takes none; fit takes it")
-
     def _take(self, prepared: Prepared, results: list[Result]) -> None:
         super()._take(prepared, results)
         if hasattr(self, "_online") and prepared.penalty.groups is None:
@@ -84,6 +87,7 @@ class _Going(StructuredModel):
 class OnlineRegression(Regression, _Going):
     """Regression that also learns batch by batch."""
 
+    @available_if(_takes_batches)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """One pass of opg-admm over a batch, going on from where the model is.
 
@@ -113,16 +117,10 @@ class OnlineRegression(Regression, _Going):
         return super()._targets(y, sample_weight)
 
 
-def _learns_in_batches(model: Any) -> bool:
-    if isinstance(model, SeveralClasses) and model.multi_class == "multinomial":
-        raise AttributeError("partial_fit takes multi_class='ovr', and not 'multinomial'")
-    return True
-
-
 class OnlineClassification(Classification, _Going):
     """Classification that also learns batch by batch."""
 
-    @available_if(_learns_in_batches)
+    @available_if(_takes_batches)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
         """One pass of opg-admm over a batch, going on from where the model is.
 

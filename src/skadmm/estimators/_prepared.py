@@ -11,7 +11,7 @@ from skadmm.backends import Processes, is_dask
 from skadmm.estimators._bounds import Limits
 from skadmm.estimators._design import Design
 from skadmm.estimators._losses import loss_of
-from skadmm.estimators._outputs import OutputOptions
+from skadmm.estimators._outputs import OutputOptions, output_penalty
 from skadmm.estimators._penalty import Penalty
 from skadmm.operators.line import GraphTrend, Line
 from skadmm.problem.constraint import Constraint
