@@ -220,3 +220,23 @@ def test_standard_errors_of_a_logistic_fit_come_from_the_information():
     np.testing.assert_allclose(
         model.standard_errors_[0], np.sqrt(np.diag(clusters @ covariance[:-1, :-1] @ clusters.T)), rtol=1e-4
     )
+
+
+def test_a_loss_with_kinks_has_no_standard_errors():
+    X, y = table(9)
+    model = FusedLassoRegressor(0.05, loss="absolute", relax=True).fit(X, y)
+    assert np.isnan(model.standard_errors_).all()
+
+
+def test_counts_keep_their_limits_and_have_standard_errors():
+    X, _ = table(10)
+    y = np.random.default_rng(0).poisson(np.exp(0.2 * X[:, :3].sum(axis=1))).astype(float)
+    model = FusedLassoRegressor(0.02, loss="poisson", positive=True).fit(X, y)
+    assert model.result_.status is Status.SOLVED
+    assert model.coef_.min() >= 0.0
+    relaxed = FusedLassoRegressor(0.05, loss="poisson", relax=True, tol=1e-9).fit(X, y)
+    clusters = np.array([relaxed.clusters_ == k for k in range(relaxed.n_clusters_)]).T.astype(float)
+    Z = np.column_stack([X @ clusters, np.ones(N)])
+    covariance = np.linalg.inv(Z.T @ (relaxed.predict(X)[:, None] * Z))
+    expected = np.sqrt(np.diag(clusters @ covariance[:-1, :-1] @ clusters.T))
+    np.testing.assert_allclose(relaxed.standard_errors_, expected, rtol=1e-4)

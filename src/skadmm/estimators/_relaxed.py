@@ -17,7 +17,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from skadmm.estimators._bounds import Limits
-from skadmm.estimators._losses import mean_of
 from skadmm.estimators._penalty import Penalty
 from skadmm.kernels.compile import kernel
 from skadmm.kernels.loss_functions import curvature, derivative
@@ -27,6 +26,9 @@ from skadmm.problem.structure import null_space, ties
 from skadmm.regularizers import Box
 from skadmm.run.result import Result
 from skadmm.run.solve import solve
+
+LIKELIHOODS = ("logistic", "poisson")
+"""Losses that are the negative logarithm of a likelihood without an unknown dispersion."""
 
 
 class Relaxed(NamedTuple):
@@ -98,8 +100,10 @@ def _active(problem: Problem, x: np.ndarray) -> bool:
 
 def _covariance(problem: Problem, x: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray:
     """Of the parameters: σ²(XᵀX)⁻¹ for the squared loss, with σ² from the residuals; the inverse of the Fisher
-    information where the loss is the negative logarithm of a likelihood; the sandwich of both otherwise."""
+    information for a loss in ``LIKELIHOODS``; the sandwich of both for other smooth losses; NaN for one with kinks."""
     n, k = problem.n_samples, problem.n_features
+    if not problem.loss.smooth:
+        return np.full((k, k), np.nan)
     total = float(n if sample_weight is None else sample_weight.sum())
     margins = np.asarray(problem.backend.evaluate(x).margins, dtype=np.float64)
     weights = problem.sample_weight if problem.sample_weight.size else np.ones(n)
@@ -111,7 +115,7 @@ def _covariance(problem: Problem, x: np.ndarray, sample_weight: np.ndarray | Non
     if getattr(problem.loss, "gaussian", False):
         residual, freedom = float(weights @ slopes**2) * total / n, total - k
         return inverse * (residual / freedom if freedom > 0 else np.nan)
-    if mean_of(problem.loss) is not None:
+    if problem.loss.name in LIKELIHOODS:
         return inverse
     return inverse @ (_weighted_gram(X, weights * slopes**2) * total / n) @ inverse
 
