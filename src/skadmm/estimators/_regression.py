@@ -15,6 +15,10 @@ from skadmm.estimators._base import SeveralOutputs, StructuredModel
 from skadmm.estimators._large import mean_of
 
 
+def _unset(option: Any) -> bool:
+    return option is None or option is False
+
+
 class Regression(RegressorMixin, StructuredModel):
     """What the estimators of numbers share."""
 
@@ -23,11 +27,16 @@ class Regression(RegressorMixin, StructuredModel):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = isinstance(self, SeveralOutputs)
+        tags.target_tags.multi_output = self._takes_several()
         return tags
 
+    def _takes_several(self) -> bool:
+        """Does y take several columns? Not with what is known of single coefficients."""
+        known = ("positive", "bounds", "monotone", "adaptive", "relax")
+        return isinstance(self, SeveralOutputs) and all(_unset(getattr(self, name, None)) for name in known)
+
     def _read(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, np.ndarray | None]:
-        several = {"multi_output": True} if isinstance(self, SeveralOutputs) else {}
+        several = {"multi_output": True} if self._takes_several() else {}
         X, y, sample_weight = self._table(X, y, sample_weight, y_numeric=True, **(several | checks))
         if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1 and not is_dask(y):
             y = y[:, 0]
