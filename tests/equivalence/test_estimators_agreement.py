@@ -218,7 +218,8 @@ def test_dense_and_sparse_agree(y):
     thin = np.where(np.abs(X) > 0.8, X, 0)
     dense = FusedLassoClassifier(alpha=0.02, **EXACT).fit(thin, y)
     sparse = FusedLassoClassifier(alpha=0.02, **EXACT).fit(sp.csr_matrix(thin), y)
-    np.testing.assert_allclose(sparse.decision_function(thin), dense.decision_function(thin), atol=1e-10, rtol=1e-10)
+    # The columns of a dense table are centred, those of a sparse one are not: equal to the tolerance, not to the bit.
+    np.testing.assert_allclose(sparse.decision_function(thin), dense.decision_function(thin), atol=1e-8, rtol=1e-8)
     np.testing.assert_allclose(dense.decision_function(sp.csr_array(thin)), dense.decision_function(thin), atol=1e-10)
 
 

@@ -392,12 +392,13 @@ def test_estimators_take_tables_of_other_libraries_with_their_names(kind):
         model.predict(KINDS[kind](FRAME[list("fbdace")]))
 
 
-def test_lazy_frames_are_to_be_collected_first():
+def test_lazy_frames_are_read(monkeypatch, tmp_path):
+    monkeypatch.setenv("SKADMM_CACHE", str(tmp_path))
     lazy = polars_frame(FRAME).lazy()
-    with pytest.raises(TypeError, match="collect"):
-        Problem(lazy, Y, loss="squared")
-    with pytest.raises(TypeError, match="collect"):
-        FusedLassoRegressor().fit(lazy, Y)
+    problem = Problem(lazy, Y, loss="squared")
+    assert problem.feature_names == [str(name) for name in FRAME.columns]
+    model = FusedLassoRegressor(tol=1e-10).fit(lazy, Y)
+    np.testing.assert_allclose(model.coef_, FusedLassoRegressor(tol=1e-10).fit(FRAME, Y).coef_, atol=1e-7)
 
 
 def test_held_out_columns_must_be_those_of_training():

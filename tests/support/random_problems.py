@@ -705,10 +705,12 @@ def _critical(case: Case, penalty: Penalty) -> tuple[float, float | None]:
     basis = scipy.linalg.null_space(A[seen]) if seen.any() else np.eye(A.shape[1])
     x = np.zeros(A.shape[1])
     if basis.size:
-        answer = scipy.optimize.minimize(
-            lambda t: case.loss_value(basis @ t), np.zeros(basis.shape[1]), method="L-BFGS-B",
-            jac=lambda t: basis.T @ case.gradient(basis @ t), options={"maxiter": 2000, "gtol": 1e-10, "ftol": 1e-15},
-        )  # fmt: skip
+        with np.errstate(all="ignore"):  # a trial step of the line search may overflow
+            answer = scipy.optimize.minimize(
+                lambda t: case.loss_value(basis @ t), np.zeros(basis.shape[1]), method="L-BFGS-B",
+                jac=lambda t: basis.T @ case.gradient(basis @ t),
+                options={"maxiter": 2000, "gtol": 1e-10, "ftol": 1e-15},
+            )  # fmt: skip
         x = basis @ answer.x
     gradient, first = case.gradient(x), case.gradient(np.zeros(A.shape[1]))
     # Where x with y = 0 fit as well as any, every strength zeroes y: then the gradient at zero gives a scale.

@@ -84,3 +84,31 @@ def test_functions_of_others_are_compiled_as_before():
     assert gc.isenabled()
     assert numba.njit(names["double"])(2.0) == 4.0
     assert gc.isenabled()
+
+
+def test_losses_of_one_name_are_told_apart():
+    """Numba tells NamedTuples apart by the names of their classes; a user's Poisson loss must not run as ours."""
+    from typing import NamedTuple
+
+    import numpy as np
+
+    from skadmm import Problem, losses
+    from skadmm.kernels.compile import facts
+
+    def defined(factor):
+        @facts(name="huber", labels=False, attained=True)
+        class Squared(NamedTuple):
+            curvature_bound = property(lambda self: factor)
+
+        losses.define(
+            Squared,
+            value=lambda loss, z, b: factor * (z - b),
+            derivative=lambda loss, z, b: factor,
+            curvature=lambda loss, z, b: 0.0,
+            conjugate=lambda loss, theta, b: 0.0,
+        )
+        return Squared()
+
+    X, target, x = np.ones((3, 2)), np.array([1.0, 2.0, 3.0]), np.array([2.0, 3.0])
+    found = [Problem(X, target, loss=loss).loss_value(x) for loss in (defined(1.0), defined(10.0), "squared")]
+    np.testing.assert_allclose(found, [3.0, 30.0, np.mean((5.0 - target) ** 2) / 2])

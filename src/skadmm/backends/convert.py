@@ -18,6 +18,7 @@ def convert(
     target: str | None = None,
     weight: str | None = None,
     drop: tuple[str, ...] = (),
+    labelled: bool = True,
     block_rows: int | None = None,
     dtype: str = "<f8",
     ones: bool = False,
@@ -39,6 +40,8 @@ def convert(
         The column of sample weights. Not for svmlight.
     drop : tuple of str
         Columns to leave out. Not for svmlight and npy.
+    labelled : bool
+        False where no column holds targets. Not for svmlight, whose rows begin with them.
     block_rows : int, optional
         Rows read and written at a time.
     dtype : "<f8" or "<f4"
@@ -58,10 +61,10 @@ def convert(
     if not source.exists():
         raise FileNotFoundError(f"{source}: there is no such file")
     stats = [file.stat() for file in parquet_files(source)]
-    reader = open_source(source, Columns(target, weight, dropped=drop), block_rows, ones, columns)
+    reader = open_source(source, Columns(target, weight, labelled=labelled, dropped=drop), block_rows, ones, columns)
     origin = {"source": source.name, "size": sum(stat.st_size for stat in stats),
               "changed": max(stat.st_mtime_ns for stat in stats), "target": target, "weight": weight,
-              "drop": list(drop),              "block_rows": block_rows, "columns": columns}  # fmt: skip
+              "drop": list(drop), "labelled": labelled,              "block_rows": block_rows, "columns": columns}  # fmt: skip
     writer = BlockWriter(folder, origin, dtype=dtype, ones=ones)
     for block in reader.blocks(writer.position, writer.rows):
         writer.write(block)

@@ -39,7 +39,7 @@ class Columns(NamedTuple):
     features: tuple[str, ...] | None = None
     """The columns of X, in this order; None means all others."""
     labelled: bool = True
-    """False where only X is read."""
+    """False where there is no column of targets."""
     dropped: tuple[str, ...] = ()
     """Columns that are not read."""
 
@@ -68,7 +68,7 @@ def chosen_columns(path: Path, names: list[str], wanted: Columns) -> Chosen:
         number = "two or more columns" if wanted.labelled else "one or more columns"
         raise BlocksError(f"{path}: it takes {number}, each with a name of its own")
     target = (names[-1] if wanted.target is None else wanted.target) if wanted.labelled else None
-    weight = wanted.weight if wanted.labelled else None
+    weight = wanted.weight
     for name in (target, weight, *(wanted.features or ()), *wanted.dropped):
         if name is not None and name not in names:
             raise BlocksError(f"{path}: {no_column(name, names)}")

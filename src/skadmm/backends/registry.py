@@ -61,7 +61,7 @@ def _open_dask(X: Any, target: Any, weight: Any, loss: Loss) -> Backend:
 
 def _open_folder(X: Any, target: Any, weight: Any, loss: Loss) -> Backend:
     column, by_name = target if isinstance(target, str) else None, weight if isinstance(weight, str) else None
-    folder = as_folder(X, column, by_name)
+    folder = as_folder(X, column, by_name, labelled=target is None or column is not None)
     own = target is None or column is not None
     target, classes = as_target(folder.target if own else target, folder.n, loss)
     weight = as_weight(folder.sample_weight if weight is None or by_name is not None else weight, folder.n)

@@ -73,6 +73,7 @@ def as_folder(
     weight: str | None = None,
     *,
     drop: tuple[str, ...] = (),
+    labelled: bool = True,
     ones: bool = False,
     cache: Path | None = None,
     progress: Report | None = None,
@@ -87,6 +88,8 @@ def as_folder(
         Columns of a file: the targets (the last column by default) and the sample weights.
     drop : tuple of str
         Columns of a file to leave out.
+    labelled : bool
+        False where no column of a file holds targets.
     ones : bool
         Add a last column of ones to a file that is converted, for an intercept.
     cache : path, optional
@@ -113,7 +116,7 @@ def as_folder(
     >>> as_folder(folder / "table.csv", "y", cache=folder / "cache").shape
     (2, 2)
     """
-    columns, cache = Columns(target, weight, dropped=drop), cache or cache_folder("blocks")
+    columns, cache = Columns(target, weight, labelled=labelled, dropped=drop), cache or cache_folder("blocks")
     if not isinstance(X, FileBlocks) and not is_lazy(X):
         path = Path(X)
         if not path.exists():
@@ -153,8 +156,8 @@ def _converted(path: Path, columns: Columns, ones: bool, cache: Path, progress: 
     number = _svmlight_columns(path) if ones and kind_of(path) == "svmlight" else None
     _check_disk(path, columns, ones, number, cache)
     with _only_one(folder):
-        convert(path, folder, target=columns.target, weight=columns.weight, drop=columns.dropped, ones=ones,
-                columns=number, progress=progress)  # fmt: skip
+        convert(path, folder, target=columns.target, weight=columns.weight, drop=columns.dropped,
+                labelled=columns.labelled, ones=ones, columns=number, progress=progress)  # fmt: skip
     return FileBlocks(folder)
 
 
@@ -224,7 +227,7 @@ def _from_lazy(frame: Any, columns: Columns, ones: bool, cache: Path, progress: 
     try:
         frame.sink_parquet(work / "table.parquet")
         convert(work / "table.parquet", work / "blocks", target=columns.target, weight=columns.weight,
-                drop=columns.dropped, ones=ones, progress=progress)  # fmt: skip
+                drop=columns.dropped, labelled=columns.labelled, ones=ones, progress=progress)  # fmt: skip
         (work / "table.parquet").unlink()
         folder = FileBlocks(work / "blocks")
     except BaseException:

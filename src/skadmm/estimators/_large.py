@@ -63,7 +63,7 @@ def read_large(model: Any, X: Any, y: Any, sample_weight: Any, *, ones: bool) ->
     whether a file that has to be converted gets a column of ones."""
     if is_stored(X):
         columns = [name if isinstance(name, str) else None for name in (y, sample_weight)]
-        folder = as_folder(X, *columns, ones=ones)
+        folder = as_folder(X, *columns, labelled=y is None or columns[0] is not None, ones=ones)
         table = LargeTable(folder)
         y = folder.target if y is None or columns[0] is not None else np.asarray(y)
         own = sample_weight is None or columns[1] is not None

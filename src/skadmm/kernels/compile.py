@@ -62,11 +62,26 @@ def inlined(function: Callable[..., Any]) -> Any:
     return numba.njit(inline="always")(function)
 
 
+_named: dict[str, type] = {}
+"""The classes that generics are attached to, by their names."""
+
+
+def _named_apart(cls: type) -> None:
+    """Give `cls` a name that no other class has. Numba tells the NamedTuples given to a kernel apart by the names of
+    their classes alone: a user's loss named like one of ours, or defined again in a notebook, would run the other's
+    code."""
+    name, number = cls.__name__, 2
+    while _named.setdefault(cls.__name__, cls) is not cls:
+        cls.__name__ = f"{name}_{number}"
+        number += 1
+
+
 def attach(function: Any, cls: type, implementation: Callable[..., Any], *, compiled: bool = True) -> None:
     """Give the generic `function` the meaning `implementation` for instances of `cls`.
 
     With ``compiled`` the implementation must be in Numba's subset of Python, and kernels may call it.
     """
+    _named_apart(cls)
     function.register(cls, implementation)
     if not compiled:
         return

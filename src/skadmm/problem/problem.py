@@ -375,6 +375,13 @@ class Problem:
         _prox(self.omega, v, step, out)
         return out
 
+    def within_omega(self, x: np.ndarray) -> np.ndarray:
+        """`x` with entries that miss the set of a constraint Ω by no more than rounding moved onto its boundary."""
+        if self.omega.subdifferentiable:
+            return x
+        nearest = self.prox_omega(x, TINY)
+        return np.where(np.abs(nearest - x) <= ROUNDING * np.maximum(np.abs(x), np.abs(nearest)), nearest, x)
+
     def prox_psi(self, v: np.ndarray, step: float = 1.0) -> np.ndarray:
         """The proximal point of ψ."""
         out = np.empty_like(v)

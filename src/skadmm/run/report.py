@@ -88,7 +88,7 @@ def result(run: Run, answer: Iterate, ending: Ending) -> Result:
     gap = _final_gap(run, diagnostics)
     scale: dict[str, Any] = {} if recorder.scale is None else {"scale": recorder.scale}
     return Result(
-        x=answer.x,
+        x=original.within_omega(answer.x),
         y=answer.y[: original.n_split],
         dual=dual[: original.n_constraints],
         x_average=answer.x_average,
