@@ -12,7 +12,7 @@ from scipy.special import expit
 from skadmm import Problem, solve
 from skadmm.estimators import ESTIMATORS, GeneralizedLassoRegressor, GeneralizedLassoRegressorCV
 from skadmm.kernels.compile import facts
-from skadmm.losses import LOSSES, Huber, Logistic, define
+from skadmm.losses import LOSSES, Huber, Logistic, as_loss, define
 from skadmm.operators import chain, overlapping_groups, stack
 from skadmm.problem.alpha_max import alpha_max
 from skadmm.regularizers import L1, L2, REGULARIZERS, Box, GroupL2, NonNegative, Stacked, define_separable
@@ -181,8 +181,9 @@ def problem_of(family, loss, alpha, table):
 @pytest.mark.parametrize(("family", "loss", "kind"), CELLS, ids=str)
 def test_every_loss_with_every_model(family, loss, kind):
     table, target = TABLES[kind], target_of(loss)
-    model = model_of(family, loss, alpha=ALPHA, tol=1e-10).fit(table(X), target)
-    expected = solve(problem_of(family, loss, ALPHA, table), tol=1e-10)
+    tol = 1e-10 if as_loss(loss).smooth else 1e-7  # without curvature rounding allows no more
+    model = model_of(family, loss, alpha=ALPHA, tol=tol).fit(table(X), target)
+    expected = solve(problem_of(family, loss, ALPHA, table), tol=tol)
     np.testing.assert_allclose(model.coef_.ravel(), expected.x[:D], atol=1e-5)
     np.testing.assert_allclose(model.intercept_, expected.x[D], atol=1e-5)
     margins = X @ model.coef_.ravel() + model.intercept_

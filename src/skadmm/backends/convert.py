@@ -64,7 +64,7 @@ def convert(
     reader = open_source(source, Columns(target, weight, labelled=labelled, dropped=drop), block_rows, ones, columns)
     origin = {"source": source.name, "size": sum(stat.st_size for stat in stats),
               "changed": max(stat.st_mtime_ns for stat in stats), "target": target, "weight": weight,
-              "drop": list(drop), "labelled": labelled,              "block_rows": block_rows, "columns": columns}  # fmt: skip
+              "drop": list(drop), "labelled": labelled, "block_rows": block_rows, "columns": columns}  # fmt: skip
     writer = BlockWriter(folder, origin, dtype=dtype, ones=ones)
     for block in reader.blocks(writer.position, writer.rows):
         writer.write(block)

@@ -61,9 +61,13 @@ class StructuredModel(CallbackSupport, BaseEstimator):
     warm_start: Any
     random_state: Any
     verbose: Any
-    positive: Any
-    bounds: Any
-    relax: Any
+    # What users know; a family without such an option knows nothing.
+    positive: Any = False
+    bounds: Any = None
+    monotone: Any = None
+    adaptive: Any = False
+    relax: Any = False
+    categorical_features: Any = None
 
     # -- what a family provides ------------------------------------------------------------------------------
 
@@ -191,7 +195,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
             return read_large(self, X, y, sample_weight, ones=self._intercept_and_scaling()[0])
         options = {"accept_sparse": "csr", "dtype": np.float64, "order": "C", "ensure_min_samples": 2} | checks
         forget(self)
-        if getattr(self, "categorical_features", None) is not None:
+        if self.categorical_features is not None:
             X, y = reading(self, X, y, options)
         else:
             X, y = validate_data(self, for_sklearn(X), y, **options)
@@ -226,7 +230,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
 
     def _adapted(self, prepared: Prepared, targets: list[Any]) -> Prepared:
         """With the weights of `adaptive`, from a first fit to the rows of `prepared` by a ridge."""
-        gamma = checked_gamma(getattr(self, "adaptive", False))
+        gamma = checked_gamma(self.adaptive)
         self.__dict__.pop("adaptive_weights_", None)
         if gamma == 0.0 or prepared.penalty.A.shape[0] == 0:
             return prepared

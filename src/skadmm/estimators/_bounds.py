@@ -74,7 +74,7 @@ class Limits(NamedTuple):
 def limits_of(model: Any, d: int, names: Sequence[Any] | None, graph: FeatureGraph | None) -> Limits | None:
     """The constraints that `positive`, `bounds` and `monotone` of an estimator stand for; None where there are none."""
     lower, upper = checked_bounds(model.positive, model.bounds, d, names)
-    monotone = getattr(model, "monotone", None)
+    monotone = model.monotone
     tail, head = (np.empty(0, np.int64),) * 2 if monotone is None else ordered_pairs(monotone, d, names, graph)
     if tail.size == 0 and not (np.isfinite(lower).any() or np.isfinite(upper).any()):
         return None

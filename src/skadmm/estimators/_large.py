@@ -53,7 +53,7 @@ def refuse_knowledge(model: Any, X: Any) -> None:
         value = getattr(model, name, None)
         if value is not None and value is not False:
             raise TypeError(f"{name}={value!r} takes a table in memory, not a folder of blocks or a Dask collection")
-    constrained = model.positive or model.bounds is not None or getattr(model, "monotone", None) is not None
+    constrained = model.positive or model.bounds is not None or model.monotone is not None
     if constrained and not is_stored(X):
         raise TypeError("positive, bounds and monotone take rows that this process can read, not Dask or Processes")
 

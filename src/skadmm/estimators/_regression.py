@@ -33,7 +33,7 @@ class Regression(RegressorMixin, StructuredModel):
     def _takes_several(self) -> bool:
         """Does y take several columns? Not with what is known of single coefficients."""
         known = ("positive", "bounds", "monotone", "adaptive", "relax")
-        return isinstance(self, SeveralOutputs) and all(_unset(getattr(self, name, None)) for name in known)
+        return isinstance(self, SeveralOutputs) and all(_unset(getattr(self, name)) for name in known)
 
     def _read(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, np.ndarray | None]:
         several = {"multi_output": True} if self._takes_several() else {}

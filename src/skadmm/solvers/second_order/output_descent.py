@@ -28,6 +28,8 @@ class OutputDescentConfig(BlockDescentConfig):
     """Free features are eliminated where their columns, over all outputs, have no more entries than this."""
     damping: float = 1e-9
     """The diagonal of the Gram matrix is increased by this share."""
+    max_passes: int = 400
+    """Passes after which another solver takes over. A dense model over all pairs is slower still, so it comes late."""
 
 
 class OutputDescent(BlockDescent):
