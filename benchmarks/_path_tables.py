@@ -17,6 +17,8 @@ IN_README = {
     "graph CV 150 x 1000": "graph-guided CV, 150 × 1,000",
 }
 """Rows of the short table, and their names there."""
+TOLERANCE, NEARLY = 1e-6, 5.0
+"""The gap that packages are asked for, and how far above it a package is still compared with."""
 
 Measured = dict[str, dict[str, Any]]
 """For each package its seconds, its largest gap (None where none is computed), and whether it met the tolerance."""
@@ -70,8 +72,13 @@ def long_table(rows: dict[str, Measured]) -> Iterator[str]:
             yield f"| {job} | {time} | | | |"
 
 
+def _nearly(found: dict[str, Any]) -> bool:
+    return found["met"] or (found["gap"] is not None and found["gap"] <= NEARLY * TOLERANCE)
+
+
 def short_table(rows: dict[str, Measured]) -> Iterator[str]:
-    """The best other package of some rows: the fastest that met the tolerance, or of all where none did."""
+    """The best other package of some rows: the fastest that came within NEARLY of the tolerance, or of all where none
+    did; its gap is shown where it is above the tolerance."""
     yield "| job | skadmm | best other |"
     yield "|---|---|---|"
     for name, title in IN_README.items():
@@ -82,7 +89,7 @@ def short_table(rows: dict[str, Measured]) -> Iterator[str]:
         }
         if not others:
             continue
-        met = {package: found for package, found in others.items() if found["met"]} or others
+        met = {package: found for package, found in others.items() if _nearly(found)} or others
         best = min(met, key=lambda package: met[package]["seconds"])
         of = "GridSearchCV over the same estimator" if best == "grid search" else best
         yield f"| {title} | {_reached(rows[name]['skadmm'])} | {_reached(met[best])} ({of}) |"

@@ -300,3 +300,24 @@ def test_a_folder_of_blocks_is_fitted_where_it_is(csv, table, capsys):
     assert "a target of its own" in capsys.readouterr().err
     Path("empty").mkdir()
     assert run(["fit", "empty", "-o", "other.skadmm"]) == 1
+
+
+def test_other_parameters_are_set_by_name(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.standard_normal((120, 3)), columns=list("abc")).assign(
+        region=rng.choice(list("nsew"), 120)
+    )
+    frame["y"] = frame["a"] - frame["b"] + 2.0 * (frame["region"] == "n") + 0.1 * rng.standard_normal(120)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    common = ["fit", str(tmp_path / "t.csv"), "--model", "fused-regressor", "--alpha", "0.01", "-q", "-o"]
+    assert run([*common, str(tmp_path / "p"), "--drop", "region", "--set", "positive=true"]) == 0
+    model = skadmm.load(tmp_path / "p")
+    assert model.positive is True
+    assert model.coef_.min() == 0.0
+    for given in ('["region"]', "from_dtype"):
+        assert run([*common, str(tmp_path / given[2:5]), "--set", f"categorical_features={given}"]) == 0
+    assert run(["coef", str(tmp_path / given[2:5])]) == 0
+    assert "region=n" in capsys.readouterr().out
+    assert run([*common, str(tmp_path / "q"), "--set", "positiv=true"]) == 2
+    assert "Did you mean 'positive'" in capsys.readouterr().err
+    assert run([*common, str(tmp_path / "q"), "--set", "positive"]) == 2

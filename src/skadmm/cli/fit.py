@@ -15,6 +15,7 @@ import typer
 from skadmm.cli._errors import CommandError
 from skadmm.cli.large import open_table
 from skadmm.cli.offsets import take_offset
+from skadmm.cli.parameters import parameters
 
 MODELS = {
     "fused-classifier": "FusedLassoClassifier",
@@ -61,6 +62,9 @@ def fit(
     ),
     loss: str | None = typer.Option(None, help="A registered loss, such as logistic, hinge, huber or poisson."),
     penalty: str | None = typer.Option(None, help="For --model lasso-...: a registered penalty. [default: l1]"),
+    settings: list[str] = typer.Option(  # noqa: B008
+        [], "--set", help="Another parameter of the estimator, such as positive=true or bounds=[0,1]; may be repeated."
+    ),
     standardize: bool = typer.Option(False, "--standardize", help="Divide columns by their standard deviation."),
     intercept: bool = typer.Option(True, "--intercept/--no-intercept", help="Fit an intercept."),
     folds: int = typer.Option(5, min=2, help="Of the cross-validation."),
@@ -86,8 +90,11 @@ def fit(
             raise CommandError(f"{written} exists already: --force replaces it", 2)
         if written is not None and not written.parent.is_dir():
             raise CommandError(f"{written.parent}: there is no such folder")
+    search = {"alphas": alphas, "cv": folds, "selection": selection, "scoring": scoring, "n_jobs": jobs}
+    estimator = _estimator(model, alpha, search)
+    further = parameters(settings, sorted(estimator.get_params(deep=False)))
     table = open_table(data, target, drop, weight=weight, ones=intercept, on_disk=on_disk, cache=cache_dir,
-                       quiet=quiet or as_json)  # fmt: skip
+                       texts=further.get("categorical_features"), quiet=quiet or as_json)  # fmt: skip
     table, shift = take_offset(table, data, offset, exposure)
     if table.target is None:
         raise CommandError(f"{data}: the folder has no target; convert the data with --target", 2)
@@ -97,8 +104,6 @@ def fit(
             f"try --model {model.replace('classifier', 'regressor')}",
             2,
         )
-    search = {"alphas": alphas, "cv": folds, "selection": selection, "scoring": scoring, "n_jobs": jobs}
-    estimator = _estimator(model, alpha, search)
     options: dict[str, Any] = {
         "ridge": ridge, "standardize": standardize, "fit_intercept": intercept, "tol": tol, "max_passes": max_passes,
         "method": method,
@@ -109,7 +114,7 @@ def fit(
     options |= _given(l1_ratio=_ratios(l1_ratio, alpha), loss=loss, multi_class=multi_class)
     names = list(map(str, getattr(table.X, "columns", [])))
     own = _own_options(model, graph, groups, unknown, penalty, order, names)
-    estimator.set_params(**options, **own)
+    estimator.set_params(**(options | own | further))
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

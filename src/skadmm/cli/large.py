@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,15 +22,17 @@ def open_table(
     drop: str,
     *,
     weight: str | None = None,
+    texts: Any = None,
     ones: bool,
     on_disk: bool | None = None,
     cache: Path | None = None,
     quiet: bool = True,
 ) -> Table:
-    """The table with its targets and weights. `on_disk` None means by its size; `ones` is for an intercept."""
+    """The table with its targets and weights. `on_disk` None means by its size; `ones` is for an intercept; `texts` are
+    the columns that need not be numbers, "from_dtype" for all that are not."""
     dropped = [name for name in drop.split(",") if name]
     if not stays_on_disk(path, on_disk):
-        table = numbers_only(read_table(path, target, labelled=True), path, dropped)
+        table = numbers_only(read_table(path, target, labelled=True), path, dropped, texts)
         return table if weight is None else _with_weight(table, path, weight)
     from skadmm.backends import BlocksError, as_folder
 

@@ -106,8 +106,8 @@ def _is_number(value: Any) -> bool:
     return True
 
 
-def numbers_only(table: Table, path: Path, drop: list[str]) -> Table:
-    """The table without some columns, once all that is left holds numbers."""
+def numbers_only(table: Table, path: Path, drop: list[str], texts: Any = None) -> Table:
+    """The table without some columns, once all that is left holds numbers, but for those named in `texts`."""
     X = table.X
     if not hasattr(X, "columns"):
         if drop:
@@ -117,7 +117,10 @@ def numbers_only(table: Table, path: Path, drop: list[str]) -> Table:
         if name not in X.columns:
             raise CommandError(f"--drop: {no_column(name, list(map(str, X.columns)))}", 2)
     X = X.drop(columns=drop)
-    for name, column in X.select_dtypes(exclude=["number", "bool"]).items():
+    others = X.select_dtypes(exclude=["number", "bool"])
+    if texts == "from_dtype":
+        return Table(X.astype(dict.fromkeys(others.columns, "category")), table.target)
+    for name, column in others.drop(columns=texts or [], errors="ignore").items():
         for value in column:
             if not _is_number(value):
                 raise CommandError(
