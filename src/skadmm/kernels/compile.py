@@ -76,10 +76,13 @@ def _named_apart(cls: type) -> None:
         number += 1
 
 
-def attach(function: Any, cls: type, implementation: Callable[..., Any], *, compiled: bool = True) -> None:
+def attach(
+    function: Any, cls: type, implementation: Callable[..., Any], *, compiled: bool = True, copied: bool = False
+) -> None:
     """Give the generic `function` the meaning `implementation` for instances of `cls`.
 
-    With ``compiled`` the implementation must be in Numba's subset of Python, and kernels may call it.
+    With ``compiled`` the implementation must be in Numba's subset of Python, and kernels may call it. With ``copied``
+    it is copied into its callers before their types are inferred, as :func:`inlined` does: for the inside of a loop.
     """
     _named_apart(cls)
     function.register(cls, implementation)
@@ -93,7 +96,7 @@ def attach(function: Any, cls: type, implementation: Callable[..., Any], *, comp
     # Numba binds a call by the chooser's parameter names, so it answers with the implementation's.
     choose.__signature__ = inspect.signature(implementation)  # type: ignore[attr-defined]
     options: Any = {"fastmath": set(FASTMATH), "no_cfunc_wrapper": True}
-    overload(function, strict=False, jit_options=options)(choose)
+    overload(function, strict=False, jit_options=options, inline="always" if copied else "never")(choose)
 
 
 def facts(**attributes: Any) -> Callable[[type[T]], type[T]]:
