@@ -25,7 +25,8 @@ PAGES = {
 CLASS_OPTIONS = ":exclude-members: count, index, with_traceback, add_note"
 ESTIMATOR_OPTIONS = """:inherited-members: BaseEstimator, ClassifierMixin, RegressorMixin
    :exclude-members: get_metadata_routing, set_fit_request, set_score_request, set_partial_fit_request,
-                     set_predict_request, set_predict_proba_request, set_decision_function_request"""
+                     set_predict_request, set_predict_proba_request, set_predict_log_proba_request,
+                     set_decision_function_request"""
 
 
 def entries() -> dict[str, list[tuple[str, object]]]:
