@@ -138,25 +138,13 @@ def test_what_is_no_longer_used_is_forgotten():
     with pytest.raises(KeyError):
         blocks.respond(call)
     table = Processes(X, workers=2)
-    problem = Problem(table, TARGET)
-    sent = []
-    usual = [worker.send for worker in table.workers]
-    for worker, send in zip(table.workers, usual, strict=True):
-        worker.send = lambda message, send=send: sent.append(message) or send(message)
-    try:
-        key = table.key(False)
-        del problem, table
-        gc.collect()
-        assert Drop(key) in sent
-    finally:
-        for worker in sent and _workers():
-            del worker.send
-
-
-def _workers():
-    from skadmm.backends.processes.pool import workers
-
-    return workers(2)
+    problem, workers = Problem(table, TARGET), table.workers
+    rows = HoldSamples("other", table.key(False), 0, TARGET[: N // 2], np.empty(0), Logistic())
+    workers[0].send(rows).result()
+    del problem, table
+    gc.collect()
+    with pytest.raises(KeyError):
+        workers[0].send(rows).result()
 
 
 def _width(samples):

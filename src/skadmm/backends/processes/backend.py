@@ -15,7 +15,7 @@ from skadmm import _cancel
 from skadmm.backends import tasks, worker
 from skadmm.backends.base import WorkerGone
 from skadmm.backends.processes.pool import WorkerProcess
-from skadmm.backends.processes.serve import Call, Drop, HoldSamples
+from skadmm.backends.processes.serve import Call, HoldSamples
 from skadmm.backends.processes.table import Processes
 from skadmm.backends.remote import RemoteSamples
 from skadmm.backends.targets import as_target, as_weight
@@ -164,5 +164,4 @@ class ProcessBackend(RemoteSamples):
 
 def _forget(processes: tuple[WorkerProcess, ...], key: str) -> None:
     for process in processes:
-        if process.alive:
-            process.send(Drop(key))
+        process.forget(key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import collections
 import contextlib
 import functools
 import os
@@ -14,7 +15,7 @@ from multiprocessing.connection import Connection, Listener
 from typing import Any
 
 from skadmm.backends.base import WorkerGone
-from skadmm.backends.processes.serve import Answer, Message
+from skadmm.backends.processes.serve import Answer, Drop, Message
 
 PROGRAM = "from skadmm.backends.processes.serve import main; main()"
 CLOSE_SECONDS = 5.0
@@ -31,6 +32,7 @@ class WorkerProcess:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"skadmm-process-{number}")
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
+        self._forgotten: collections.deque[str] = collections.deque()
         self.start()
 
     @property
@@ -63,7 +65,14 @@ class WorkerProcess:
         """The response to a message, later; it raises WorkerGone where the process has ended."""
         return self._thread.submit(self._exchange, message)
 
+    def forget(self, name: str) -> None:
+        """Let the worker drop a table or a problem before its next message. Finalizers call this, in the middle of
+        anything, so it takes no lock."""
+        self._forgotten.append(name)
+
     def _exchange(self, message: Message) -> Any:
+        while self._forgotten and not isinstance(message, Drop):
+            self._exchange(Drop(self._forgotten.popleft()))
         connection = self._connection
         if connection is None:
             raise WorkerGone

@@ -12,7 +12,7 @@ import numpy as np
 from skadmm import _checks
 from skadmm.backends.files import FileBlocks
 from skadmm.backends.processes.pool import WorkerProcess, workers
-from skadmm.backends.processes.serve import Drop, HoldRows
+from skadmm.backends.processes.serve import HoldRows
 from skadmm.backends.slicing import Rows, slice_rows
 from skadmm.backends.sources import as_folder, is_stored
 from skadmm.backends.tables import as_rows
@@ -102,6 +102,5 @@ def _copied(rows: Any) -> Rows:
 
 def _forget(count: int, names: list[str]) -> None:
     for worker in workers(count):
-        if worker.alive:
-            for name in names:
-                worker.send(Drop(name))
+        for name in names:
+            worker.forget(name)
