@@ -158,7 +158,7 @@ def main():
         return
     with tempfile.TemporaryDirectory() as folder:
         rows = measure(Path(folder))
-    table = "\n".join(["| what | |", "|---|---|", *(f"| {name} | {figure} |" for name, figure in rows)]) + "\n"
+    table = "\n".join(["| what | measured |", "|---|---|", *(f"| {name} | {figure} |" for name, figure in rows)]) + "\n"
     print(table)
     if "--write" in sys.argv[1:]:
         (ROOT / "benchmarks" / "install.md").write_text(table, encoding="utf-8")

@@ -11,7 +11,7 @@ LEVEL = "1e-06"
 def short_table(page: str) -> str:
     """Every data set at LEVEL: the best times of skadmm and of the others in GPE, and their ratio."""
     rows = [line.strip("| ").split(" | ") for line in page.splitlines() if f" | {LEVEL} | `" in line]
-    lines = ["| problem | skadmm | best other | | ratio |", "|---|---|---|---|---|"]
+    lines = ["| problem | skadmm | best other | its time | ratio |", "|---|---|---|---|---|"]
     for data, _, _, _, ours, other, _, theirs, ratio in rows:
         name = other.strip("`").split("[")[0].replace("none", "–")
         lines.append(f"| {data} | {ours} | {name} | {theirs} | {ratio} |")

@@ -3,6 +3,8 @@
 //   npm install --prefix /tmp/check axe-core playwright-core
 //   NODE_PATH=/tmp/check/node_modules node docs/check_site.mjs FOLDER page.html [page.html ...]
 //
+// Where a page has buttons that hide lines, Space must keep the focus and announce what is hidden.
+//
 // FOLDER receives a screenshot of every page at 1280 and 390 px, light and dark. CHROMIUM names the browser.
 import { createRequire } from "node:module";
 import { mkdirSync, readFileSync } from "node:fs";
@@ -34,6 +36,16 @@ for (const page of pages) {
         faults++;
         console.log(`${name}: ${fault.id} (${fault.impact}), ${fault.nodes.length} time(s): ${fault.help}`);
         console.log(`    ${fault.nodes.slice(0, 3).map((node) => node.html.slice(0, 110)).join("\n    ")}`);
+      }
+      const button = tab.locator(".legend button").first();
+      if (await button.count()) {
+        await button.focus();
+        await tab.keyboard.press("Space");
+        const state = await tab.evaluate(() => [
+          document.activeElement.matches('.legend button[aria-pressed="false"]'), document.querySelector("[aria-live]")?.textContent,
+        ]);
+        if (!state[0]) { faults++; console.log(`${name}: Space on a legend loses the focus or hides nothing`); }
+        if (!state[1]) { faults++; console.log(`${name}: a hidden line is not announced`); }
       }
       await context.close();
     }

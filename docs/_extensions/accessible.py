@@ -1,5 +1,6 @@
 """What the theme leaves out for keyboards and screen readers: levels of headings, and focus for what scrolls."""
 
+import re
 from pathlib import Path
 
 CHANGES = (
@@ -11,6 +12,18 @@ CHANGES = (
 )
 
 
+PATTERNS = (
+    # The text of a link over a thumbnail is hidden, and its title is not part of the link.
+    (
+        r'(<a class="reference internal")( href="[^"]*"><span class="doc">)([^<]*)(</span></a></p>\s*'
+        r'<div class="sphx-glr-thumbnail-title">)',
+        r'\1 aria-label="\3"\2\3\4',
+    ),
+)
+HEADINGS = {"search.html": "Search"}
+"""Pages that the theme writes without a heading."""
+
+
 def finish(app, error):
     """Change the written pages."""
     if error is not None or app.builder.format != "html":
@@ -19,6 +32,11 @@ def finish(app, error):
         text = before = path.read_text(encoding="utf-8")
         for old, new in CHANGES:
             text = text.replace(old, new)
+        for pattern, new in PATTERNS:
+            text = re.sub(pattern, new, text)
+        if path.name in HEADINGS and "<h1" not in text:
+            heading = f'<article role="main" id="furo-main-content"><h1>{HEADINGS[path.name]}</h1>'
+            text = text.replace('<article role="main" id="furo-main-content">', heading)
         if text != before:
             path.write_text(text, encoding="utf-8")
 

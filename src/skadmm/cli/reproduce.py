@@ -11,6 +11,9 @@ import typer
 
 from skadmm.cli._errors import CommandError
 
+FULL = {"data": "a9a,covertype,quantum,rcv1,sido,covertype@minmax", "repeats": "10", "passes": "30", "every": "0.5"}
+QUICK = {"data": "breast-cancer,digits", "repeats": "3", "passes": "20", "every": "1"}
+"""What the options are that were not given, without and with ``--quick``."""
 PER_DATA = "one value, or with exceptions: VALUE,NAME=VALUE,…"
 
 
@@ -20,22 +23,23 @@ def add_to(app: typer.Typer) -> None:
 
 
 def reproduce(
-    quick: bool = typer.Option(False, "--quick", help="Built-in data, 3 repeats, 20 passes: about a minute."),
+    quick: bool = typer.Option(False, "--quick", help="Built-in data, 3 repeats, 20 passes, unless given: a minute."),
     data: str = typer.Option("", help="Data sets (or svmlight files), comma-separated; NAME@SCALING is a set "
                                       "under that scaling. [default: the paper's five, and covertype@minmax]"),
     figure: str = typer.Option("1,2,3", help="The paper's figures to make."),
-    repeats: str = typer.Option("10", help=f"Random halves; {PER_DATA}."),
-    passes: str = typer.Option("30", help=f"Effective passes; {PER_DATA}."),
-    record_every: str = typer.Option("0.5", help=f"Passes between recordings; {PER_DATA}."),
+    repeats: str = typer.Option("", help=f"Random halves; {PER_DATA}. [default: 10]"),
+    passes: str = typer.Option("", help=f"Effective passes; {PER_DATA}. [default: 30]"),
+    record_every: str = typer.Option("", help=f"Passes between recordings; {PER_DATA}. [default: 0.5]"),
     methods: str = typer.Option("", help="Methods. [default: the paper's seven, and san-admm]"),
     jobs: int = typer.Option(2, min=1, help="Processes, of one thread each."),
-    out: Path = typer.Option(Path("results"), help="Where everything goes; a stopped run goes on from there."),  # noqa: B008
+    out: Path = typer.Option(Path("results"), help="Where results go; a run that was stopped resumes there."),  # noqa: B008
     data_dir: Path | None = typer.Option(None, "--data-dir", help="Where the data files are (or SKADMM_DATA)."),  # noqa: B008
     matrix: str = typer.Option("stacked", help="A: stacked for [G; I], graph for G; or both."),
-    rho: float = typer.Option(0.01, help="ρ."),
-    strength: str = typer.Option("", help=f"λ; {PER_DATA}. [default: 1e-5, or 1e-4 for the high-dimensional sets]"),
-    mu: float = typer.Option(1e-2, help="μ of (μ/2)‖x‖² in figure 3; the paper does not say."),
-    batch_size: str = typer.Option("", help=f"Samples a step; {PER_DATA}. [default: 1; blocks where d is large]"),
+    rho: float = typer.Option(0.01, help="The penalty parameter ρ of ADMM."),
+    strength: str = typer.Option("", help=f"The strength λ of the penalty; {PER_DATA}. [default: 1e-5, or "
+                                          "1e-4 for the high-dimensional sets]"),
+    mu: float = typer.Option(1e-2, help="μ of (μ/2)‖x‖² in figure 3; the paper does not state it."),
+    batch_size: str = typer.Option("", help=f"Samples per step; {PER_DATA}. [default: 1; blocks where d is large]"),
     scaling: str = typer.Option("", help=f"none, standard, minmax, maxabs or unit-rows; {PER_DATA}. [default: "
                                          "standard for covertype and quantum's like, else none]"),
     graph_alpha: str = typer.Option("auto", help="The graphical lasso's penalty, or auto."),
@@ -45,23 +49,21 @@ def reproduce(
                                                                 "(from a table of zeros), restored (warm-started)."),
     optimum: bool = typer.Option(True, "--optimum/--no-optimum", help="Also solve every problem to high accuracy."),
     limit: int | None = typer.Option(None, min=20, help="At most this many samples of each set, for a trial."),
-    seed: int = typer.Option(0, min=0, help="Of the splits and the sampling."),
+    seed: int = typer.Option(0, min=0, help="Seed of the splits and the sampling."),
 ) -> None:  # fmt: skip
-    """The paper's figures and tables again, with the numbers behind them, in one folder."""
+    """Repeat the paper's experiments: figures, tables and the numbers behind them, in one folder."""
     from skadmm import paper
     from skadmm.paper import settings as s
 
-    names = _list(data) or ["a9a", "covertype", "quantum", "rcv1", "sido", "covertype@minmax"]
-    if quick and data:
-        raise CommandError("--quick has data of its own: leave out --data, or --quick", 2)
+    default = QUICK if quick else FULL
     chosen = s.Settings(
-        data=tuple(names),
+        data=tuple(_list(data or default["data"])),
         figures=tuple(sorted({int(_number(part, "--figure")) for part in _list(figure)})),
         methods=tuple(_list(methods)),
         matrices=tuple(_list(matrix)),
-        repeats=_per_data(repeats, "--repeats", _count),
-        passes=_per_data(passes, "--passes", _positive),
-        record_every=_per_data(record_every, "--record-every", _positive),
+        repeats=_per_data(repeats or default["repeats"], "--repeats", _count),
+        passes=_per_data(passes or default["passes"], "--passes", _positive),
+        record_every=_per_data(record_every or default["every"], "--record-every", _positive),
         batch_size=_per_data(batch_size, "--batch-size", _count, s.BATCH_SIZE),
         strength=_per_data(strength, "--strength", _positive, s.STRENGTH),
         scaling=_per_data(scaling, "--scaling", lambda text, _: text, s.SCALING),
@@ -74,8 +76,6 @@ def reproduce(
         optimum=optimum,
         seed=seed,
     )
-    if quick:
-        chosen = s.quick(chosen)
     outcome = paper.reproduce(
         chosen, out, jobs=jobs, data_dir=data_dir, iterate=iterate, command=_command(),
         progress=_Lines(), say=lambda text: print(text, file=sys.stderr, flush=True),

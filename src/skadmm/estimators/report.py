@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import base64
 import csv
-import html
-import importlib.resources
 import io
-import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +13,7 @@ import numpy as np
 from skadmm._version import __version__
 from skadmm.estimators._categories import feature_names
 from skadmm.estimators._graphs import as_names
+from skadmm.io import page as html
 from skadmm.io.atomic import write_atomically
 from skadmm.plotting import coefficient_image, coefficients_on_graph, convergence, cv_curve, trend_fit
 
@@ -40,18 +37,19 @@ def _page(model: Any, X: Any, y: Any) -> str:
     name = type(model).__name__
     results = model.result_ if isinstance(model.result_, list) else [model.result_]
     sections = [
-        _section("Model", _table(_facts(model, results)) + _proof(results)),
-        _section("Data", _table(_data(model, X, y))),
+        _section("Model", html.facts(_facts(model, results), "Model") + _proof(results)),
+        _section("Data", html.facts(_data(model, X, y), "Data")),
         _section("Coefficients", _coefficients(model)),
         _section("Choice of the strength", _choice(model)),
         _section("Convergence", _convergence(results)),
         _section("How to reproduce it", _reproduce(model)),
     ]
+    css, script = html.style("skadmm.estimators"), html.asset("skadmm.estimators", "report.js")
     return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{_escape(name)}</title>'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_asset("report.css")}</style>'
-        f"</head><body><header><h1>{_escape(name)}</h1></header><main>{''.join(sections)}</main>"
-        f"<script>{_asset('report.js')}</script></body></html>\n"
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(name)}</title>'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{css}</style>'
+        f"</head><body><header><h1>{html.escape(name)}</h1></header><main>{''.join(sections)}</main>"
+        f"<script>{script}</script></body></html>\n"
     )
 
 
@@ -118,13 +116,15 @@ def _coefficients(model: Any) -> str:
     writer.writerows([name, *column.tolist()] for name, column in zip(names, rows.T, strict=True))
     order = np.argsort(-np.abs(rows).max(axis=0), kind="stable")[:MOST_ROWS]
     order = order[np.abs(rows[:, order]).max(axis=0) > 0]
-    head = "".join(f"<th>{_escape(title)}</th>" for title in ("feature", *titles))
+    head = "".join(f'<th scope="col">{html.escape(title)}</th>' for title in ("feature", *titles))
     body = "".join(
-        f"<tr><td>{_escape(names[j])}</td>{''.join(f'<td>{value:.6g}</td>' for value in rows[:, j])}</tr>"
+        f"<tr><td>{html.escape(names[j])}</td>{''.join(f'<td>{value:.6g}</td>' for value in rows[:, j])}</tr>"
         for j in order
     )
-    table = f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-    link = _download(stream.getvalue(), "coefficients.csv", "All of them as CSV")
+    table = html.scrolling(
+        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>", "The largest coefficients"
+    )
+    link = html.download(stream.getvalue(), "coefficients.csv", "All of them as CSV")
     listed = f"<details><summary>The {order.size} largest as a table</summary>{table}</details>" if order.size else ""
     return f"{_picture(model)}<p>{link}.</p>{listed}"
 
@@ -176,9 +176,8 @@ def _slider(model: Any, coefs: np.ndarray) -> str:
         "features": [names[j] for j in shown],
         "chosen": chosen,
     }
-    held = json.dumps(content, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
     return (
-        f'<script type="application/json" id="path">{held}</script><figure>'
+        f'<script type="application/json" id="path">{html.embedded(content)}</script><figure>'
         '<svg id="coefficients" role="img" aria-label="Coefficients at the chosen strength"></svg>'
         f'<div class="slider"><label for="strength">strength</label><input type="range" id="strength" min="0" '
         f'max="{len(content["alphas"]) - 1}" value="{chosen}"><output id="strength-text" for="strength"></output></div>'
@@ -201,7 +200,7 @@ def _reproduce(model: Any) -> str:
     versions = {"skadmm": __version__, "scikit-learn": sklearn.__version__, "NumPy": np.__version__,
                 "SciPy": scipy.__version__, "Numba": numba.__version__}  # fmt: skip
     code = f"from skadmm import {type(model).__name__}\n\nmodel = {model!r}\nmodel.fit(X, y)"
-    return f"<pre>{_escape(code)}</pre>{_table(versions)}"
+    return f"<pre>{html.escape(code)}</pre>{html.facts(versions, 'Versions')}"
 
 
 def _figure(axes: Any, caption: str) -> str:
@@ -214,34 +213,14 @@ def _figure(axes: Any, caption: str) -> str:
     text = stream.getvalue()
     coded = base64.b64encode(text[text.index("<svg") :].encode()).decode()
     return (
-        f'<figure><img alt="{_escape(caption)}" src="data:image/svg+xml;base64,{coded}">'
-        f"<figcaption>{_escape(caption)}</figcaption></figure>"
+        f'<figure><img alt="{html.escape(caption)}" src="data:image/svg+xml;base64,{coded}">'
+        f"<figcaption>{html.escape(caption)}</figcaption></figure>"
     )
 
 
 def _section(title: str, content: str) -> str:
-    return f"<section><h2>{_escape(title)}</h2>{content}</section>" if content else ""
-
-
-def _table(facts: Mapping[str, Any]) -> str:
-    rows = "".join(
-        f"<tr><th scope='row'>{_escape(name)}</th><td>{_escape(value)}</td></tr>" for name, value in facts.items()
-    )
-    return f'<div class="scroll" tabindex="0"><table><tbody>{rows}</tbody></table></div>'
-
-
-def _download(text: str, name: str, label: str) -> str:
-    coded = base64.b64encode(text.encode()).decode()
-    return f'<a download="{name}" href="data:text/csv;base64,{coded}">{label}</a>'
+    return f"<section><h2>{html.escape(title)}</h2>{content}</section>" if content else ""
 
 
 def _entries(value: Any) -> str:
     return ", ".join(map(str, np.atleast_1d(value).tolist()))
-
-
-def _asset(name: str) -> str:
-    return importlib.resources.files("skadmm.estimators").joinpath("assets", name).read_text(encoding="utf-8")
-
-
-def _escape(value: Any) -> str:
-    return html.escape(str(value), quote=True)

@@ -233,13 +233,29 @@ def _why(trace: pd.DataFrame, data: str, matrix: str, means: _Means, others: tup
     best = min(others, key=lambda method: float(means.table.loc[last, method]))
     if means.table.loc[last, "sa-iu-admm"] > TIE * means.table.loc[last, best]:
         reasons.append(
-            f"the step chosen on 500 samples is too short for the whole half: still at "
+            f"{selected_step(mine)} is too short: still at "
             f"{shown(float(means.table.loc[last, 'sa-iu-admm']))} after {last:g} passes, where {best} is at "
             f"{shown(float(means.table.loc[last, best]))}"
         )
     elif means.table.loc[first, "sa-iu-admm"] > TIE * means.table.loc[first, best]:
         reasons.append(f"behind at first ({first:g} passes), ahead later")
     return "; ".join(reasons)
+
+
+def selected_step(runs: pd.DataFrame) -> str:
+    """The step, with the number of samples it was selected on, as far as the trace has it."""
+    if "selection_samples" not in runs or not runs["selection_samples"].max() > 0:
+        return "the selected step"
+    few, n = int(runs["selection_samples"].max()), int(runs["train_samples"].max())
+    return f"the step selected on all {n:,} samples" if few == n else f"the step selected on {few:,} of {n:,} samples"
+
+
+def selection_sizes(trace: pd.DataFrame) -> dict[str, int]:
+    """The number of samples on which steps were selected, for every data set whose trace has it."""
+    if "selection_samples" not in trace:
+        return {}
+    largest = trace.groupby("data", sort=False)["selection_samples"].max()
+    return {str(data): int(size) for data, size in largest.items() if size > 0}
 
 
 def claim_grid(verdicts: list[Verdict]) -> list[dict[str, str]]:

@@ -129,6 +129,8 @@ def _recordings(result: Result, n: int) -> pd.DataFrame:
     step = result.settings["step"]
     frame["step"] = np.nan if step is None else float(step)  # a method may have none
     frame["step_scale"] = tuning.scale if tuning else 1.0
+    frame["selection_samples"] = tuning.subset if tuning else 0
+    frame["train_samples"] = n
     frame["step_at_edge"] = tuning.at_edge if tuning else ""
     frame["selection_passes"] = selection_passes / n
     frame["selection_seconds"] = tuning.seconds if tuning else 0.0
@@ -142,7 +144,7 @@ def _restored(
     """What restores a stochastic average method on many samples, with its table filled at the start as in Algorithm 1.
 
     The table, filled at x₀ = 0, makes the first steps full-gradient steps of length 1/L: an L small enough to be fast
-    later overshoots at once, so selection on 500 samples settles for one that is too large. Here one pass of opg-admm
+    later overshoots at once, so selection on a subset settles for one that is too large. Here one pass of opg-admm
     finds a start, the step is selected from there, and grows with the number of samples behind each entry: n over the
     size of the subset.
     """
@@ -165,7 +167,8 @@ def _restored(
         before[name] = after[name].iloc[0]
     after["step_scale"] = n / chosen.tuning.subset
     after["step_at_edge"] = chosen.tuning.at_edge
-    for name in ("step", "step_scale", "step_at_edge", "status"):
+    after["selection_samples"] = chosen.tuning.subset
+    for name in ("step", "step_scale", "step_at_edge", "selection_samples", "status"):
         before[name] = after[name].iloc[0]
     joined = pd.concat([before, after.iloc[1:]], ignore_index=True)
     joined["record"] = range(len(joined))

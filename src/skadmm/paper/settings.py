@@ -26,8 +26,10 @@ WITH_TABLE = ("sa-iu-admm", "sa-admm")
 
 PROTOCOLS = {
     "paper": "As the paper runs it: the table is filled at x₀",
-    "zero+n": "Protocol zero+n, not the paper's: the table starts at zero, the selected step is multiplied by n/500",
-    "restored": "Restored, not the paper's: started by one pass of opg-admm, the selected step multiplied by n/500",
+    "zero+n": "Not the paper's: the table starts at zero, and the selected step is multiplied by the number of "
+    "training samples over the number of samples it was selected on",
+    "restored": "Not the paper's: the run starts with one pass of opg-admm, and the selected step is multiplied by the "
+    "number of training samples over the number of samples it was selected on",
 }
 """How the methods with a table are run, and what that is called in reports."""
 
