@@ -166,7 +166,8 @@ def _lead(settings: Settings, collected: Collected) -> str:
 
 def _terms(settings: Settings, collected: Collected) -> str:
     """What the words of the report mean, before they are used."""
-    rules = "; ".join(f"{method_label(name)} uses {_RULES[name]}" for name in PAPER_ORDER if name in settings.paper_methods)
+    methods = [name for name in PAPER_ORDER if name in settings.paper_methods]
+    rules = "; ".join(f"{method_label(name)} uses {_RULES[name]}" for name in methods)
     matrices = " and A = ".join(map(matrix_name, settings.matrices))
     terms = {
         "Objective f": "The mean logistic loss on the training half plus λ times the ℓ1 norm of Ax. G has a row for "
