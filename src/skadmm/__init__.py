@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from skadmm.run.path import Path, alpha_max, path
     from skadmm.run.result import Result, Snapshot, Status
     from skadmm.run.solve import CallbackError, solve
+    from skadmm.run.total_variation import denoise_line
     from skadmm.solvers import ALGORITHMS, SOLVERS
 
 __all__ = [
@@ -76,6 +77,7 @@ __all__ = [
     "__version__",
     "alpha_max",
     "compare",
+    "denoise_line",
     "exact_trend_gap",
     "load",
     "path",
@@ -97,6 +99,7 @@ _MODULES = {
     "Status": "run.result",
     "alpha_max": "run.path",
     "compare": "run.compare",
+    "denoise_line": "run.total_variation",
     "exact_trend_gap": "problem.exact_trend",
     "load": "estimators.loading",
     "path": "run.path",

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from scipy.interpolate import make_interp_spline, make_smoothing_spline
 from sklearn.exceptions import ConvergenceWarning
 
-from skadmm import Problem, Status, TrendFilter, TrendFilterCV, alpha_max, exact_trend_gap, solve
+from skadmm import Problem, Status, TrendFilter, TrendFilterCV, alpha_max, denoise_line, exact_trend_gap, solve
 from skadmm.estimators._cv import Table
 from skadmm.estimators._search import Split
 from skadmm.operators import chain, trend
@@ -273,3 +273,51 @@ def test_a_fold_measures_derivatives_in_the_unit_of_all_the_data():
     held = model._held_rows(fold, Table(X, np.sin(t), [], None), split)
     np.testing.assert_allclose(fold.penalty.A.toarray(), trend(50, 2).toarray() / 4)
     np.testing.assert_allclose(held @ t[::2] ** 2, t[1::2] ** 2)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_denoise_line_is_the_trend_filter_of_order_zero(weighted):
+    rng = np.random.default_rng(0)
+    values, weight = rng.standard_normal(80).cumsum(), rng.uniform(0.5, 2.0, 80)
+    strength = 1.3
+    found = denoise_line(values, strength, sample_weight=weight if weighted else None)
+    total = weight.sum() if weighted else 80.0
+    model = TrendFilter(alpha=strength / total, order=0, fit_intercept=False)
+    model.fit(np.arange(80.0)[:, None], values, sample_weight=weight if weighted else None)
+    assert np.allclose(found, model.coef_, atol=1e-12)
+    assert np.unique(found).size == model.dof_
+
+
+def test_denoise_line_takes_a_strength_for_each_difference():
+    rng = np.random.default_rng(0)
+    values, strength = rng.standard_normal(30), rng.uniform(0.0, 1.0, 29)
+    strength[11] = 0.0  # separates its two sides
+    found = denoise_line(values, strength)
+    parts = denoise_line(values[:12], strength[:11]), denoise_line(values[12:], strength[12:])
+    assert np.allclose(found, np.concatenate(parts), rtol=0, atol=1e-14)
+    # Optimality: sums of the residual are within the strengths, and on them where neighbours differ.
+    u = -np.cumsum(values - found)[:-1]
+    assert np.all(np.abs(u) <= strength + 1e-12)
+    jumps = np.diff(found)
+    apart = np.abs(jumps) > 1e-12
+    assert np.allclose(u[apart], strength[apart] * np.sign(jumps[apart]), atol=1e-12)
+    assert denoise_line([2.5], 1.0) == [2.5]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (([[1.0, 2.0]], 1.0), "values must be a one-dimensional array"),
+        (([1.0, np.nan], 1.0), "values must be finite"),
+        (([1.0, 2.0], -1.0), "strength must not be negative"),
+        (([1.0, 2.0], [1.0, 2.0]), r"strength must be a number or an array of shape \(1,\)"),
+    ],
+)
+def test_denoise_line_refuses(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        denoise_line(*arguments)
+
+
+def test_denoise_line_refuses_weights_that_are_not_positive():
+    with pytest.raises(ValueError, match="sample_weight must be positive"):
+        denoise_line([1.0, 2.0], 1.0, sample_weight=[1.0, 0.0])

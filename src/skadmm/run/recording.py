@@ -100,6 +100,8 @@ class Recorder:
         self.test_problem, self.callbacks = test_problem, callbacks
         self._last: tuple[int, Iterate] | None = None
         """The last copy made, and the steps before it."""
+        self._diagnosed: tuple[Iterate, float, Diagnostics] | None = None
+        """The last iterate evaluated, with its rho."""
         start = self.iterate()
         self.history = History(last_certified=start, best_point=start, best_rho=engine.rho)
         self.failure: Exception | None = None
@@ -120,12 +122,14 @@ class Recorder:
             last = self._last[1]
             if all(np.array_equal(*pair) for pair in ((last.x, x), (last.y, point.y), (last.dual, point.dual))):
                 return last
-        self._last = steps, Iterate(x.copy(), point.y.copy(), point.dual.copy(), *self._averages())
+        x, y = x.copy(), point.y.copy()
+        averages = (x, y) if steps == 0 else self._averages(steps)
+        self._last = steps, Iterate(x, y, point.dual.copy(), *averages)
         return self._last[1]
 
     def restart(self) -> None:
         """The engine is about to take up a checkpoint: forget where it stood."""
-        self._last = None
+        self._last = self._diagnosed = None
         history = self.history  # its points are filled, so they must be arrays of their own
         history.last_certified, history.best_point = history.last_certified.copy(), history.best_point.copy()
 
@@ -135,11 +139,8 @@ class Recorder:
         point.x[:] = iterate.x if self.scale is None else iterate.x / self.scale
         point.y[:], point.dual[:] = iterate.y, iterate.dual
 
-    def _averages(self) -> tuple[np.ndarray, np.ndarray]:
+    def _averages(self, steps: int) -> tuple[np.ndarray, np.ndarray]:
         point = self.engine.point
-        steps = int(point.clock[0])
-        if steps == 0:
-            return self.x().copy(), point.y.copy()
         x_sum = point.x_sum if self.scale is None else self.scale * point.x_sum
         return x_sum / steps, point.y_sum / steps
 
@@ -147,7 +148,10 @@ class Recorder:
 
     def diagnose(self, iterate: Iterate) -> Diagnostics:
         """Evaluate a point."""
-        return self.evaluator.at(iterate.x, iterate.y, self.engine.rho * iterate.dual)
+        rho = self.engine.rho
+        if self._diagnosed is None or self._diagnosed[0] is not iterate or self._diagnosed[1] != rho:
+            self._diagnosed = iterate, rho, self.evaluator.at(iterate.x, iterate.y, rho * iterate.dual)
+        return self._diagnosed[2]
 
     def row(self, iterate: Iterate, diagnostics: Diagnostics, passes: float, seconds: float) -> dict[str, float]:
         """A row of the trace for a point and what is known of it."""

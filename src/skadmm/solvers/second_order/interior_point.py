@@ -17,7 +17,7 @@ Mehrotra (1992). On the implementation of a primal-dual interior point method. S
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from skadmm.problem.problem import Problem
 from skadmm.regularizers import L1, SquaredL2, Zero
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
+from skadmm.solvers.second_order import barrier_steps
 from skadmm.solvers.second_order.base import SecondOrderSolver, SolverState
 from skadmm.solvers.second_order.chains import denoise, multipliers_along
 from skadmm.solvers.second_order.diagonal_quadratic import DiagonalQuadratic, SignalObjective, reason_against
@@ -56,6 +57,12 @@ class InteriorPointConfig:
     """The steps never aim at a smaller relative gap. Along a line they always aim at this one."""
     tol_share: float = 0.01
     """On a graph the steps aim at this share of the tolerance, so that the zeros of D x can be identified."""
+    corrected_below: float = 0.9
+    """A step that would go less than this share of its way is corrected towards the centre, …"""
+    look_ahead: float = 0.3
+    """… by the products that a step longer by this would leave, …"""
+    centre: tuple[float, float] = (0.1, 10.0)
+    """… where they are outside these multiples of their target (Gondzio 1996)."""
     near_gap: float = 1e-3
     """From this relative gap on the systems are solved for changes, not for points."""
     objective_floor: float = 1e-6
@@ -90,29 +97,6 @@ class InteriorPointState(SolverState):
     """Steps in a row that have not decreased the gap."""
     beyond: float = 0.0
     """Along a chain, by how much the multipliers that x asks for exceed their bounds."""
-
-
-class Iterate(NamedTuple):
-    """The variables that stay positive: multipliers and slacks, in the order up, down, s − v, s + v."""
-
-    up: np.ndarray
-    down: np.ndarray
-    above: np.ndarray
-    below: np.ndarray
-
-    def longest(self, change: Iterate) -> float:
-        """The largest t ≤ 1 with every value + t · change ≥ 0."""
-        t = 1.0
-        for value, move in zip(self, change, strict=True):
-            falling = move < 0
-            if falling.any():
-                t = min(t, float(np.min(-value[falling] / move[falling])))
-        return t
-
-    def products_after(self, change: Iterate, t: float) -> float:
-        """The sum of the products of multipliers and slacks after a step of length t."""
-        first = float((self.up + t * change.up) @ (self.above + t * change.above))
-        return first + float((self.down + t * change.down) @ (self.below + t * change.below))
 
 
 def no_signal(problem: Problem) -> str | None:
@@ -332,34 +316,34 @@ class InteriorPoint(SecondOrderSolver[InteriorPointState]):
         Far from the solution v falls by many digits, so the new point is solved for: its rounding is relative to
         itself. Near it the change is solved for, because it is the change that needs its digits.
         """
-        up, down, v = state.up, state.down, state.v
-        here = Iterate(up, down, state.s - v, state.s + v)
-        u, e = up - down, (here.above / up + here.below / down) / 4
-        factor = self.quadratic.system.factor(e)
+        v, quadratic, config = state.v, self.quadratic, self.config
+        here, move, other = (barrier_steps.Iterate(*np.empty((4, v.size))) for _ in range(3))
+        wanted = barrier_steps.Products(*np.empty((2, v.size)))
+        e, right = np.empty((2, v.size))
+        barrier_steps.start(state.up, state.down, state.s, v, here, e)
+        factor = quadratic.system.factor(e)
 
-        def newton(r1: np.ndarray, r2: np.ndarray) -> tuple[SignalPoint, Iterate]:
-            """The step that changes up·(s − v) by r1 and down·(s + v) by r2."""
-            right = (r1 / up - r2 / down) / 2
-            if near:
-                dx, dv, du = factor.solve(0.0, -right)
-            else:
-                new = factor.solve(self.quadratic.q, v - e * u - right)
-                dx, dv, du = new.x - state.x, new.v - v, new.u - u
-            ds = (r1 + up * dv - here.above * du / 2) / up
-            return SignalPoint(dx, dv, du), Iterate(du / 2, -du / 2, ds - dv, ds + dv)
+        def newton(direction: barrier_steps.Iterate, *, refine: bool = True) -> tuple[SignalPoint, float]:
+            """The step that changes the products as wanted, and how far it may go."""
+            barrier_steps.right_side(here, wanted, v, e, near, right)
+            found = factor.solve(0.0 if near else quadratic.q, right, refine=refine)
+            return found, barrier_steps.directions(here, wanted, v, near, found.v, found.u, direction)
 
-        _, move = newton(-up * here.above, -down * here.below)
-        after = here.products_after(move, here.longest(move))
-        mu = float(up @ here.above + down @ here.below)
+        mu = barrier_steps.to_zero(here, wanted)
+        _, reach = newton(move, refine=False)  # it is only measured
+        after = barrier_steps.products_after(here, move, reach)
         target = mu / (2 * v.size) * min(1.0, max(after, 0.0) / mu) ** 3
-        change, move = newton(
-            target - up * here.above - move.above * move.up, target - down * here.below - move.below * move.down
-        )
-        t = min(1.0, self.config.boundary_share * here.longest(move))
-        if not t > self.config.smallest_length:
+        barrier_steps.to_target(here, move, target, wanted)
+        change, reach = newton(move)
+        if reach < config.corrected_below:
+            barrier_steps.to_centre(here, move, min(1.0, reach + config.look_ahead), target, *config.centre, wanted)
+            corrected, farther = newton(other)
+            if farther > reach:
+                change, reach, move = corrected, farther, other
+        t = min(1.0, config.boundary_share * reach)
+        if not t > config.smallest_length:
             state.stalled = True
             return
-        state.x, state.v = state.x + t * change.x, v + t * change.v
-        state.up, state.down = up + t * move.up, down + t * move.down
-        s = state.s + t * (move.above + move.below) / 2
-        state.s = np.maximum(s, np.abs(state.v) * (1 + 1e-12))
+        state.x = state.x + t * (change.x if near else change.x - state.x)
+        state.v, state.up, state.down, state.s = v.copy(), state.up.copy(), state.down.copy(), state.s.copy()
+        barrier_steps.take(t, change.v, move, state.v, state.up, state.down, state.s)

@@ -64,7 +64,8 @@ class _GeneralFactor:
             permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True},
         )  # fmt: skip
 
-    def solve(self, q: np.ndarray | float, b: np.ndarray) -> SignalPoint:
+    def solve(self, q: np.ndarray | float, b: np.ndarray, *, refine: bool = True) -> SignalPoint:
+        """The solution; the general system has no refinement."""
         system = self.system
         u = self.lu.solve(system.A @ (q / system.h) - b)
         x = (q - system.At @ u) / system.h
@@ -106,10 +107,13 @@ class _LineFactor:
     def __init__(self, system: LineSystem, smoother: Smoother) -> None:
         self.system, self.smoother = system, smoother
 
-    def solve(self, q: np.ndarray | float, b: np.ndarray) -> SignalPoint:
+    def solve(self, q: np.ndarray | float, b: np.ndarray, *, refine: bool = True) -> SignalPoint:
+        """The solution, with one step of iterative refinement unless it is switched off."""
         system = self.system
         right, drive = np.broadcast_to(q, system.h.shape).astype(np.float64), b * system.scale
-        x, v, _ = self.smoother.solve(right, drive)
+        x, v, u = self.smoother.solve(right, drive)
+        if not refine:
+            return SignalPoint(x, v / system.scale, u * system.scale)
         change, turn, u = self.smoother.solve(right - system.h * x, drive - v)
         return SignalPoint(x + change, (v + turn) / system.scale, u * system.scale)
 
