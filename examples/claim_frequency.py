@@ -55,7 +55,9 @@ centred = {
     "planted": truth["driver"], "fused": fused.coef_[driver], "ridge": ridge.best_estimator_.coef_[driver],
 }  # fmt: skip
 for name, style in (("ridge", "o"), ("fused", "-"), ("planted", "k:")):
-    plt.plot(18 + np.arange(40), centred[name] - centred[name].mean(), style, label=name, markersize=3)
+    plt.plot(
+        18 + np.arange(40), centred[name] - centred[name].mean(), style, label=name, markersize=3, drawstyle="steps-mid"
+    )
 plt.xlabel("age of the driver")
 plt.ylabel("effect on the log rate")
 plt.title("Claim frequency: fused levels and ridge")

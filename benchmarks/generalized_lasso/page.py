@@ -49,6 +49,8 @@ OURS = {
     "skadmm-svrg-iu-admm": "#009E73",
     "skadmm-asvrg-iu-admm": "#88CCAA",
 }
+OTHERS = (("#D55E00", "--"), ("#E69F00", "-."), ("#222222", ":"), ("#0072B2", "--"), ("#8C510A", "-."))
+"""Colours and dashes of the best other solvers."""
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
@@ -171,27 +173,38 @@ def file_name(data: str) -> str:
     return "benchmarks-" + "".join(c if c.isalnum() else "-" for c in title(data)).strip("-") + ".png"
 
 
+def best_others(frame: pd.DataFrame, count: int = len(OTHERS)) -> list[str]:
+    """The other solvers that were the fastest to the tight level, then to the loose one, then the most accurate."""
+    table = reached(frame)
+    table = table[[not is_ours(name) for name in table["solver"]]]
+    ranked = table.sort_values([f"gpe {LEVELS[1]:.0e}", f"gpe {LEVELS[0]:.0e}", "best"])
+    return ranked["solver"].head(count).tolist()
+
+
 def draw(frame: pd.DataFrame, data: str) -> None:
-    """Suboptimality against seconds; ours in colour and thick, the others thin."""
+    """Suboptimality against seconds; ours and the five best others in colour, the rest grey."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(8, 4.6), layout="constrained")
-    others = iter(["#D55E00", "#E69F00", "#444444", "#888888", "#A6761D", "#332288", "#882255", "#44AA99", "#999933",
-                   "#000000", "#CC6677", "#0072B2"] * 3)  # fmt: skip
-    dashes = iter(["--", ":", "-."] * 20)
-    for solver, curve in frame.groupby("solver_name", sort=True):
-        curve = curve.sort_values("time")
+    named = best_others(frame)
+    rest = [name for name in frame["solver_name"].unique() if not is_ours(name) and name not in named]
+    ours = sorted(name for name in frame["solver_name"].unique() if is_ours(name))
+    for solver in [*rest, *named, *ours]:
+        curve = frame[frame["solver_name"] == solver].sort_values("time")
         best = curve["suboptimality"].clip(lower=FLOOR).cummin()
-        mine = is_ours(solver)
-        color = OURS[solver.partition("[")[0]] if mine else next(others)
-        axes.plot(
-            curve["time"].clip(lower=1e-5), best, label=solver, color=color,
-            lw=2.2 if mine else 1.1, ls="-" if mine else next(dashes), marker="o" if mine else ".", ms=3.5,
-            drawstyle="steps-post",  # between two points nothing was measured
-        )  # fmt: skip
+        if is_ours(solver):
+            style = {"color": OURS[solver.partition("[")[0]], "lw": 2.2, "marker": "o", "ms": 3.5, "label": solver}
+        elif solver in named:
+            color, dash = OTHERS[named.index(solver)]
+            style = {"color": color, "lw": 1.4, "ls": dash, "marker": ".", "ms": 3.5, "label": solver}
+        else:
+            text = f"{len(rest)} other solver{'s' if len(rest) > 1 else ''}" if solver == rest[0] else None
+            style = {"color": "#C4C9CE", "lw": 0.8, "zorder": 1, "label": text}
+        # Between two points nothing was measured.
+        axes.plot(curve["time"].clip(lower=1e-5), best, drawstyle="steps-post", **style)
     for level in LEVELS:
         axes.axhline(level, color="#BBBBBB", lw=0.8, zorder=0)
     axes.set(xscale="log", yscale="log", xlabel="seconds", ylabel="relative suboptimality", title=title(data))

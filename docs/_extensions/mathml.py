@@ -59,20 +59,24 @@ def divided(text, limit):
     return parts
 
 
-def _math(text, limit, style):
-    parts = [convert(piece).replace("<math ", f"<math {style}", 1) for piece in divided(text, limit)]
+def _math(text, limit, display):
+    # The elements of a block are inline, so that they follow each other, in the style of a block.
+    style = 'display="inline" displaystyle="true"' if display == "block" else 'display="inline"'
+    parts = [
+        convert(piece, display=display).replace(f'display="{display}"', style, 1) for piece in divided(text, limit)
+    ]
     # An operator at the start of a piece keeps the spaces of an operator between two operands.
     rest = [re.sub(r"(<math[^>]*><mrow>)<mo", r'\1<mo form="infix"', part, count=1) for part in parts[1:]]
     return "<wbr>".join([parts[0], *rest])
 
 
 def _inline(writer, node):
-    writer.body.append(_math(node.astext(), INLINE, ""))
+    writer.body.append(_math(node.astext(), INLINE, "inline"))
     raise nodes.SkipNode
 
 
 def _block(writer, node):
-    formula = _math(node.astext(), BLOCK, 'displaystyle="true" ')
+    formula = _math(node.astext(), BLOCK, "block")
     writer.body.append(f'<div class="math">{formula}</div>')
     raise nodes.SkipNode
 

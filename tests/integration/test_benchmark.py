@@ -171,6 +171,30 @@ def test_the_page_tells_ratios(page, tmp_path, monkeypatch):
     assert page.title("a9a[penalty=l1,strength=1e-05]") == "a9a (penalty=l1)"
 
 
+def test_the_curves_show_ours_and_the_five_best_in_colour(page, tmp_path, monkeypatch):
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    rows = [("skadmm-auto", 0.1, 1e-2), ("skadmm-auto", 0.5, 1e-7), ("stuck", 9.0, 0.5)]
+    rows += [(f"peer{k}", float(k + 1), 1e-7) for k in range(8)]
+    frame = pd.DataFrame(rows, columns=["solver_name", "time", "suboptimality"])
+    frame = frame.assign(dataset_name="a9a", gpe=100 * frame["time"])
+    assert page.best_others(frame) == [f"peer{k}" for k in range(5)]
+    monkeypatch.setattr(page, "IMAGES", tmp_path)
+    drawn = []
+    monkeypatch.setattr(plt, "close", drawn.append)
+    page.draw(frame, "a9a")
+    legend = [text.get_text() for text in drawn[0].axes[0].get_legend().get_texts()]
+    assert legend == ["4 other solvers", *(f"peer{k}" for k in range(5)), "skadmm-auto"]
+    grey = [line for line in drawn[0].axes[0].lines if line.get_color() == "#C4C9CE"]
+    assert len(grey) == 4
+    monkeypatch.undo()
+    plt.close(drawn[0])
+    assert (tmp_path / "benchmarks-a9a.png").exists()
+
+
 def test_a_run_in_another_environment_has_its_own_unit(page, tmp_path, monkeypatch):
     monkeypatch.setattr(page, "OUTPUTS", tmp_path)
     results().to_parquet(tmp_path / "special.parquet")

@@ -81,6 +81,9 @@ LABELS = {
     "test_loss": "test loss",
 }
 
+RESOLVED = 1e-13
+"""Relative distances below this are rounding errors: a logarithmic axis shows them at this height."""
+
 _LOGARITHMIC = ("feasibility", "kkt", "gap")
 _INCOMPLETE = ("diverged", "interrupted", "failed")
 
@@ -244,7 +247,8 @@ def comparison(
     Notes
     -----
     The k-th recordings of all repeats make the k-th point. A run that stopped early counts with its last value.
-    Runs that diverged, failed or were interrupted are left out, and the legend says how many.
+    Runs that diverged, failed or were interrupted are left out, and the legend says how many. Distances below 1e-13 of
+    the lowest objective are drawn at that height, because they are rounding errors.
 
     Examples
     --------
@@ -290,7 +294,8 @@ def comparison(
         across = _by_record(shown, x).mean(axis=1).cummax().to_numpy()
         values = _by_record(shown, y).ffill()
         if distance:
-            values = values - [below[repeat] for repeat in values.columns]
+            lowest = np.array([below[repeat] for repeat in values.columns])
+            values = (values - lowest).clip(lower=RESOLVED * np.abs(lowest).max(initial=0.0))
         _draw_band(
             ax, across, values.to_numpy(), band, style_of(name), text, log=distance or y in _LOGARITHMIC, z=order
         )
@@ -316,7 +321,7 @@ def pyplot() -> Any:
 
 
 def _by_record(rows: pd.DataFrame, column: str) -> pd.DataFrame:
-    """One row a recording, one column a repeat."""
+    """One row per recording, one column per repeat."""
     record = rows.groupby("repeat").cumcount()
     return rows.assign(record=record).pivot(index="record", columns="repeat", values=column)
 
@@ -374,8 +379,8 @@ def _draw_band(
 
 
 def _every(points: int, offset: int = 0) -> tuple[int, int]:
-    """About ten markers a line, shifted from line to line so that they do not hide each other."""
-    gap = max(1, points // 10)
+    """About ten markers per line, shifted from line to line so that they do not hide each other."""
+    gap = max(2, points // 10)
     return offset % gap, gap
 
 

@@ -11,6 +11,8 @@ from skadmm.plotting.models import INK, new_axes
 
 MOST_LABELS = 60
 """Beyond this many names, they would cover the picture."""
+MOST_SPREAD = 150
+"""Up to this many nodes, a layout that spreads dense parts of the graph is affordable."""
 COLORS = "RdBu_r"
 """Red positive, blue negative, nearly white at zero; distinguishable for colour-blind readers."""
 
@@ -37,10 +39,11 @@ def coefficients_on_graph(
         Which row of ``coef_``, for more than two classes.
     positions : {name: (x, y)}, optional
         Where the nodes are drawn; by default a chain on a line, a grid as a grid, and any other graph by networkx'
-        spring layout.
+        layouts.
     labels : bool, optional
         Write the features' names; by default where at most 60 are to be written: all of them, or else those whose
-        coefficient is not zero.
+        coefficient is not zero. By default a name that would cover another is left out, the one of the smaller
+        coefficient; True writes every name.
     ax : Axes or None
         The axes to draw into; None makes a new figure.
 
@@ -89,13 +92,13 @@ def coefficients_on_graph(
     name = "coefficient of the standardised column" if scaled else "coefficient"
     if own:
         ax.figure.colorbar(nodes, ax=ax, shrink=0.8, label=name)
+    ax.margins(0.08)
     _write_names(ax, graph.names, places, coef, labels if chain is None else labels or False)
     if chain is None:
         ax.set_axis_off()
     else:
         ax.set(xlabel="position along the chain", ylabel=name)
         ax.spines[["top", "right"]].set_visible(False)
-    ax.margins(0.08)
     return ax
 
 
@@ -107,11 +110,17 @@ def _write_names(ax: Any, names: np.ndarray, places: np.ndarray, coef: np.ndarra
     if labels is False or (labels is None and shown.size > MOST_LABELS):
         return
     halo = [withStroke(linewidth=2.0, foreground="white")]
-    for k in shown:
-        ax.annotate(
+    taken: list[Any] = []
+    for k in sorted(shown, key=lambda k: -abs(coef[k])):
+        text = ax.annotate(
             str(names[k]), places[k], xytext=(0, 8), textcoords="offset points", ha="center", fontsize=6.5, color=INK,
             path_effects=halo,
         )  # fmt: skip
+        box = text.get_window_extent()
+        if labels is None and any(box.overlaps(other) for other in taken):
+            text.remove()
+        else:
+            taken.append(box)
 
 
 def _chain(graph: Any) -> np.ndarray | None:
@@ -154,6 +163,8 @@ def _places(graph: Any, positions: Mapping[str, Any] | None) -> np.ndarray:
     plain.add_nodes_from(range(graph.n_features))
     plain.add_edges_from(graph.edges.tolist())
     spots = nx.spring_layout(plain, seed=0, k=1.6 / np.sqrt(graph.n_features), iterations=100)
+    if graph.n_features <= MOST_SPREAD and nx.is_connected(plain):  # spreads dense parts, at a cubic cost
+        spots = nx.kamada_kawai_layout(plain, pos=spots)
     return np.array([spots[j] for j in range(graph.n_features)])
 
 

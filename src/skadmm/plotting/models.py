@@ -85,6 +85,7 @@ def coefficient_path(
         alphas, coefs = _path_of(model, problem)
         known = getattr(model, "feature_names_out_", getattr(model, "feature_names_in_", None))
         names = known if names is None else names
+        names = [f"x{j}" for j in range(np.shape(coefs)[1])] if names is None else names
         chosen = model.alpha_ if chosen is None else chosen
     alphas, coefs = np.asarray(alphas, dtype=float), np.asarray(coefs, dtype=float)
     if alphas.ndim != 1 or coefs.ndim != 2 or coefs.shape[0] != alphas.size:
@@ -168,7 +169,7 @@ def cv_curve(model: Any, *, ax: Any = None) -> Any:
     ax = new_axes(ax)
     # Of a list of l1_ratio, the one that was chosen.
     row: Any = list(model.l1_ratio).index(model.l1_ratio_) if model.alphas_.ndim == 2 else ...
-    alphas = model.alphas_[row]
+    alphas, best, extremum = model.alphas_[row], None, "minimum"
     if hasattr(model, "cv_mean_") and model.selection not in ("aic", "bic"):
         scored = hasattr(model, "cv_scores_")
         folds, mean = (model.cv_scores_ if scored else model.cv_losses_)[row], model.cv_mean_[row]
@@ -178,21 +179,23 @@ def cv_curve(model: Any, *, ax: Any = None) -> Any:
             elinewidth=0.9, capsize=2, label=f"mean of {folds.shape[1]} folds ± one standard error",
         )  # fmt: skip
         best = alphas[int(np.nanargmax(mean) if scored else np.nanargmin(mean))]
-        ax.axvline(
-            best, color=INK, linewidth=1.0, linestyle=":", label=f"{'maximum' if scored else 'minimum'}: {best:.3g}"
-        )
+        extremum = "maximum" if scored else "minimum"
+        if best != model.alpha_:
+            ax.axvline(best, color=INK, linewidth=1.0, linestyle=":", label=f"{extremum}: {best:.3g}")
         name = model.scoring if isinstance(model.scoring, str) else "score"
         ax.set_ylabel(f"held-out {name}" if scored else "held-out loss")
     else:
         ax.plot(alphas, model.criterion_[row], color=BLUE, marker="o", markersize=3.5, linewidth=1.4)
         ax.set_ylabel(model.selection.upper())
-    if model.selection not in ("aic", "bic") and 0.0 < 20.0 * np.min(model.cv_mean_) < np.max(model.cv_mean_):
+    if model.selection not in ("aic", "bic") and 0.0 < 3.0 * np.min(model.cv_mean_) < np.max(model.cv_mean_):
         ax.set_yscale("log")  # the flat part is where the choice is made
-    ax.axvline(model.alpha_, color=ACCENT, linewidth=1.4, linestyle="--", label=f"chosen: {model.alpha_:.3g}")
+    chosen = f"chosen: {model.alpha_:.3g}" + (f", the {extremum}" if best == model.alpha_ else "")
+    ax.axvline(model.alpha_, color=ACCENT, linewidth=1.4, linestyle="--", label=chosen)
     ax.set_xscale("log")
     ax.invert_xaxis()
     ax.set_xlabel("alpha (weaker to the right)")
-    ax.legend(fontsize="small", facecolor="white", edgecolor="none", framealpha=1.0)
+    # Above the curve, where it hides neither the curve nor the lines at the strengths.
+    ax.legend(frameon=False, fontsize="small", loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, borderaxespad=0.2)
     return _tidy(ax)
 
 
