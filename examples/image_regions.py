@@ -2,10 +2,10 @@
 Regions of an image
 ===================
 
-Which parts of an image predict an outcome? Two regions were planted in images of 16 × 16 pixels, and 150 images are given
-for 256 pixels. The fused lasso on the grid of pixels finds the regions, with faint pieces around them, since
-cross-validation chooses for prediction. The lasso and ridge, which know nothing of neighbours, predict worse and show no
-regions.
+Which parts of an image predict an outcome? Two regions were planted in images of 16 × 16 pixels, and 150 images are
+given for 256 pixels. The fused lasso on the grid of pixels finds the regions, with faint pieces around them, since
+cross-validation chooses for prediction. The lasso and ridge, which know nothing of neighbours, predict worse and show
+no regions.
 """
 
 import matplotlib.pyplot as plt
