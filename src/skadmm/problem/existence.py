@@ -21,6 +21,7 @@ from skadmm.kernels.compile import kernel
 from skadmm.kernels.rows import as_matrix
 from skadmm.losses import derivative
 from skadmm.operators.clusters import clusters
+from skadmm.problem.on_subspace import times_basis
 from skadmm.problem.problem import Problem
 from skadmm.problem.structure import null_space
 from skadmm.regularizers import Zero
@@ -211,7 +212,7 @@ def _agreements(problem: Problem, directions: list[tuple[np.ndarray, np.ndarray]
     for start in range(0, n, problem.rows_per_chunk):
         place = slice(start, min(start + problem.rows_per_chunk, n))
         chunk = as_matrix(rows, place.start, place.stop)
-        part = _without_rounding(chunk, scipy.sparse.csr_array(chunk @ basis), basis)
+        part = _without_rounding(chunk, scipy.sparse.csr_array(times_basis(chunk, basis)), basis)
         signed = scipy.sparse.csr_array(scipy.sparse.diags_array(side[place] * counts[place]) @ part)
         neither = scipy.sparse.csr_array(part)[(side[place] == 0.0) & counts[place]]
         yield scipy.sparse.csc_array(scipy.sparse.vstack([signed, neither, -neither]))
@@ -225,7 +226,9 @@ def _leads(problem: Problem, basis: Any) -> Iterator[Any]:
     for start in range(0, problem.n_samples, problem.rows_per_chunk):
         place = slice(start, min(start + problem.rows_per_chunk, problem.n_samples))
         chunk = as_matrix(rows, place.start, place.stop)
-        part = scipy.sparse.csr_array(_without_rounding(chunk, scipy.sparse.csr_array(chunk @ basis), basis))
+        part = scipy.sparse.csr_array(
+            _without_rounding(chunk, scipy.sparse.csr_array(times_basis(chunk, basis)), basis)
+        )
         lead = scipy.sparse.csr_array(part[own[place] - start] - part)
         yield scipy.sparse.csc_array(scipy.sparse.diags_array(counts[place].astype(float)) @ lead)
 

@@ -33,6 +33,14 @@ Smooth = Callable[[np.ndarray], tuple[float, np.ndarray]]
 """A differentiable function: from x to its value and gradient."""
 
 
+def times_basis(matrix: Any, basis: sp.csr_array) -> Any:
+    """A matrix times a sparse basis; columns that the basis leaves out are not read."""
+    used = np.flatnonzero(np.diff(basis.indptr))
+    if sp.issparse(matrix) or 2 * used.size > basis.shape[0]:
+        return matrix @ basis
+    return matrix[:, used] @ basis[used]
+
+
 class _Subspace:
     """f + ½ Σ ridge x² (or another smooth Ω) in the coordinates u of x = Bu."""
 
@@ -48,7 +56,7 @@ class _Subspace:
     def _rows(self) -> np.ndarray:
         """X times the basis."""
         rows: Any = self.problem.rows
-        table = as_matrix(rows) @ self.basis
+        table = times_basis(as_matrix(rows), self.basis)
         return np.asarray(table.toarray() if sp.issparse(table) else table, dtype=np.float64)
 
     def __call__(self, u: np.ndarray) -> tuple[float, np.ndarray]:

@@ -30,12 +30,14 @@ MAX_EVALUATIONS = 20
 """Passes at one strength without a certificate."""
 SMOOTH_PROBLEMS = 20
 """A loss with kinks is solved as so many smooth problems, at most, with that many passes each."""
-ROUGH, MAX_ROUGH, NULL_SHARE = 100.0, 1e-4, 10.0
+ROUGH, MAX_ROUGH, NULL_SHARES = 1000.0, 1e-3, (30.0, 100.0)
 """Without a certificate a strength is done at a gap of this many times tol relative to the objective, but not above the
-second number unless tol is; or at this many times tol of the loss at zero …"""
+second number unless tol is; and of that many times tol of the loss at zero at least and at most …"""
 LAST_IMPROVEMENT, MAX_IMPROVEMENT = 300.0, 3e-4
 """… or, for Newton steps on clusters, which converge superlinearly, after a step that improves the objective by less
 than this. The suboptimality then is a small part of that."""
+ROUGH_SWEEPS = 4
+"""Sweeps over the multipliers after a Newton step on clusters, where no certificate is asked for."""
 ONE_STEP = np.zeros(1, np.int64)
 STRETCH = 25
 """Strengths that a solver may take at once."""
@@ -72,20 +74,23 @@ class Goal:
     def at(self, null: float, objective: float) -> float:
         """The relative gap to reach at a strength with this objective, `null` the loss at x = 0.
 
-        Without a certificate the gap may be :meth:`rough` of the objective, or 10 tol of `null` where that is larger:
+        Without a certificate the gap may be :meth:`rough` of the objective, between 30 tol and 100 tol of `null`:
         enough for held-out losses, whose standard errors are many times this.
         """
         if self.certify:
             return self.tol
-        of_null = NULL_SHARE * self.tol * null / objective if objective > 0.0 else 0.0
-        return max(self.rough(ROUGH, MAX_ROUGH), of_null)
+        if objective <= 0.0:
+            return self.rough(NULL_SHARES[1], MAX_ROUGH)
+        least, most = (share * self.tol * null / objective for share in NULL_SHARES)
+        return max(min(self.rough(ROUGH, MAX_ROUGH), most), least, self.tol)
 
     def accuracy(self, problem: Problem) -> Accuracy:
         """The same for all strengths at once."""
         null = abs(problem.loss_at_zero)
         if self.certify:
-            return Accuracy(self.tol, 0.0, ZERO_OBJECTIVE * null)
-        return Accuracy(self.rough(ROUGH, MAX_ROUGH), NULL_SHARE * self.tol * null, ZERO_OBJECTIVE * null)
+            return Accuracy(self.tol, 0.0, np.inf, ZERO_OBJECTIVE * null)
+        least, most = (share * self.tol * null for share in NULL_SHARES)
+        return Accuracy(self.rough(ROUGH, MAX_ROUGH), least, most, ZERO_OBJECTIVE * null)
 
     def rough(self, factor: float, largest: float) -> float:
         """`factor` times tol, but at most `largest`, and at least tol."""
@@ -123,7 +128,9 @@ class Following:
         self.configs: dict[str, Any] = {NewtonADMM.name: newton}
         if not goal.certify:
             last = goal.rough(LAST_IMPROVEMENT, MAX_IMPROVEMENT)
-            self.configs[ReducedNewton.name] = ReducedNewtonConfig(last_improvement=last, settled_improvement=last)
+            self.configs[ReducedNewton.name] = ReducedNewtonConfig(
+                last_improvement=last, settled_improvement=last, rough_sweeps=ROUGH_SWEEPS
+            )
         self.tol = goal.at(1.0, 1.0)
         """What the next strength is solved to."""
 

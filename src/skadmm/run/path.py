@@ -168,9 +168,9 @@ def path(
     method : str
         The method for each strength.
     certify : bool
-        False: a strength is done at a gap of 100 · tol of the objective (at most 1e-4 unless tol is larger), or of
-        10 · tol of the loss at x = 0 where that is larger, or when steps hardly improve the objective; faster,
-        and accurate enough for cross-validation.
+        False: a strength is done at a gap of 1000 · tol of the objective (at most 1e-3 unless tol is larger), which is
+        taken to be between 30 · tol and 100 · tol of the loss at x = 0, or when steps hardly improve the objective;
+        faster, and accurate enough for cross-validation.
     early_stop : bool
         On the default grid, end the path when a further strength decreases the loss by less than 1e-5 of what the path
         has explained so far; ``Path.stopped_early`` says so. Strengths that are given are all solved.

@@ -248,8 +248,11 @@ TABLE = (
 FOR_KINKS = "dual-proximal"
 """The solver of losses that are not differentiable. It imports this file: the smooth problems that it solves get their
 solvers from the table."""
-FOR_ALL_STRENGTHS = (BlockDescent, OutputDescent, ChainDescent, GraphTrendADMM, InteriorPoint, SignalNewton)
-"""Solvers whose choice does not depend on the strength of the penalty, but on its structure alone."""
+FOR_ALL_STRENGTHS = (
+    BlockDescent, OutputDescent, ChainDescent, GraphTrendADMM, InteriorPoint, SignalNewton, ReducedNewton,
+)  # fmt: skip
+"""Solvers that keep a path from the strength on at which they are chosen: their choice depends on the structure of the
+penalty alone, or what they know of the last solution is worth more than what another solver would gain."""
 
 
 class Choice(NamedTuple):
@@ -363,10 +366,10 @@ def refusal(problem: Problem) -> str | None:
     if d > MAX_FEATURES:
         if not problem.backend.local_rows:
             return f"{d} features are more than second-order steps on a cluster can hold ({MAX_FEATURES})"
-        if BlockDescent.applies(problem) is None or RowInteriorPoint.applies(problem) is None:
-            return None
         few_clusters = l1_rows.has_short_rows(problem) and l1_rows.starting_clusters(problem) <= MAX_FEATURES
-        if not few_clusters and WorkingSet.applies(problem) is not None:
+        if few_clusters or BlockDescent.applies(problem) is None or RowInteriorPoint.applies(problem) is None:
+            return None
+        if WorkingSet.applies(problem) is not None:
             return (
                 f"{d} features are more than second-order steps can hold ({MAX_FEATURES}), "
                 "and not every one carries an ℓ1 term of its own"

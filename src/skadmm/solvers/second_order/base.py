@@ -48,16 +48,23 @@ class SolverState:
 
 
 class Accuracy(NamedTuple):
-    """When a strength of a path is solved: at a gap of `relative` of the objective, or of `absolute`."""
+    """When a strength of a path is solved: at a gap of `relative` of the objective, but of `largest` at most, or of
+    `smallest` where that is more."""
 
     relative: float
-    absolute: float
+    smallest: float
+    largest: float
     floor: float
     """The relative gap is measured against at least this objective."""
 
     def allowed(self, objective: Any) -> Any:
         """The largest gap at points with these objectives."""
-        return np.maximum(self.relative * np.maximum(np.abs(objective), self.floor), self.absolute)
+        gap = self.relative * np.maximum(np.abs(objective), self.floor)
+        return np.maximum(np.minimum(gap, self.largest), self.smallest)
+
+    def scaled(self, share: float) -> Accuracy:
+        """A share of it."""
+        return Accuracy(share * self.relative, share * self.smallest, share * self.largest, self.floor)
 
 
 class Stretch(NamedTuple):

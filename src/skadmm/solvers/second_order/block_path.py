@@ -221,9 +221,7 @@ class BlockPath:
             grew = self._grow(state, strength, active)
             free = state.gradient[source.free.index]
             x, q, loss = self._on_set(state, working)
-            relative, absolute, floor = self.accuracy
-            inner = Accuracy(share * relative, share * absolute, floor)
-            change = self._change(working, active, single, x, q, loss, inner)
+            change = self._change(working, active, single, x, q, loss, self.accuracy.scaled(share))
             moved = source.move(state, working, change, free)
             if not (moved or grew):
                 break

@@ -351,7 +351,7 @@ def follow_strengths(unit, model, strengths, first, x, q, loss, accuracy, limit,
     Row k of `solutions` and of `found` (loss, objective, lower bound) takes what strength k ends with. Returns the
     number of the strength that did not reach its accuracy in `limit` sweeps over all blocks, and the loss there.
     """
-    relative, absolute, floor = accuracy
+    relative, smallest, largest, floor = accuracy
     index = np.arange(x.size)
     points, slopes = np.empty((short + 1, x.size)), np.empty((short + 1, x.size))
     for k in range(first, strengths.size):
@@ -362,7 +362,7 @@ def follow_strengths(unit, model, strengths, first, x, q, loss, accuracy, limit,
         solved = False
         for made in range(limit + 1):
             objective, dual = bounds_of(x, q, index, unit.starts, unit.l1, unit.norm, unit.group, strengths[k], loss)
-            solved = objective - dual <= max(relative * max(objective, floor), absolute)
+            solved = objective - dual <= max(min(relative * max(objective, floor), largest), smallest)
             if solved or made == limit:
                 break
             loss += sweep_and_extrapolate(model, x, q, short, points, slopes)

@@ -6,7 +6,9 @@ coefficients, or tie them to zero.
 
 from __future__ import annotations
 
+import copy
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 import scipy.sparse
@@ -76,6 +78,12 @@ class ShortRows:
     def __init__(self, problem: Problem) -> None:
         self.A: scipy.sparse.csr_array = problem.constraint.A
         self.strengths = checked_strengths(problem)
+
+    def reweighted(self, problem: Problem) -> Self:
+        """The same for a problem that differs in the strength of ψ alone."""
+        other = copy.copy(self)
+        other.strengths = checked_strengths(problem)
+        return other
 
     @cached_property
     def magnitude(self) -> scipy.sparse.csr_array:

@@ -48,12 +48,27 @@ class SubgradientConfig:
 
 
 @kernel
+def minimise_single_rows(indptr, indices, data, tied, strength, beta, r):
+    """The best β on each row in `tied` that has one entry, and r with it."""
+    for e in tied:
+        p = indptr[e]
+        if indptr[e + 1] - p == 1 and r[unsigned(indices[p])] != 0.0:
+            j = unsigned(indices[p])
+            exact = beta[e] - r[j] / data[p]
+            wanted = min(max(exact, -strength[e]), strength[e])
+            r[j] = 0.0 if wanted == exact else r[j] + data[p] * (wanted - beta[e])
+            beta[e] = wanted
+
+
+@kernel
 def sweep_multipliers(indptr, indices, data, tied, strength, beta, r, relaxation, sweeps, tolerance):
     """Improve β on the rows in `tied` and r = g + Aᵀβ with it; returns the sweeps made.
 
-    A row is left out until the r of one of its features changes.
+    A row is left out until the r of one of its features changes. Rows with one entry come first: of most features at
+    zero they take all of r, and the rows that join those features are left out.
     """
     active, changed = np.zeros(r.size, np.bool_), np.zeros(r.size, np.bool_)
+    minimise_single_rows(indptr, indices, data, tied, strength, beta, r)
     for j in range(r.size):
         active[j] = r[j] != 0.0
     visited = np.empty(tied.size, np.int64)

@@ -17,7 +17,8 @@ of d² is ever formed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import copy
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -72,6 +73,9 @@ class ReducedNewtonConfig(SubgradientConfig, OpeningConfig, HessianConfig):
     last_improvement: float = 0.0
     """Finish after a full step that improves the objective by at most this share, without a certificate: steps improve
     by less and less, fast, so this is enough for cross-validation. 0: finish at the tolerance, certified."""
+    next_improvement: float = 3.0
+    """Finish as well where the next step would improve by at most `last_improvement` divided by this, if improvements
+    went on decreasing as they did in the last two steps."""
 
 
 @dataclass(kw_only=True)
@@ -96,12 +100,18 @@ class ReducedNewtonState(SolverState):
     """τ, see the Config."""
     improvement: float = 1.0
     """The relative improvement of the objective in the last step."""
+    decrease: float = np.inf
+    """What is compared with ``last_improvement``: the improvement, or what is expected of the next one."""
+    loss: float = np.nan
+    """The sum of the samples' losses at x."""
     refusals: int = 0
     """Steps in a row that were refused."""
     full_step: bool = False
     """Did the last step reach the minimiser of its model?"""
+    sampled: bool = False
+    """Are loss, margins, slopes, curvature and gradient those of ``point.x`` …"""
     evaluated: bool = False
-    """Are the fields above those of ``point.x``?"""
+    """… and all the fields above?"""
 
 
 class FeatureColumns:
@@ -170,8 +180,9 @@ class ReducedNewton(SecondOrderSolver[ReducedNewtonState]):
             self._newton_step(state, clusters)
         else:
             state.refusals += 1
-            state.improvement = 0.0
-            self._evaluate(state, self._expand(state, state.margins, 0.0))
+            state.improvement = state.decrease = 0.0
+            self._sample(state, self._expand(state, state.margins, 0.0))
+            self._evaluate(state)
         state.stalled = state.refusals == self.config.max_refusals
         state.finished = self.tol is not None and self.optimality(state)[1] <= self.tol
 
@@ -180,7 +191,7 @@ class ReducedNewton(SecondOrderSolver[ReducedNewtonState]):
         if not self.config.last_improvement:
             return super().optimality(state)
         tol = self.config.last_improvement if self.tol is None else self.tol
-        return "decrease", tol * state.improvement / self.config.last_improvement if state.full_step else np.inf
+        return "decrease", tol * state.decrease / self.config.last_improvement if state.full_step else np.inf
 
     def slow(self, state: ReducedNewtonState) -> bool:
         """Has it come to its end, or made more steps than it takes where it is fast, short of the tolerance?"""
@@ -201,37 +212,48 @@ class ReducedNewton(SecondOrderSolver[ReducedNewtonState]):
     def warm_start(self, state: ReducedNewtonState) -> None:
         """Start from an earlier point."""
         super().warm_start(state)
-        state.evaluated = False
+        state.sampled = state.evaluated = False
 
     def reweighted(self, problem: Problem) -> Self:
-        """The same solver for another strength of ψ, with the columns of this one."""
-        other = super().reweighted(problem)
-        other.columns = self.columns
+        """The same solver for another strength of ψ, with the columns of this one and what is known of A."""
+        other = copy.copy(self)
+        other.setup, other.problem = replace(self.setup, problem=problem), problem
+        other.certifier, other.penalty = self.certifier.reweighted(problem), self.penalty.reweighted(problem)
+        other.samples = problem.samples()
         return other
 
     def follow(self, state: ReducedNewtonState, problem: Problem) -> ReducedNewtonState:
-        """From the last solution, with its Hessian."""
+        """From the last solution, with its Hessian and what the samples are there."""
         after = super().follow(state, problem)
-        after.hessian = state.hessian
+        after.hessian, after.sampled, after.loss = state.hessian, state.sampled, state.loss
+        after.margins, after.slopes, after.curvature = state.margins, state.slopes, state.curvature
+        after.gradient = state.gradient
         return after
 
     # -- a step ----------------------------------------------------------------------------------------------
 
     def _start(self, state: ReducedNewtonState) -> None:
-        margins(self.problem.rows, self.all, state.point.x, state.margins)
-        self._evaluate(state, self._expand(state, state.margins, 0.0))
+        if not state.sampled:
+            margins(self.problem.rows, self.all, state.point.x, state.margins)
+            self._sample(state, self._expand(state, state.margins, 0.0))
+        self._evaluate(state)
 
     def _expand(self, state: ReducedNewtonState, change: np.ndarray, t: float) -> float:
         """The total loss, the slopes and the curvature at the margins plus t times `change`."""
         return float(expand_along(self.samples, self.all, state.margins, change, t, state.slopes, state.curvature))
 
-    def _evaluate(self, state: ReducedNewtonState, loss: float) -> None:
-        """The whole problem at x, where the total loss, the slopes and the curvature are known."""
-        problem, penalty, point, n = self.problem, self.penalty, state.point, self.problem.n_samples
+    def _sample(self, state: ReducedNewtonState, loss: float) -> None:
+        """The gradient at x, where the total loss, the slopes and the curvature are known."""
+        n = self.problem.n_samples
+        state.loss, state.sampled = loss, True
+        state.gradient = sum_rows(self.problem.rows, self.all, state.slopes, self.problem.nnz) / n
+        state.point.clock[1] += n
+
+    def _evaluate(self, state: ReducedNewtonState) -> None:
+        """The whole problem at x, where the samples are known."""
+        problem, penalty, point = self.problem, self.penalty, state.point
         x = point.x
-        state.objective = loss / n + problem.penalty(x)
-        state.gradient = sum_rows(problem.rows, self.all, state.slopes, problem.nnz) / n
-        point.clock[1] += n
+        state.objective = state.loss / problem.n_samples + problem.penalty(x)
         y = penalty.values(x)
         point.y[:] = y
         state.tied = y == 0.0
@@ -248,7 +270,7 @@ class ReducedNewton(SecondOrderSolver[ReducedNewtonState]):
 
     def _settled(self, state: ReducedNewtonState) -> bool:
         """Is it done without a certificate, so that nobody will ask for multipliers?"""
-        return state.full_step and state.improvement <= self.config.last_improvement
+        return state.full_step and state.decrease <= self.config.last_improvement
 
     def _open(self, state: ReducedNewtonState) -> Clusters:
         """The clusters once the rows with the largest violation are open."""
@@ -304,11 +326,15 @@ class ReducedNewton(SecondOrderSolver[ReducedNewtonState]):
             merit(0.0)
         state.margins += length * change
         state.point.x[:] = at(length)
+        improvement = _improvement(before, losses[length] / self.problem.n_samples + penalty(state.point.x))
         if config.last_improvement:  # known before the evaluation, which may then be short
-            state.full_step = length == 1.0
-            state.improvement = _improvement(before, losses[length] / self.problem.n_samples + penalty(state.point.x))
-        self._evaluate(state, losses[length])
-        state.improvement = _improvement(before, state.objective)
+            state.decrease = improvement
+            if state.full_step and improvement < state.improvement:
+                state.decrease *= min(1.0, config.next_improvement * improvement / state.improvement)
+            state.full_step, state.improvement = length == 1.0, improvement
+        self._sample(state, losses[length])
+        self._evaluate(state)
+        state.improvement = improvement
         state.damping = max(state.damping * self._damping_factor(length), config.min_damping)
         state.refusals = 0 if state.improvement > config.min_improvement else state.refusals + 1
 
