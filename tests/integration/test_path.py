@@ -4,10 +4,19 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from skadmm import FusedLassoClassifierCV, FusedLassoRegressorCV, Problem, alpha_max, path
+from skadmm import (
+    FusedLassoClassifierCV,
+    FusedLassoRegressorCV,
+    GeneralizedLassoRegressorCV,
+    Problem,
+    Status,
+    alpha_max,
+    path,
+)
 from skadmm.estimators._design import assembled
 from skadmm.operators import chain, incidence, overlapping_groups, stack, trend
 from skadmm.regularizers import L1, GroupL2
+from skadmm.run.follow import Following, Goal
 from skadmm.run.follow import with_new_strength as with_strength
 from skadmm.run.solve import solve
 
@@ -138,3 +147,41 @@ def test_threads_and_weights_do_not_change_the_choice(data):
     two = FusedLassoClassifierCV(alphas=5, cv=3, n_jobs=2).fit(sp.csr_array(X), labels, sample_weight=np.full(80, 3.0))
     np.testing.assert_allclose(two.cv_losses_, one.cv_losses_, rtol=1e-5)
     assert two.alpha_ == pytest.approx(one.alpha_)
+
+
+def test_a_rough_path_settles_where_everything_is_fused():
+    """At alpha_max A x is zero but for rounding, which once let rho grow until x was no number."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((500, 40)) * (rng.random((500, 40)) < 0.4)
+    y = X[:, :5].sum(axis=1) - X[:, 20] + 0.1 * rng.standard_normal(500)
+    A = np.diff(np.eye(40), axis=0)
+    for table in (X, sp.csr_array(X)):
+        problem = Problem(table, y - y.mean(), loss="squared", psi=L1(1.0), A=A)
+        alphas = alpha_max(problem) * np.array([1.0, 0.2, 0.03, 1e-3])
+        rough, exact = (path(problem, alphas, tol=1e-6, certify=certify) for certify in (False, True))
+        assert rough.statuses == ["solved"] * 4
+        assert np.allclose(rough.losses, exact.losses, rtol=1e-4)
+        model = GeneralizedLassoRegressorCV(A=A, alphas=5, cv=3, eps=1e-4).fit(table, y)
+        assert np.isfinite(model.coefs_path_).all()
+        assert model.result_.status is Status.SOLVED
+
+
+def test_a_path_goes_on_after_a_solver_that_diverged(data):
+    X, y = data
+    problem = Problem(X, y, loss="squared", psi=L1(1.0), A=np.diff(np.eye(X.shape[1]), axis=0))
+    alphas = alpha_max(problem) * np.array([0.5, 0.1, 0.02])
+    following = Following(problem, Goal(1e-8, 500.0))
+    solutions = following.along(alphas)
+    found = [next(solutions)]
+    engine = following.engine
+
+    def diverge():
+        engine.point.x[:] = np.nan
+
+    engine.finish = diverge
+    found += list(solutions)
+    assert following.engine is not engine
+    for alpha, solution in zip(alphas, found, strict=True):
+        exact = solve(problem.replace(psi=L1(alpha)), tol=1e-9)
+        assert solution.status is Status.SOLVED
+        assert np.allclose(solution.x, exact.x, atol=1e-5)

@@ -189,6 +189,8 @@ class Following:
         while not engine.finished and engine.point.clock[1] < until:
             engine.advance(ONE_STEP, until)
         engine.finish()
+        if not np.isfinite(engine.point.x).all():
+            return self._afresh(problem)
         reached = float(engine.optimality()[1])
         status = Status.PASS_LIMIT
         if reached <= self.tol:
@@ -199,6 +201,14 @@ class Following:
         self._aim(problem, loss, engine)
         passes = (int(engine.point.clock[1]) - touched) / problem.n_samples
         return Solution(engine.point.x.copy(), loss, reached, status, engine.point.y.copy(), passes)
+
+    def _afresh(self, problem: Problem) -> Solution:
+        """A solve() of its own, where the running solver has diverged; the next strength starts anew, too."""
+        if self.engine is not None:
+            self.engine.close()
+        self.engine, self.solvers = None, ()
+        options = {"tol": self.tol, "passes": self.goal.passes, "method": self.method, "record_every": 0}
+        return Separately(problem, options)(problem.psi.strength)
 
 
 class Follower(Protocol):

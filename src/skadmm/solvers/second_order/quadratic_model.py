@@ -37,7 +37,12 @@ class ModelConfig:
     restless: float = 0.1
     """A relative primal residual above this, while y does not move, means that ρ is too small …"""
     max_share: float = 100.0
-    """… but the curvature of the penalty term never becomes more than so many times the loss's."""
+    """… but then the curvature of the penalty term never becomes more than so many times the loss's."""
+    widest_share: float = 1e8
+    """In no case does the curvature of the penalty term become more than so many times the loss's, or less than one
+    over so many times."""
+    rounding: float = 1e-13
+    """Residuals below this share of x are rounding, and count as zero."""
 
 
 @dataclass
@@ -66,7 +71,7 @@ class Residuals(NamedTuple):
 
 
 @kernel
-def _sweep(inverse, right, split, point, rho, limit, tolerance, y_before, dual_before, scratch):
+def _sweep(inverse, right, split, point, rho, limit, tolerance, rounding, y_before, dual_before, scratch):
     couple(split, point, 0.0)
     primal, dual = 0.0, 0.0
     done = 0
@@ -87,7 +92,12 @@ def _sweep(inverse, right, split, point, rho, limit, tolerance, y_before, dual_b
             dual_size += point.dual[e] ** 2
         # The dual moves by the primal residual; the dual residual is ρ times a move of y. While y is zero there is
         # nothing to compare with but the residual itself.
-        primal, dual = np.sqrt(dual_move / max(y_size, dual_move)), np.sqrt(y_move / dual_size)
+        noise = 0.0
+        for j in range(point.x.size):
+            noise += point.x[j] ** 2
+        noise *= rounding
+        primal = np.sqrt(dual_move / max(y_size, dual_move)) if dual_move > noise else 0.0
+        dual = np.sqrt(y_move / dual_size) if y_move > noise else 0.0
         if primal <= tolerance and dual <= tolerance:
             break
     return done, primal, dual
@@ -145,7 +155,10 @@ class ModelSolver:
             split = split._replace(rho=state.rho)
         right = q + damping * centre
         inverse = self._inverse(H, damping, state.rho)
-        residuals = Residuals(*_sweep(inverse, right, split, point, state.rho, limit, tolerance, *self._buffers))
+        rounding = self.config.rounding**2 * self._squares_of_A / max(q.size, 1)
+        residuals = Residuals(
+            *_sweep(inverse, right, split, point, state.rho, limit, tolerance, rounding, *self._buffers)
+        )
         if self._gram is not None and self.adaptive:
             self._balance(state, point, residuals)
         return residuals
@@ -179,7 +192,9 @@ class ModelSolver:
         else:
             change = float(np.sqrt(residuals.primal / residuals.dual))
         if not 1 / config.balance < change < config.balance:
-            _set_rho(state, point, state.rho * min(max(change, 1 / config.max_change), config.max_change))
+            rho = state.rho * min(max(change, 1 / config.max_change), config.max_change)
+            least, most = state.even_rho / config.widest_share, state.even_rho * config.widest_share
+            _set_rho(state, point, min(max(rho, least), most))
 
 
 def _set_rho(state: ModelState, point: Point, rho: float) -> None:
