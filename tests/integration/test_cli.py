@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import skadmm
@@ -122,3 +123,25 @@ def test_without_arguments_the_help_is_shown(capsys):
     assert "Usage: skadmm" in capsys.readouterr().out
     done = subprocess.run([sys.executable, "-m", "skadmm", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == skadmm.__version__
+
+
+def test_the_short_option_shows_help(capsys):
+    assert run(["-h"]) == 0
+    assert run(["fit", "-h"]) == 0
+    shown = capsys.readouterr().out
+    assert "..." not in shown.split("Usage: skadmm fit")[0].split("Commands:")[1]  # no summary is cut
+
+
+def test_info_shows_the_parameters_that_were_changed(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 30))
+    np.savez("data.npz", X=X, y=X[:, 0])
+    (tmp_path / "groups.json").write_text("[[0, 1], [2, 3]]")
+    made = ["fit", "data.npz", "-o", "model.skadmm", "--model", "group-regressor", "--alpha", "0.1"]
+    assert run([*made, "--groups", "groups.json"]) == 0
+    assert "26 features that are in no group" in capsys.readouterr().out
+    assert run(["info", "model.skadmm"]) == 0
+    shown = capsys.readouterr().out
+    assert "alpha=" in shown
+    assert "positive=" not in shown

@@ -52,6 +52,15 @@ def test_a_report_holds_the_model_and_needs_nothing_else(kind, tmp_path):
     assert not list(tmp_path.glob(".*"))
 
 
+def test_a_report_lists_the_clusters(tmp_path):
+    model = skadmm.FusedLassoRegressor(alpha=0.3).fit(X, Y)
+    model.report(tmp_path / "fit.html")
+    page = (tmp_path / "fit.html").read_text(encoding="utf-8")
+    names = ", ".join(f"x{j}" for j in np.flatnonzero(model.clusters_ == 0))
+    assert "<h2>Clusters</h2>" in page
+    assert f"<td>{names}</td>" in page
+
+
 def test_a_name_cannot_end_the_page(tmp_path):
     import pandas as pd
 

@@ -100,6 +100,18 @@ def test_fit_and_predict(name, storage, operation, tmp_path):
         np.testing.assert_allclose(predicted, wanted.predict(X), atol=1e-7)
 
 
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("name", ["FusedLassoClassifier", "FusedLassoRegressor"])
+def test_scores(name, storage, tmp_path):
+    """The score takes what fit takes: the path of the table and the names of its columns."""
+    target, wanted = target_of(name), in_memory(name, "plain")
+    table, given = stored(storage, tmp_path, target)
+    found = model_of(name).fit(table, *given)
+    assert found.score(table, given[0]) == pytest.approx(wanted.score(X, target), abs=1e-8)
+    if storage != "blocks":
+        assert found.score(table, *given) == pytest.approx(wanted.score(X, target, WEIGHT), abs=1e-8)
+
+
 @pytest.mark.parametrize("options", [{}, {"standardize": True}], ids=["plain", "standardize"])
 @pytest.mark.parametrize("storage", ["blocks", "parquet", "lazy"])
 @pytest.mark.parametrize("name", ["FusedLassoClassifierCV", "GroupLassoRegressorCV"])

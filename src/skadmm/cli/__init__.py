@@ -75,10 +75,11 @@ def _app() -> Any:
         add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
     )
 
     @app.callback(invoke_without_command=True)
-    def top(version: bool = typer.Option(False, "--version", help="Show the version and leave.")) -> None:
+    def top(version: bool = typer.Option(False, "--version", help="Show the version and exit.")) -> None:
         if version:
             print(__version__)
             raise typer.Exit

@@ -19,5 +19,5 @@ def installed() -> None:
         print(f"  {name:<20}{solver.summary}")
     folders = data_folders()
     present = [name for name, entry in CATALOGUE.items() if find_file(entry.stems, folders)]
-    print(f"\ndata is looked for in {', '.join(map(str, folders))}")
+    print(f"\ndata files are searched for in {', '.join(map(str, folders))}")
     print(f"present: {', '.join(present) or 'none'}")

@@ -27,7 +27,10 @@ def coef(
     every: bool = typer.Option(False, "--all", help="Print zero coefficients, too."),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
-    """Show the coefficients that are not zero, and which of them were fused or selected together."""
+    """Show the coefficients that are not zero.
+
+    Also which of them were fused, or selected together as groups.
+    """
     if as_csv and as_json:
         raise CommandError("--csv and --json: it takes one of them", 2)
     import skadmm

@@ -24,16 +24,16 @@ def compare(
     target: str | None = typer.Option(None, help="The column (or npz array) of labels. [default: the last; npz: y]"),
     drop: str = typer.Option("", help="Columns to leave out, separated by commas."),
     loss: str = typer.Option("logistic", help="logistic, squared-hinge, squared or huber."),
-    alpha: float = typer.Option(1e-4, help="The strength."),
+    alpha: float = typer.Option(1e-4, help="The strength of the penalty."),
     l1_ratio: float = typer.Option(0.5, "--l1-ratio", help="The share of the plain l1 norm."),
     graph: str = typer.Option("chain", help="chain, precision, a grid such as 8x8, or a file of edges."),
-    passes: float = typer.Option(20.0, help="Effective passes."),
+    passes: float = typer.Option(20.0, help="Passes over the data."),
     repeats: int = typer.Option(3, min=1, help="Seeds."),
     out: Path | None = typer.Option(None, "--out", "-o", help="The whole table, as CSV."),  # noqa: B008
-    plot: Path | None = typer.Option(None, "--plot", help="A picture: objective against passes."),  # noqa: B008
+    plot: Path | None = typer.Option(None, "--plot", help="A picture of the objective against passes."),  # noqa: B008
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:  # fmt: skip
-    """Run several methods on one problem and show how far each got."""
+    """Compare several methods on one problem."""
     from skadmm import Problem
     from skadmm import compare as run
     from skadmm.estimators._graphs import feature_graph

@@ -10,7 +10,7 @@ DATA_DIR = typer.Option(None, "--data-dir", help="Where the files are or go; els
 def add_to(app: typer.Typer) -> None:
     """Add the group of commands."""
     group = typer.Typer(
-        help="List and fetch data sets; convert large files into folders of blocks.",
+        help="List, fetch and convert data sets.",
         rich_markup_mode=None,
     )
     group.callback(invoke_without_command=True)(listing)
@@ -57,13 +57,15 @@ def convert(
     target: str | None = typer.Option(None, help="The column of targets. [default: the last]"),
     weight: str | None = typer.Option(None, help="The column of sample weights."),
     drop: str = typer.Option("", help="Columns to leave out, separated by commas."),
-    block_rows: int | None = typer.Option(None, "--block-rows", min=1, help="Rows in a block. [default: 32 MB's]"),
+    block_rows: int | None = typer.Option(
+        None, "--block-rows", min=1, help="Rows in a block. [default: 32 MB of rows]"
+    ),
     dtype: str = typer.Option("float64", help="float64 or float32."),
     ones: bool = typer.Option(False, "--ones", help="Add a last column of ones, for an intercept."),
     columns: int | None = typer.Option(None, min=1, help="The number of columns of an svmlight file."),
     quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress."),
 ) -> None:
-    """Turn a large file into a folder of blocks, in bounded memory; run it again to go on after an interruption."""
+    """Turn a large file into a folder of blocks, in bounded memory; run it again to resume after an interruption."""
     import sys
 
     from skadmm.backends.convert import convert

@@ -35,7 +35,7 @@ def add_to(app: typer.Typer) -> None:
 
 def fit(
     data: Path = typer.Argument(help="svmlight, CSV, TSV, Parquet, npy, npz; a folder of blocks or Parquet files."),  # noqa: B008
-    out: Path = typer.Option(..., "--out", "-o", help="Where the model goes."),  # noqa: B008
+    out: Path = typer.Option(..., "--out", "-o", help="The file of the model."),  # noqa: B008
     model: str = typer.Option("fused-classifier", help=f"One of {', '.join(MODELS)}."),
     target: str | None = typer.Option(None, help="The column (or npz array) of labels. [default: the last; npz: y]"),
     drop: str = typer.Option("", help="Columns to leave out, separated by commas."),
@@ -67,14 +67,14 @@ def fit(
     ),
     standardize: bool = typer.Option(False, "--standardize", help="Divide columns by their standard deviation."),
     intercept: bool = typer.Option(True, "--intercept/--no-intercept", help="Fit an intercept."),
-    folds: int = typer.Option(5, min=2, help="Of the cross-validation."),
+    folds: int = typer.Option(5, min=2, help="Number of folds of the cross-validation."),
     alphas: int = typer.Option(50, min=1, help="How many strengths the cross-validation tries."),
-    selection: str = typer.Option("min", help="min, 1se, aic or bic."),
+    selection: str = typer.Option("min", help="How the strength is chosen: min, 1se, aic or bic."),
     scoring: str | None = typer.Option(None, help="A scorer of scikit-learn, such as r2. [default: held-out loss]"),
-    jobs: int = typer.Option(1, help="Folds at a time."),
+    jobs: int = typer.Option(1, help="Folds that are solved at the same time."),
     method: str = typer.Option("auto", help="auto, or the name of a method or solver; 'skadmm info' lists them."),
     tol: float = typer.Option(1e-6, help="The relative duality gap to reach."),
-    max_passes: float = typer.Option(500, help="Passes over the data, at most."),
+    max_passes: float = typer.Option(500, help="Maximum number of passes over the data."),
     report: Path | None = typer.Option(None, help="Also write a page about the model: an HTML file."),  # noqa: B008
     force: bool = typer.Option(False, "--force", help="Replace an existing file."),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
@@ -191,6 +191,13 @@ def summary(estimator: Any) -> dict[str, Any]:
     }
     if hasattr(estimator, "classes_"):
         answer["classes"] = estimator.classes_.tolist()
+    if hasattr(estimator, "groups_"):
+        active = np.atleast_2d(estimator.active_groups_)
+        answer["groups"] = ", ".join(f"{int(row.sum())} of {row.size}" for row in active)
+        grouped = np.unique(np.concatenate([np.asarray(group, dtype=int) for group in estimator.groups_]))
+        free = int(estimator.n_features_in_ - grouped.size)
+        if free and getattr(estimator, "l1_ratio_", estimator.l1_ratio) == 0.0:
+            answer["not_penalised"] = f"{free} features that are in no group"
     if hasattr(estimator, "cv_mean_"):
         scored = estimator.scoring is not None
         answer["cv_score" if scored else "cv_loss"] = float((np.nanmax if scored else np.nanmin)(estimator.cv_mean_))

@@ -1,11 +1,16 @@
 """``skadmm info``: versions, methods, what is installed; or what a model file holds."""
 
+import inspect
 import json
 from pathlib import Path
+from typing import Any
 
 import typer
 
 from skadmm.cli._installed import installed
+
+LONGEST = 80
+"""Characters of a parameter that are shown."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -17,7 +22,7 @@ def info(
     model: Path | None = typer.Argument(None, help="A file that `skadmm fit` wrote."),  # noqa: B008
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
-    """Versions, the methods and the data folders; or, given a model file, its contents."""
+    """Show versions and methods, or a model file."""
     if model is not None:
         _tell(model, as_json)
         return
@@ -37,11 +42,27 @@ def _tell(path: Path, as_json: bool) -> None:
     from skadmm.cli.fit import in_words, summary
     from skadmm.estimators.persistence import describe
 
-    held = describe(path)
-    facts = {"file": str(path), "format": held["version"], "skadmm": held["skadmm"]} | summary(load(path))
-    facts["parameters"] = held["parameters"]
+    held, model = describe(path), load(path)
+    facts = {"file": str(path), "format": held["version"], "skadmm": held["skadmm"]} | summary(model)
     if as_json:
-        print(json.dumps(facts))
+        print(json.dumps(facts | {"parameters": held["parameters"]}))
         return
     for key, value in facts.items():
-        print(f"{key:<20}{in_words(value)}")
+        if value not in (None, []):
+            print(f"{key:<20}{in_words(value)}")
+    for name, value in _changed(model, held["parameters"]).items():
+        print(f"{name + '=':<20}{_short(value)}")
+
+
+def _changed(model: Any, parameters: dict[str, Any]) -> dict[str, Any]:
+    """The parameters that differ from the defaults of the estimator."""
+    defaults = {name: entry.default for name, entry in inspect.signature(type(model)).parameters.items()}
+    return {name: value for name, value in parameters.items() if defaults.get(name) != value}
+
+
+def _short(value: Any) -> str:
+    """A parameter on one line; of a long list, its beginning and its length."""
+    text = str(value)
+    if len(text) <= LONGEST:
+        return text
+    return f"{text[:LONGEST]}… ({len(value)} entries)" if isinstance(value, (list, dict)) else f"{text[:LONGEST]}…"

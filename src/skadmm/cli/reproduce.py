@@ -41,7 +41,7 @@ def reproduce(
     mu: float = typer.Option(1e-2, help="μ of (μ/2)‖x‖² in figure 3; the paper does not state it."),
     batch_size: str = typer.Option("", help=f"Samples per step; {PER_DATA}. [default: 1; blocks where d is large]"),
     scaling: str = typer.Option("", help=f"none, standard, minmax, maxabs or unit-rows; {PER_DATA}. [default: "
-                                         "standard for covertype and quantum's like, else none]"),
+                                         "standard for covertype, quantum and qm9mu, else none]"),
     graph_alpha: str = typer.Option("auto", help="The graphical lasso's penalty, or auto."),
     graph_degree: float = typer.Option(2.0, help="The average degree that auto aims at."),
     iterate: str = typer.Option("last", help="Which iterate's objective is shown: last or average."),
@@ -51,7 +51,10 @@ def reproduce(
     limit: int | None = typer.Option(None, min=20, help="At most this many samples of each set, for a trial."),
     seed: int = typer.Option(0, min=0, help="Seed of the splits and the sampling."),
 ) -> None:  # fmt: skip
-    """Repeat the paper's experiments: figures, tables and the numbers behind them, in one folder."""
+    """Repeat the paper's experiments.
+
+    Figures, tables, the numbers behind them and a report go to one folder.
+    """
     from skadmm import paper
     from skadmm.paper import settings as s
 

@@ -19,7 +19,10 @@ def warm_up(
     listed: bool = typer.Option(False, "--list", help="List the kinds and leave."),
     quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress."),
 ) -> None:
-    """Compile the kernels of some kinds of model into your cache, for images and clusters: minutes for all of them."""
+    """Compile kernels in advance.
+
+    The kernels of some kinds of model go into your cache, for containers and clusters; all of them take minutes.
+    """
     from skadmm.warm_up import KINDS
     from skadmm.warm_up import warm_up as run
 

@@ -247,7 +247,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         return prepared._replace(penalty=reweighted(penalty, weights), plain=penalty)
 
     def _relax(self, prepared: Prepared, targets: list[Any], results: list[Result]) -> list[Result]:
-        """With `relax`, the values fitted anew on the structure found; the results of these fits."""
+        """With `relax`, the values fitted again on the structure found; the results of these fits."""
         for name in ("penalized_coef_", "standard_errors_"):
             self.__dict__.pop(name, None)
         if not self.relax:
@@ -279,7 +279,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
     # -- solving ---------------------------------------------------------------------------------------------
 
     def _solve(self, prepared: Prepared, target: np.ndarray, alpha: float, earlier: Any, **options: Any) -> Result:
-        """One fit; `earlier` is a Result to go on from, or None."""
+        """One fit; `earlier` is a Result to continue from, or None."""
         problem = prepared.problem(target, alpha)
         start: dict[str, Any] = {}
         if earlier is not None and _fits(earlier, problem):

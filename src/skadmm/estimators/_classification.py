@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skadmm.backends import is_dask
 from skadmm.estimators._base import SeveralOutputs, StructuredModel
-from skadmm.estimators._large import LargeTable, classes_of
+from skadmm.estimators._large import LargeTable, classes_of, stored_column, stored_target
 from skadmm.estimators._losses import checked_loss, checked_offset, class_probabilities, mean_of
 from skadmm.losses import Logistic, Multinomial
 
@@ -134,6 +134,21 @@ class Classification(ClassifierMixin, StructuredModel):
         scores = self.decision_function(X, offset)
         index = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[index]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The accuracy: the share of rows whose predicted class is right.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (n_samples, n_features), or path of a table
+        y : array of shape (n_samples,), or name of a column of that table
+        sample_weight : array of shape (n_samples,), or name of a column, optional
+
+        Returns
+        -------
+        float
+        """
+        return float(super().score(X, stored_target(X, y), stored_column(X, sample_weight)))
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any, offset: Any = None) -> np.ndarray:

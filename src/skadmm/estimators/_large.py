@@ -13,7 +13,7 @@ from skadmm import _cancel
 from skadmm.backends import FileBlocks, Processes, as_folder, is_dask, is_stored
 from skadmm.backends.readers import Columns, kind_of, open_source
 from skadmm.backends.slicing import slice_rows
-from skadmm.backends.sources import is_block_folder, is_lazy
+from skadmm.backends.sources import is_block_folder, is_lazy, is_npz, read_npz
 from skadmm.estimators._design import Design
 from skadmm.kernels.rows import as_matrix, multiply
 
@@ -45,6 +45,26 @@ def refuse_large(X: Any, what: str) -> None:
     """For what copies rows about."""
     if is_large(X):
         raise TypeError(f"X: {what} takes a table in memory; fit takes folders of blocks and Dask collections")
+
+
+def stored_column(X: Any, y: Any) -> Any:
+    """The column `y` of a table on disk where `y` is its name; `y` itself otherwise."""
+    if not isinstance(y, str) or not (is_stored(X) or is_npz(X)):
+        return y
+    if is_lazy(X):
+        return X.select(y).collect().to_series().to_numpy()
+    path = Path(X)
+    if is_npz(X):
+        return read_npz(path, target=y)[1]
+    if is_block_folder(path):
+        raise ValueError(f"y={y!r}: a folder of blocks has its own target; it takes an array, or None")
+    blocks = open_source(path, Columns(target=y, features=())).blocks(0, 0)
+    return np.concatenate([block.target for block in blocks if block.target is not None])
+
+
+def stored_target(X: Any, y: Any) -> Any:
+    """The targets: the column `y`, or with None those of a folder of blocks."""
+    return as_folder(X).target if y is None and is_stored(X) and not is_lazy(X) else stored_column(X, y)
 
 
 def refuse_knowledge(model: Any, X: Any) -> None:

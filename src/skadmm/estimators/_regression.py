@@ -12,7 +12,7 @@ from skadmm.backends import is_dask
 from skadmm.backends.targets import check_range
 from skadmm.estimators import _losses
 from skadmm.estimators._base import SeveralOutputs, StructuredModel
-from skadmm.estimators._large import mean_of
+from skadmm.estimators._large import mean_of, stored_column, stored_target
 
 
 def _unset(option: Any) -> bool:
@@ -93,9 +93,9 @@ class Regression(RegressorMixin, StructuredModel):
 
         Parameters
         ----------
-        X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
-        y : array of shape (n_samples,)
-        sample_weight : array of shape (n_samples,), optional
+        X : array, sparse matrix or DataFrame of shape (n_samples, n_features), or path of a table
+        y : array of shape (n_samples,), or name of a column of that table
+        sample_weight : array of shape (n_samples,), or name of a column, optional
         offset : array of shape (n_samples,), optional
             Added to the margins of the model and to the constant.
 
@@ -104,6 +104,7 @@ class Regression(RegressorMixin, StructuredModel):
         float
         """
         loss = self._checked_loss()
+        y, sample_weight = stored_target(X, y), stored_column(X, sample_weight)
         if loss.gaussian and offset is None:
             return float(super().score(X, y, sample_weight))
         margins = np.asarray(self._scores(X), dtype=np.float64)

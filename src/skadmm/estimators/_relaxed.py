@@ -1,4 +1,4 @@
-"""relax=: the structure of a penalised fit kept, its values fitted anew without the penalty.
+"""relax=: the structure of a penalised fit kept, its values fitted again without the penalty.
 
 What is zero stays zero, what is fused stays fused; the clusters, groups or pieces that are left are free parameters.
 The penalty finds the structure, and no longer shrinks the values. Standard errors are those of this second fit: they

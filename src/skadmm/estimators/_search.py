@@ -114,9 +114,10 @@ def routed(model: Any, sample_weight: Any, given: dict[str, Any]) -> tuple[dict[
         return dict(found.get("splitter", empty).split), Judge(scorer, dict(found.get("scorer", empty).score))
     unknown = sorted(set(given) - {"groups"})
     if unknown:
+        hint = "; for an exposure give offset=np.log(exposure)" if unknown[0] == "exposure" else ""
         raise TypeError(
-            f"fit() got {unknown[0]!r}: it takes X, y, sample_weight and groups; other metadata need "
-            "sklearn.set_config(enable_metadata_routing=True)"
+            f"fit() got {unknown[0]!r}: it takes X, y, sample_weight, groups and offset; other metadata need "
+            f"sklearn.set_config(enable_metadata_routing=True){hint}"
         )
     weighs = scorer is not None and sample_weight is not None and _takes_weights(scorer)
     return given, Judge(scorer, {"sample_weight": sample_weight} if weighs else {})

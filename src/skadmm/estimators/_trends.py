@@ -217,8 +217,8 @@ class TrendModel(StructuredModel):
         """The margins: the signal at the positions in `X`, or those of a table.
 
         Between the positions of the fit the signal is the piecewise polynomial itself: on [t_i, t_{i+1}) the one
-        through the fitted values at t_i, …, t_{i+order}. Beyond the first and the last position their pieces go on,
-        which for orders from two on leads far away quickly.
+        through the fitted values at t_i, …, t_{i+order}. Beyond the first and the last position their pieces continue,
+        which for orders from two on soon leads far from the data.
         """
         check_is_fitted(self)
         if self.positions_ is None:

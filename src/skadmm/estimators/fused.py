@@ -87,7 +87,7 @@ class FusedLassoClassifier(SeveralClasses, _Fused, OnlineClassification):
         Penalise less what a first fit, by the same loss with a weak ridge, finds large: weights
         (mean / (v + mean/1000))^γ for terms whose value there is v; a number is γ, True is 1.
     relax : bool
-        Fit the values anew, without the penalty, on the structure found; ``coef_`` is then that fit, and
+        Fit the values again, without the penalty, on the structure found; ``coef_`` is then that fit, and
         ``penalized_coef_`` the penalised one.
     categorical_features : "from_dtype", list of names or numbers, mask, dict or None
         Columns of levels: each level gets a coefficient. Ordered levels form a chain, unordered ones are joined in all
@@ -283,7 +283,7 @@ class FusedLassoRegressor(SeveralOutputs, _Fused, OnlineRegression):
         Penalise less what a first fit, by the same loss with a weak ridge, finds large: weights
         (mean / (v + mean/1000))^γ for terms whose value there is v; a number is γ, True is 1.
     relax : bool
-        Fit the values anew, without the penalty, on the structure found; ``coef_`` is then that fit, and
+        Fit the values again, without the penalty, on the structure found; ``coef_`` is then that fit, and
         ``penalized_coef_`` the penalised one.
     categorical_features : "from_dtype", list of names or numbers, mask, dict or None
         Columns of levels: each level gets a coefficient. Ordered levels form a chain, unordered ones are joined in all
@@ -484,7 +484,7 @@ class FusedLassoClassifierCV(SeveralClasses, _Fused, CrossValidated, Classificat
         Penalise less what a first fit, by the same loss with a weak ridge, finds large: weights
         (mean / (v + mean/1000))^γ for terms whose value there is v; a number is γ, True is 1.
     relax : bool
-        Fit the values anew, without the penalty, on the structure found; ``coef_`` is then that fit, and
+        Fit the values again, without the penalty, on the structure found; ``coef_`` is then that fit, and
         ``penalized_coef_`` the penalised one.
     categorical_features : "from_dtype", list of names or numbers, mask, dict or None
         Columns of levels: each level gets a coefficient. Ordered levels form a chain, unordered ones are joined in all
@@ -718,7 +718,7 @@ class FusedLassoRegressorCV(SeveralOutputs, _Fused, CrossValidated, Regression):
         Penalise less what a first fit, by the same loss with a weak ridge, finds large: weights
         (mean / (v + mean/1000))^γ for terms whose value there is v; a number is γ, True is 1.
     relax : bool
-        Fit the values anew, without the penalty, on the structure found; ``coef_`` is then that fit, and
+        Fit the values again, without the penalty, on the structure found; ``coef_`` is then that fit, and
         ``penalized_coef_`` the penalised one.
     categorical_features : "from_dtype", list of names or numbers, mask, dict or None
         Columns of levels: each level gets a coefficient. Ordered levels form a chain, unordered ones are joined in all

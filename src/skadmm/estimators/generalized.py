@@ -78,7 +78,7 @@ class GeneralizedLassoClassifier(SeveralClasses, _Generalized, OnlineClassificat
         Penalise less what a first fit, by the same loss with a weak ridge, finds large: weights
         (mean / (v + mean/1000))^γ for terms whose value there is v; a number is γ, True is 1.
     relax : bool
-        Fit the values anew, without the penalty, on the structure found; ``coef_`` is then that fit, and
+        Fit the values again, without the penalty, on the structure found; ``coef_`` is then that fit, and
         ``penalized_coef_`` the penalised one.
     categorical_features : "from_dtype", list of names or numbers, mask, dict or None
         Columns of levels: each level gets a coefficient. "from_dtype" takes those of a categorical dtype of pandas or
@@ -253,7 +253,7 @@ class GeneralizedLassoRegressor(SeveralOutputs, _Generalized, OnlineRegression):
         Penalise less what a first fit, by the same loss with a weak ridge, finds large: weights
         (mean / (v + mean/1000))^γ for terms whose value there is v; a number is γ, True is 1.
     relax : bool
-        Fit the values anew, without the penalty, on the structure found; ``coef_`` is then that fit, and
+        Fit the values again, without the penalty, on the structure found; ``coef_`` is then that fit, and
         ``penalized_coef_`` the penalised one.
     categorical_features : "from_dtype", list of names or numbers, mask, dict or None
         Columns of levels: each level gets a coefficient. "from_dtype" takes those of a categorical dtype of pandas or
@@ -433,7 +433,7 @@ class GeneralizedLassoClassifierCV(SeveralClasses, _Generalized, CrossValidated,
         Penalise less what a first fit, by the same loss with a weak ridge, finds large: weights
         (mean / (v + mean/1000))^γ for terms whose value there is v; a number is γ, True is 1.
     relax : bool
-        Fit the values anew, without the penalty, on the structure found; ``coef_`` is then that fit, and
+        Fit the values again, without the penalty, on the structure found; ``coef_`` is then that fit, and
         ``penalized_coef_`` the penalised one.
     categorical_features : "from_dtype", list of names or numbers, mask, dict or None
         Columns of levels: each level gets a coefficient. "from_dtype" takes those of a categorical dtype of pandas or
@@ -646,7 +646,7 @@ class GeneralizedLassoRegressorCV(SeveralOutputs, _Generalized, CrossValidated, 
         Penalise less what a first fit, by the same loss with a weak ridge, finds large: weights
         (mean / (v + mean/1000))^γ for terms whose value there is v; a number is γ, True is 1.
     relax : bool
-        Fit the values anew, without the penalty, on the structure found; ``coef_`` is then that fit, and
+        Fit the values again, without the penalty, on the structure found; ``coef_`` is then that fit, and
         ``penalized_coef_`` the penalised one.
     categorical_features : "from_dtype", list of names or numbers, mask, dict or None
         Columns of levels: each level gets a coefficient. "from_dtype" takes those of a categorical dtype of pandas or

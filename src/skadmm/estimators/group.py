@@ -82,7 +82,7 @@ class GroupLassoClassifier(SeveralClasses, _Grouped, OnlineClassification):
         Penalise less what a first fit, by the same loss with a weak ridge, finds large: weights
         (mean / (v + mean/1000))^γ for terms whose value there is v; a number is γ, True is 1.
     relax : bool
-        Fit the values anew, without the penalty, on the structure found; ``coef_`` is then that fit, and
+        Fit the values again, without the penalty, on the structure found; ``coef_`` is then that fit, and
         ``penalized_coef_`` the penalised one.
     categorical_features : "from_dtype", list of names or numbers, mask, dict or None
         Columns of levels: each level gets a coefficient, and the levels of a column are one group. "from_dtype" takes
@@ -265,7 +265,7 @@ class GroupLassoRegressor(SeveralOutputs, _Grouped, OnlineRegression):
         Penalise less what a first fit, by the same loss with a weak ridge, finds large: weights
         (mean / (v + mean/1000))^γ for terms whose value there is v; a number is γ, True is 1.
     relax : bool
-        Fit the values anew, without the penalty, on the structure found; ``coef_`` is then that fit, and
+        Fit the values again, without the penalty, on the structure found; ``coef_`` is then that fit, and
         ``penalized_coef_`` the penalised one.
     categorical_features : "from_dtype", list of names or numbers, mask, dict or None
         Columns of levels: each level gets a coefficient, and the levels of a column are one group. "from_dtype" takes
@@ -453,7 +453,7 @@ class GroupLassoClassifierCV(SeveralClasses, _Grouped, CrossValidated, Classific
         Penalise less what a first fit, by the same loss with a weak ridge, finds large: weights
         (mean / (v + mean/1000))^γ for terms whose value there is v; a number is γ, True is 1.
     relax : bool
-        Fit the values anew, without the penalty, on the structure found; ``coef_`` is then that fit, and
+        Fit the values again, without the penalty, on the structure found; ``coef_`` is then that fit, and
         ``penalized_coef_`` the penalised one.
     categorical_features : "from_dtype", list of names or numbers, mask, dict or None
         Columns of levels: each level gets a coefficient, and the levels of a column are one group. "from_dtype" takes
@@ -674,7 +674,7 @@ class GroupLassoRegressorCV(SeveralOutputs, _Grouped, CrossValidated, Regression
         Penalise less what a first fit, by the same loss with a weak ridge, finds large: weights
         (mean / (v + mean/1000))^γ for terms whose value there is v; a number is γ, True is 1.
     relax : bool
-        Fit the values anew, without the penalty, on the structure found; ``coef_`` is then that fit, and
+        Fit the values again, without the penalty, on the structure found; ``coef_`` is then that fit, and
         ``penalized_coef_`` the penalised one.
     categorical_features : "from_dtype", list of names or numbers, mask, dict or None
         Columns of levels: each level gets a coefficient, and the levels of a column are one group. "from_dtype" takes

@@ -21,6 +21,8 @@ MOST_ROWS = 50
 """Coefficients in the table of the page; the file to download has all of them."""
 MOST_FEATURES = 1000
 """Features in the picture with the slider: those that leave zero anywhere along the path, the largest of them."""
+MOST_NAMES = 12
+"""Names of features that are listed for a cluster, or for the data."""
 DIGITS = 5
 
 
@@ -40,6 +42,7 @@ def _page(model: Any, X: Any, y: Any) -> str:
         _section("Model", html.facts(_facts(model, results), "Model") + _proof(results)),
         _section("Data", html.facts(_data(model, X, y), "Data")),
         _section("Coefficients", _coefficients(model)),
+        _section("Clusters", _clusters(model)),
         _section("Choice of the strength", _choice(model)),
         _section("Convergence", _convergence(results)),
         _section("How to reproduce it", _reproduce(model)),
@@ -129,6 +132,29 @@ def _coefficients(model: Any) -> str:
     return f"{_picture(model)}<p>{link}.</p>{listed}"
 
 
+def _clusters(model: Any) -> str:
+    """The features that share a coefficient, largest clusters first."""
+    if not hasattr(model, "clusters_") or getattr(model, "positions_", None) is not None:
+        return ""
+    names = np.array(coefficient_names(model), dtype=object)
+    scale = getattr(model, "scale_", np.ones(names.size))
+    value = "coefficient" if np.all(scale == 1.0) else "coefficient of the standardised columns"
+    labels, parts = np.atleast_2d(model.clusters_), np.atleast_2d(model.coef_)
+    rows: list[dict[str, Any]] = []
+    for k, (clusters, coef) in enumerate(zip(labels, parts, strict=True)):
+        where = {"class": model.classes_[k]} if len(parts) > 1 and hasattr(model, "classes_") else {}
+        for label in range(int(clusters.max()) + 1):
+            members = clusters == label
+            listed = ", ".join(map(str, names[members][:MOST_NAMES])) + (", …" if members.sum() > MOST_NAMES else "")
+            height = float(np.mean(coef[members] * scale[members]))
+            rows.append({**where, "features": int(members.sum()), value: f"{height:.6g}", "names": listed})
+    if not rows:
+        return ""
+    rows.sort(key=lambda row: -row["features"])
+    more = f"<p>The {MOST_ROWS} largest of {len(rows)}.</p>" if len(rows) > MOST_ROWS else ""
+    return f"<p>Features that share one coefficient.</p>{html.table(rows[:MOST_ROWS], 'Clusters')}{more}"
+
+
 def coefficient_names(model: Any) -> list[str]:
     """What each coefficient belongs to: a position of a signal, or a feature by its name, or x0, x1, …"""
     positions = getattr(model, "positions_", None)
@@ -200,7 +226,7 @@ def _reproduce(model: Any) -> str:
     versions = {"skadmm": __version__, "scikit-learn": sklearn.__version__, "NumPy": np.__version__,
                 "SciPy": scipy.__version__, "Numba": numba.__version__}  # fmt: skip
     code = f"from skadmm import {type(model).__name__}\n\nmodel = {model!r}\nmodel.fit(X, y)"
-    return f"<pre>{html.escape(code)}</pre>{html.facts(versions, 'Versions')}"
+    return f'<pre tabindex="0">{html.escape(code)}</pre>' + html.facts(versions, "Versions")
 
 
 def _figure(axes: Any, caption: str) -> str:

@@ -39,7 +39,7 @@ class TrendFilter(TrendModel, Regression):
     monotone : "increasing", "decreasing" or None
         An exact order of the signal along its positions (or edges), or of the coefficients in column order.
     relax : bool
-        Fit the values anew, without the penalty, on the structure found; ``coef_`` is then that fit, and
+        Fit the values again, without the penalty, on the structure found; ``coef_`` is then that fit, and
         ``penalized_coef_`` the penalised one.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
@@ -197,7 +197,7 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
     monotone : "increasing", "decreasing" or None
         An exact order of the signal along its positions (or edges), or of the coefficients in column order.
     relax : bool
-        Fit the values anew, without the penalty, on the structure found; ``coef_`` is then that fit, and
+        Fit the values again, without the penalty, on the structure found; ``coef_`` is then that fit, and
         ``penalized_coef_`` the penalised one.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².

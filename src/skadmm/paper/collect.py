@@ -22,11 +22,11 @@ class Collected(NamedTuple):
     """Everything that figures, tables and the report are made of."""
 
     trace: pd.DataFrame
-    """One row a recording."""
+    """One row per recording."""
     optima: pd.DataFrame
     """One row per problem and repeat."""
     graphs: pd.DataFrame
-    """One row a training half."""
+    """One row per training half."""
     digests: tuple[str, ...]
     """The states of the sources that the cells were run with; one, unless the code changed between them."""
     refusals: dict[tuple[str, str], str]

@@ -1,4 +1,4 @@
-"""The figures in the paper's arrangement: one panel a data set, two columns, the legend below."""
+"""The figures in the paper's arrangement: one panel per data set, two columns, the legend below."""
 
 from __future__ import annotations
 

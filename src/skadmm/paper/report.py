@@ -310,7 +310,7 @@ def _optima(collected: Collected) -> str:
 
 
 def _about(about: dict[str, Any]) -> str:
-    command = f"<pre>{html.escape(about['command'])}</pre>" if about["command"] else ""
+    command = f'<pre tabindex="0">{html.escape(about["command"])}</pre>' if about["command"] else ""
     settings = {name: _setting(value) for name, value in about["settings"].items()}
     settings["iterate shown"] = about["iterate"]
     versions = dict(about["versions"])

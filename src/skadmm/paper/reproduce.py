@@ -80,7 +80,7 @@ def reproduce(
     settings : Settings
         What to run.
     out : path
-        Finished cells are kept under ``out/cells`` by a fingerprint of their settings: a run that was stopped goes on
+        Finished cells are kept under ``out/cells`` by a fingerprint of their settings: a run that was stopped resumes
         where it was, and other settings never mix with them.
     jobs : int
         Processes, of one thread each; 1 runs in this one.
@@ -142,12 +142,12 @@ def reproduce(
 
 
 def _by_reported_name(settings: Settings, sources: dict[str, Source]) -> tuple[Settings, dict[str, Source]]:
-    """A data set given as a path goes by its file's name from here on."""
+    """A data set given as a path is called by its file's name from here on."""
     from dataclasses import replace
 
     names = tuple(source.name for source in sources.values())
     if len(set(names)) != len(names):
-        raise ValueError(f"data={', '.join(settings.data)}: two of them go by the same name")
+        raise ValueError(f"data={', '.join(settings.data)}: two of them have the same name")
     return replace(settings, data=names), {source.name: source for source in sources.values()}
 
 

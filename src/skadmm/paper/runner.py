@@ -187,7 +187,7 @@ def _in_processes(
 
 
 def _start_worker() -> None:
-    """A worker whose parent was killed ends too, instead of waiting for work for ever."""
+    """A worker whose parent was killed ends too, instead of waiting for work without end."""
 
     def watch(parent: Any) -> None:
         parent.join()

@@ -85,7 +85,7 @@ _HIGH_DIMENSIONAL = ("rcv1", "sido", "20ng-ltc", "hiv-path4932", "hiva")
 STRENGTH = PerData(1e-5, dict.fromkeys(_HIGH_DIMENSIONAL, 1e-4) | dict.fromkeys(("breast-cancer", "digits"), 1e-3))
 """λ, as in the paper; a substitute takes that of what it stands in for, the small built-in sets a larger one."""
 BATCH_SIZE = PerData(1, {"rcv1": 20, "20ng-ltc": 20, "sido": 4, "hiv-path4932": 4})
-"""One sample a step as in the paper; blocks where the table of points would be gigabytes."""
+"""One sample per step as in the paper; blocks where the table of points would be gigabytes."""
 SCALING = PerData("none", dict.fromkeys(("covertype", "quantum", "qm9mu", "breast-cancer"), "standard"))
 """Columns of very different scale are brought to mean 0 and variance 1, by the training half."""
 

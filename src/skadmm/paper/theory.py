@@ -1,4 +1,4 @@
-"""What the theorems promise: the O(1/T) bounds of the stochastic average methods.
+"""What the theorems state: the O(1/T) bounds of the stochastic average methods.
 
 For every multiplier α, the T steps of Algorithm 1 satisfy, in expectation over uniformly drawn samples,
 
@@ -42,7 +42,7 @@ from skadmm.regularizers import SquaredL2, Zero
 from skadmm.solvers import ALGORITHMS
 
 METHODS = ("sa-admm", "sa-iu-admm", "batch-admm", "batch-iu-admm")
-"""The methods the theorems speak of; a batch method is its stochastic one with a single block."""
+"""The methods the theorems are about; a batch method is its stochastic one with a single block."""
 
 Solution = tuple[Any, Any]
 """An optimal pair (x*, y*)."""
@@ -590,7 +590,7 @@ def _given(gamma: Any) -> float:
 def _block_size(problem: Problem, method: str, batch_size: int) -> int:
     """The samples of a block; all of them for a batch method."""
     if method not in METHODS:
-        raise ValueError(f"method={method!r}: the theorems speak of {', '.join(METHODS)}")
+        raise ValueError(f"method={method!r}: the theorems are about {', '.join(METHODS)}")
     batch_size = _checks.count(batch_size, "batch_size")
     return problem.n_samples if ALGORITHMS[method].full else min(batch_size, problem.n_samples)
 

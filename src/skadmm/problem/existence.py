@@ -75,8 +75,8 @@ class Recession(NamedTuple):
         else:
             why = f"no penalty reaches {len(self.names)} feature(s) that occur with one label only ({shown})"
         return (
-            f"there is no minimiser: {why}, so their coefficients grow for ever. Penalise every feature (A = [G; I]), "
-            "or drop them"
+            f"there is no minimiser: {why}, so their coefficients grow without bound. Penalise every feature "
+            "(A = [G; I]), or drop them"
         )
 
 

@@ -122,7 +122,7 @@ class Checkpoint:
         return time.monotonic() - self._last >= self.every
 
     def write(self, state: dict[str, Any]) -> None:
-        """Replace the file. Where that fails the old one stays as it is, and the run goes on with a warning."""
+        """Replace the file. Where that fails the old one stays as it is, and the run continues with a warning."""
         self._last = time.monotonic()
         writer = codec.Writer()
         content = {"fingerprint": self.fingerprint, "run": writer.encode(state, "the run")}
@@ -131,7 +131,7 @@ class Checkpoint:
         except OSError as error:
             if not self._warned:
                 warnings.warn(
-                    f"checkpoint={str(self.path)!r} could not be written ({error}); the run goes on, and the last "
+                    f"checkpoint={str(self.path)!r} could not be written ({error}); the run continues, and the last "
                     "checkpoint, if there was one, is still there",
                     RuntimeWarning,
                     stacklevel=2,

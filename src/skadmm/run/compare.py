@@ -62,7 +62,7 @@ def compare(
     repeats : int
         Runs of each method, each with a seed of its own.
     test_size : float in (0, 1), int or None
-        Hold out this share (or number) of the samples, drawn anew for each repeat; the rest is trained on, and
+        Hold out this share (or number) of the samples, drawn again for each repeat; the rest is trained on, and
         ``test_loss`` is the mean loss on what was held out. None trains on everything.
     settings : {method: {option: value}} or None
         Options of :func:`skadmm.solve` for one method, over `common`.
@@ -81,7 +81,7 @@ def compare(
         it. Kernels are compiled before the clock starts.
 
         A method that diverges keeps its rows up to there; one that raises leaves a row of status "failed", with a
-        warning, and the others go on. Only when nothing at all ran is the first error raised. Ctrl-C returns what is
+        warning, and the others continue. Only when nothing at all ran is the first error raised. Ctrl-C returns what is
         done. ``frame.attrs`` holds ``settings`` (by method), ``failures``, ``interrupted``, ``test_size``,
         ``repeats``, ``random_state`` and the size of the ``problem``.
 

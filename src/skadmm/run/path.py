@@ -97,7 +97,7 @@ class Path:
         return self.deviance + np.log(self.n_samples) * self.dof
 
     def best(self, criterion: str = "bic") -> int:
-        """The row with the least AIC or BIC."""
+        """The row with the minimum AIC or BIC."""
         if criterion not in ("aic", "bic"):
             raise ValueError(f"criterion={criterion!r}: it takes 'aic' or 'bic'")
         return int(np.argmin(getattr(self, criterion)))

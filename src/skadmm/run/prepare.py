@@ -248,11 +248,11 @@ def _scale(
 
 
 def _matching_step(earlier: Result, step: float | str, algorithm: Algorithm, agreed: dict[str, Any]) -> float | str:
-    """The step to go on with; an error where the earlier run's tables would not fit. A ρ of None fits any."""
+    """The step to continue with; an error where the earlier run's tables would not fit. A ρ of None fits any."""
     if not isinstance(earlier, Result):
         raise TypeError(f"warm_start={type(earlier).__name__}: it takes a Result of an earlier solve")
     if earlier.status is Status.DIVERGED:
-        raise ValueError("warm_start: the earlier run diverged, its tables are of no use; start from x0=result.x")
+        raise ValueError("warm_start: the earlier run diverged, its tables cannot be used; start from x0=result.x")
     pairs = {name: (earlier.settings.get(name), now) for name, now in agreed.items()}
     for name, (then, now) in ({"method": (earlier.method, algorithm.name)} | pairs).items():
         if then != now and not (name == "rho" and now is None):

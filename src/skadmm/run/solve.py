@@ -142,7 +142,7 @@ def solve(
     x0, y0, dual0 : arrays or None
         Where to start: x at 0, y at y(x0), the dual at 0 by default.
     warm_start : Result or None
-        An earlier result of the same method on a problem of the same shape; the run goes on from its tables.
+        An earlier result of the same method on a problem of the same shape; the run continues from its tables.
     callback : function or functions of a Snapshot
         Called at every recording; a true return value stops the run.
     random_state : int, Generator or None
@@ -265,7 +265,7 @@ def _start(plan: Plan, control: _cancel.RunControl) -> Run:
 def _explained(run: Run, plan: Plan, ending: Ending, recession: existence.Recession | None) -> Ending:
     """The ending with what else there is to say: there is no minimiser, and why "auto" chose the method."""
     if recession is not None and (ending.status is not Status.DIVERGED or plan.algorithm.stepless):
-        message = f"{recession}; x is where the run stood when {ending.message}"
+        message = f"{recession}; x is the point of the run when {ending.message}"
         ending = ending._replace(status=Status.NO_MINIMISER, message=message)
     if run.tuning is not None and run.tuning.at_edge:
         ending = ending._replace(

@@ -22,7 +22,7 @@ def current_client() -> Client:
     try:
         return get_client()
     except ValueError:
-        raise ValueError("X lives on Dask, and there is no client: from distributed import Client; Client()") from None
+        raise ValueError("X is on Dask, and there is no client: from distributed import Client; Client()") from None
 
 
 def row_blocks(table: Any, name: str) -> list[Any]:
