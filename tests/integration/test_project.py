@@ -81,7 +81,7 @@ IMAGES = {
 """Images that a user of the package should not have to read."""
 READ_BY_USERS = ("README.md", "CONTRIBUTING.md", "docs/*.md", "docs/guides/*.md", "src/skadmm/cli/*.py",
                  "src/skadmm/datasets/*.py", "src/skadmm/estimators/*.py", "src/skadmm/paper/*.py",
-                 "src/skadmm/paper/assets/*.html", "src/skadmm/plotting/*.py", "src/skadmm/run/*.py",
+                 "src/skadmm/paper/assets/*.html", "src/skadmm/plotting/*.py", "src/skadmm/run/[cmprs]*.py",
                  "examples/*.py")  # fmt: skip
 
 

@@ -251,7 +251,7 @@ class Run:
         }
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Go on from a checkpoint."""
+        """Resume from a checkpoint."""
         self.recorder.restart()
         self.engine.resume(state["engine"])
         stored.check_like(self.settings, state["settings"], "settings")

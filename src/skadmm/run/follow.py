@@ -203,7 +203,7 @@ class Following:
         return Solution(engine.point.x.copy(), loss, reached, status, engine.point.y.copy(), passes)
 
     def _afresh(self, problem: Problem) -> Solution:
-        """A solve() of its own, where the running solver has diverged; the next strength starts anew, too."""
+        """A solve() of its own, where the running solver has diverged; the next strength starts without it, too."""
         if self.engine is not None:
             self.engine.close()
         self.engine, self.solvers = None, ()
