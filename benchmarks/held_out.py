@@ -2,8 +2,8 @@
 
     python benchmarks/held_out.py [--sets wine fair] [--strengths 1e-3 1e-6]
 
-Four sets, ``SEEN``, served to select ``curved_share``, ``longest_step`` and ``only_evaluations`` of `newton-admm`, and
-are summed up apart; no default was selected on the others.
+The sets ``SEEN`` served to select ``curved_share``, ``longest_step``, ``only_evaluations`` and ``small_model`` of
+`newton-admm` and ``few_features`` of the selection, and are summed up apart; no default was selected on the others.
 
 The sets come with scikit-learn and statsmodels; those of the paper (SKADMM_DATA) have other strengths than in
 ``san.py``. A is a chain with and without the identity. The reference optimum is that of a run to a gap (or KKT
@@ -54,7 +54,16 @@ def of_statsmodels(name: str, label: Callable[[np.ndarray], np.ndarray] | None =
     import statsmodels.datasets
 
     found = getattr(statsmodels.datasets, name).load_pandas()
-    return as_data(found.exog.to_numpy(dtype=float), found.endog.to_numpy(dtype=float), label)
+    numbers = found.exog.select_dtypes("number")
+    return as_data(numbers.to_numpy(dtype=float), found.endog.to_numpy(dtype=float), label)
+
+
+def growth() -> Data:
+    """The gross domestic product of the United States from the other columns of statsmodels' macrodata."""
+    import statsmodels.datasets
+
+    table = statsmodels.datasets.macrodata.load_pandas().data
+    return as_data(table.drop(columns="realgdp").to_numpy(dtype=float), table["realgdp"].to_numpy(), None)
 
 
 def as_data(X: np.ndarray, y: np.ndarray, label: Callable[[np.ndarray], np.ndarray] | None) -> Data:
@@ -90,11 +99,21 @@ SETS: dict[str, Callable[[], Data]] = {
     "longley": lambda: of_statsmodels("longley"),
     "scotland": lambda: of_statsmodels("scotland"),
     "statecrime": lambda: of_statsmodels("statecrime"),
+    "cpunish": lambda: of_statsmodels("cpunish"),
+    "committee": lambda: of_statsmodels("committee"),
+    "copper": lambda: of_statsmodels("copper"),
+    "grunfeld": lambda: of_statsmodels("grunfeld"),
+    "stackloss": lambda: of_statsmodels("stackloss"),
+    "macrodata": growth,
+    "linnerud": lambda: of_sklearn("linnerud", lambda y: y[:, 0] > np.median(y[:, 0])),
+    "iris 0": lambda: of_sklearn("iris", lambda y: y == 0),
+    "digits 5": lambda: of_sklearn("digits", lambda y: y == 5),
+    "diabetes above 150": lambda: of_sklearn("diabetes", lambda y: y > 150),
     "a9a": lambda: of_paper("a9a", False),
     "covtype": lambda: of_paper("covtype", True),
     "qm9mu": lambda: of_paper("qm9mu", True),
 }
-SEEN = ("breast_cancer", "wine", "digits", "star98")
+SEEN = ("breast_cancer", "wine", "digits", "star98", "wine 0", "wine 2", "iris 1", "longley", "scotland")
 STRENGTHS = (1e-3, 1e-4, 1e-5, 1e-6)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse
-from sklearn.datasets import load_svmlight_file
+from sklearn.datasets import load_svmlight_file, load_wine
 
 from skadmm import Problem, Status, solve
 from skadmm.losses.logistic import SATURATED
@@ -313,6 +313,29 @@ def test_no_run_is_worse_than_where_it_started():
         x0 = np.random.default_rng(seed).standard_normal(8)
         result = solve(problem, "san-admm", passes=1, x0=x0)
         assert result.objective <= problem.objective(x0)
+
+
+@pytest.mark.parametrize("label", [0, 1, 2])
+@pytest.mark.parametrize("strength", [1e-3, 1e-6])
+def test_nearly_separable_classes_take_few_passes(label, strength):
+    """The margins have to grow to log(1/λ), by a unit per plain Newton step; see benchmarks/held_out.py."""
+    X, classes = load_wine(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    problem = Problem(X, np.where(classes == label, 1.0, -1.0), psi=L1(strength), A=chain(X.shape[1]))
+    trace = solve(problem, tol=1e-9, record_every=1e-9).trace
+    below = trace["objective"] <= (1 + 1e-6) * trace["objective"].min()
+    assert trace["passes"][below].min() <= 10
+
+
+def test_a_small_ill_conditioned_table_gets_a_dense_model():
+    rng = np.random.default_rng(3)
+    trend = np.linspace(-1, 1, 16)[:, None]
+    X = trend + 0.02 * rng.standard_normal((16, 6))
+    problem = Problem(X, trend[:, 0] + 0.1 * rng.standard_normal(16), "squared", psi=L1(1e-4), A=chain(6))
+    result = solve(problem, tol=1e-6)
+    assert result.status == Status.SOLVED
+    assert result.solver == "newton-admm"
+    assert result.passes <= 10
 
 
 def test_saturated_samples_have_the_majorisers_curvature():

@@ -265,6 +265,27 @@ def test_corrections_on_a_graph_that_expands_are_not_factorised():
         assert np.linalg.norm(left) <= 1e-6 * np.linalg.norm(residual)
 
 
+@pytest.mark.parametrize("kind", ["wavelet", "dense", "both"])
+def test_corrections_on_long_rows_are_least_squares_and_form_no_large_gram_matrix(kind, monkeypatch):
+    from skadmm.operators import row_correction, wavelet
+
+    rng = np.random.default_rng(9)
+    A = {
+        "wavelet": lambda: wavelet(1024, "db2")[::2],
+        "dense": lambda: sp.csr_array(rng.standard_normal((120, 400))),
+        "both": lambda: stack(sp.csr_array(rng.standard_normal((40, 800))), "identity")[:700],
+    }[kind]()
+    residual = rng.standard_normal(A.shape[1])
+    dense = A.toarray()
+    expected = residual - dense.T @ np.linalg.lstsq(dense.T, residual, rcond=None)[0]
+    monkeypatch.setattr(row_correction, "SMALL_WORK", 1e5)
+    if kind != "dense":
+        monkeypatch.setattr(row_correction, "MAX_FACTOR_WORK", 1e5)  # what rows of this kind exceed at full size
+        assert row_correction.gram_of(A) is None
+    left = residual + A.T @ row_correction.correction(A, residual)
+    assert np.linalg.norm(left - expected) <= 1e-8 * np.linalg.norm(residual)
+
+
 def test_the_time_limit_is_kept_on_a_random_graph():
     rng = np.random.default_rng(7)
     d = 16_000

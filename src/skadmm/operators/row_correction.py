@@ -18,12 +18,25 @@ from skadmm.kernels.compile import kernel
 from skadmm.kernels.rows import span
 
 MAX_FACTOR_WORK = 2e9
-"""Multiplications that a factorisation may take."""
+"""Multiplications that a factorisation, or the product of sparse matrices before it, may take …"""
+MAX_DENSE_WORK = 1e11
+"""… and the product of dense ones, which are faster …"""
+DENSE_SHARE = 0.2
+"""… and are used where this share of the entries is not zero …"""
+DENSE_ENTRIES = 64
+"""… and a row has so many on average."""
+SMALL_WORK = 1e7
+"""Where rowsᵀrows takes more multiplications than this, conjugate gradients are tried first …"""
+FEW_ITERATIONS = 30
+"""… for so many steps, which are enough where the rows are close to orthogonal, as those of wavelets …"""
 MAX_ITERATIONS = 2000
+"""… and for so many where nothing is factorised."""
 ITERATIONS_PER_CHECK = 50
 """Conjugate gradient steps between two checks for the time limit and for Ctrl-C."""
 ENOUGH = 1e-12
-"""The iteration ends when the gradient has shrunk by this factor."""
+"""The iteration ends when the gradient has shrunk by this factor …"""
+ROUNDING = 1e-15
+"""… or is this small against the residual, since it is nothing but rounding then."""
 
 
 @kernel
@@ -100,9 +113,35 @@ def symmetric_factor(matrix: Any) -> Any:
         return None
 
 
+def gram_work(rows: Any) -> float:
+    """The multiplications that rowsᵀrows takes."""
+    entries = np.diff(sp.csr_array(rows).indptr).astype(float)
+    return float(entries @ entries)
+
+
+def gram_of(rows: Any) -> sp.csr_array | None:
+    """rowsᵀrows, by a dense product where the rows are dense; None where it takes too many multiplications, or where
+    it is dense and singular, so that its factors would have no correct digits."""
+    dense = rows.nnz >= rows.shape[0] * max(DENSE_SHARE * rows.shape[1], DENSE_ENTRIES)
+    if dense and rows.shape[0] < rows.shape[1]:
+        return None
+    if gram_work(rows) > (MAX_DENSE_WORK if dense else MAX_FACTOR_WORK):
+        return None
+    if not dense:
+        return sp.csr_array(rows.T @ rows)
+    table = rows.toarray()
+    return sp.csr_array(table.T @ table)
+
+
 def correction(rows: Any, residual: np.ndarray) -> np.ndarray:
     """δ that minimises ‖residual + rowsᵀδ‖."""
-    gram = sp.csr_array(rows.T @ rows)
+    if gram_work(rows) > SMALL_WORK:
+        delta, converged = _conjugate_gradients(rows, residual, FEW_ITERATIONS)
+        if converged:
+            return delta
+    gram = gram_of(rows)
+    if gram is None:
+        return _conjugate_gradients(rows, residual, MAX_ITERATIONS)[0]
     largest = float(gram.diagonal().max(initial=0.0))
     if largest == 0.0:
         return np.zeros(rows.shape[0])
@@ -114,11 +153,11 @@ def correction(rows: Any, residual: np.ndarray) -> np.ndarray:
             for _ in range(2):  # once more for the rounding, and for what the shift has changed
                 delta -= rows @ factor.solve(residual + rows.T @ delta)
             return delta
-    return _conjugate_gradients(rows, residual)
+    return _conjugate_gradients(rows, residual, MAX_ITERATIONS)[0]
 
 
-def _conjugate_gradients(rows: Any, residual: np.ndarray) -> np.ndarray:
-    """The same by conjugate gradients on the least-squares problem, with rows of equal norm."""
+def _conjugate_gradients(rows: Any, residual: np.ndarray, limit: int) -> tuple[np.ndarray, bool]:
+    """The same by conjugate gradients on the least-squares problem, with rows of equal norm; has it converged?"""
     norms = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).ravel())
     scaled = sp.csr_array(sp.diags_array(np.where(norms > 0.0, 1.0 / np.maximum(norms, 1e-300), 0.0)) @ rows)
     transposed = sp.csr_array(scaled.T)
@@ -126,8 +165,8 @@ def _conjugate_gradients(rows: Any, residual: np.ndarray) -> np.ndarray:
     left = residual.astype(float)
     slope = scaled @ left
     direction, size = -slope, float(slope @ slope)
-    goal = ENOUGH**2 * size
-    for iteration in range(MAX_ITERATIONS):
+    goal = max(ENOUGH**2 * size, (ROUNDING * float(np.linalg.norm(left))) ** 2)
+    for iteration in range(limit):
         if size <= goal or size == 0.0:
             break
         if iteration % ITERATIONS_PER_CHECK == 0:
@@ -139,4 +178,4 @@ def _conjugate_gradients(rows: Any, residual: np.ndarray) -> np.ndarray:
         slope = scaled @ left
         before, size = size, float(slope @ slope)
         direction = -slope + (size / before) * direction
-    return np.where(norms > 0.0, delta / np.maximum(norms, 1e-300), 0.0)
+    return np.where(norms > 0.0, delta / np.maximum(norms, 1e-300), 0.0), size <= goal

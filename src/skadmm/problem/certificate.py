@@ -28,7 +28,7 @@ import scipy.sparse as sp
 
 from skadmm.kernels.compile import compiled
 from skadmm.operators.clusters import clusters
-from skadmm.operators.row_correction import correction, is_cheap, is_orthonormal, symmetric_factor
+from skadmm.operators.row_correction import correction, gram_of, is_cheap, is_orthonormal, symmetric_factor
 from skadmm.problem.free_columns import FreeColumns, LocalFreeColumns
 from skadmm.problem.kkt import KKT
 from skadmm.problem.problem import Problem
@@ -168,8 +168,8 @@ class Certifier:
         part = A[:, held]
         if is_orthonormal(part):
             return held, part, np.copy
-        gram = sp.csr_array(part.T @ part)
-        if not is_cheap(gram):
+        gram = gram_of(part)
+        if gram is None or not is_cheap(gram):
             return None
         factor = symmetric_factor(gram)
         if factor is None:

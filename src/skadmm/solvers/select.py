@@ -54,6 +54,8 @@ class SelectionConfig:
     """From this many features on, clusters or a working set are faster than a dense Hessian, where they apply."""
     samples_per_feature: int = 5
     """With fewer samples per feature than this, growing batches gain nothing, and clusters are faster too."""
+    few_features: int = 50
+    """Up to this many features, with at least as many samples, a dense Hessian costs less than the steps it saves."""
     some_features: int = 150
     """From this many features on, clusters are faster where the solution is sparse or fused …"""
     sparse_share: float = 0.01
@@ -428,7 +430,8 @@ def few_at_once(problem: Problem, rho_given: bool = False) -> bool:
         return False
     n, d = problem.n_samples, problem.n_features
     many = d >= CONFIG.many_features
-    if (many or (n < CONFIG.samples_per_feature * d and not rho_given)) and l1_rows.has_short_rows(problem):
+    few_samples = n < CONFIG.samples_per_feature * d and not (n >= d and d <= CONFIG.few_features)
+    if (many or (few_samples and not rho_given)) and l1_rows.has_short_rows(problem):
         return True
     return many and WorkingSet.applies(problem) is None
 

@@ -55,7 +55,7 @@ class NewtonADMMConfig(ModelConfig, BatchConfig):
 
     first_evaluations: int = 3
     """The first batch is evaluated so often, for it is expanded far from where it leads."""
-    only_evaluations: int = 2
+    only_evaluations: int = 1
     """The same where it holds all samples, and costs as much as a full step."""
     batch_sweeps: int = 10
     """Sweeps on the model of a batch …"""
@@ -67,6 +67,9 @@ class NewtonADMMConfig(ModelConfig, BatchConfig):
     """Sweeps on the model of all samples, times the number of evaluations so far …"""
     max_sweeps: int = 3000
     """… and never more than this."""
+    small_model: float = 3e6
+    """Sweeps that have not reached their tolerance go on, ρ balanced in between, for up to `exact_rounds` rounds in all
+    that together take at most so many multiplications."""
     full_tolerance: float = 1e-5
     """The relative residuals at which they end: a tenth of it at each further evaluation …"""
     min_tolerance: float = 1e-12
@@ -76,7 +79,8 @@ class NewtonADMMConfig(ModelConfig, BatchConfig):
     min_damping: float = 1e-12
     """… but not below this …"""
     raised_damping: float = 1e-4
-    """… and at least this after a step that had to be shortened."""
+    """… and at least this, times the share of its maximum curvature that the loss has now, after a step that had to be
+    shortened."""
     revisit_large_shifts: bool = True
     """Do samples with large shifts take steps of their own?"""
     large_shift_rounds: int = 3
@@ -394,7 +398,8 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
         if length >= 1.0:
             state.tau = max(state.tau / 3.0, self.config.min_damping)
         else:
-            state.tau = max(factor * state.tau, self.config.raised_damping)
+            curved = float(np.trace(state.H)) / (state.seen * float(self._metric(state).sum()))
+            state.tau = max(factor * state.tau, self.config.raised_damping * min(max(curved, 0.0), 1.0))
 
     # -- the end ---------------------------------------------------------------------------------------------
 
@@ -583,8 +588,11 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
     ) -> None:
         """Sweeps on the model, damped towards the centre."""
         state.certified = False
-        damping = tau * self._metric(state)
-        self._sweep(state, state.anchor if centre is None else centre, damping, limit, tolerance, rounds=1)
+        damping, config = tau * self._metric(state), self.config
+        work = limit * (self.problem.n_features**2 + self.problem.constraint.A.nnz)
+        cheap = int(min(config.exact_rounds, config.small_model / max(work, 1)))
+        rounds = max(cheap, 1) if state.full_evaluations else 1
+        self._sweep(state, state.anchor if centre is None else centre, damping, limit, tolerance, rounds)
 
     def _minimise_exactly(self, state: NewtonADMMState) -> bool:
         """Sweeps until the model's minimiser is found, ρ balanced in between; was it?"""

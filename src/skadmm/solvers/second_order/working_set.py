@@ -226,7 +226,9 @@ class WorkingSet(SecondOrderSolver[WorkingSetState]):
         config, rounds = self.config, state.rounds
         setup = Setup(small, state.rho, self.setup.step, 1, "none", rho_given=rounds > 0, warm=True)
         adapt_rho = not self.setup.rho_given
-        newton = NewtonADMMConfig(full_sweeps=config.sweeps, revisit_large_shifts=False, adapt_rho=adapt_rho)
+        newton = NewtonADMMConfig(
+            full_sweeps=config.sweeps, small_model=0.0, revisit_large_shifts=False, adapt_rho=adapt_rho
+        )
         engine = NewtonADMM.engine(setup, start, newton)
         settled = config.settled[rounds] if rounds < len(config.settled) else config.last_settled
         before = np.inf
