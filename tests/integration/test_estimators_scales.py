@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from skadmm import FusedLassoRegressor, Status
 from skadmm.estimators import ESTIMATORS
 from skadmm.estimators._design import build_design
 from skadmm.operators import trend
@@ -102,3 +103,14 @@ def test_a_design_keeps_margins(weighted):
         np.testing.assert_allclose(design.scaled(coef, intercept), x, atol=1e-9)
     stored = build_design(sp.csr_array(X), weight, fit_intercept=True, standardize=True).X
     assert stored[:, [4]].nnz == np.count_nonzero(X[:, 4]), "a column with entries that are not stored stays sparse"
+
+
+@pytest.mark.parametrize("alpha", [1e-3, 1.0])
+def test_columns_of_any_scale_are_solved_without_scaling(alpha):
+    """Twelve decades between the columns, fewer samples than features: clusters creep, and a dense model follows."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 300)) * 10.0 ** rng.uniform(-6, 6, 300)
+    y = (X / X.std(axis=0)) @ np.repeat(rng.standard_normal(30), 10) + 0.3 * rng.standard_normal(40)
+    model = FusedLassoRegressor(alpha=alpha, standardize=False, tol=1e-6).fit(X, y)
+    assert model.result_.status is Status.SOLVED
+    assert model.result_.gap <= 1e-6

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from twins import D, pair
 
-from skadmm import ALGORITHMS, Problem, Status, _cancel, solve
+from skadmm import ALGORITHMS, SOLVERS, Problem, Status, _cancel, _clock, solve
 from skadmm.backends import FileBlocks
 from skadmm.backends.convert import write_blocks
 from skadmm.kernels import threads
-from skadmm.operators import chain, stack
+from skadmm.operators import chain, incidence, stack, trend
 from skadmm.regularizers import L1
-from skadmm.run import memory
+from skadmm.run import memory, step_size
 from skadmm.solvers import Setup
 from skadmm.solvers.second_order import l1_rows
 from skadmm.solvers.second_order.newton_admm import NewtonADMM
@@ -159,6 +159,77 @@ def test_the_time_limit_holds_inside_a_step(method, larger, monkeypatch):
     assert result.status is Status.TIME_LIMIT
     assert 0.15 <= result.seconds < 0.4
     assert np.isfinite(result.x).all()
+
+
+def steps_timed(monkeypatch):
+    """The longest step of any second-order solver, in processor seconds, updated while they run."""
+    longest = [0.0]
+    for _, solver in SOLVERS.items():
+
+        def timed(self, state, step=solver.step):
+            began = time.process_time()
+            try:
+                step(self, state)
+            finally:
+                longest[0] = max(longest[0], time.process_time() - began)
+
+        monkeypatch.setattr(solver, "step", timed)
+    return longest
+
+
+@pytest.mark.parametrize("kind", ["graph", "trend", "dense", "wide chain", "tall"])
+def test_the_time_limit_is_kept_within_a_tenth_and_one_step(kind, monkeypatch):
+    """The whole call, with its preparations and the certificate of the answer, in processor seconds."""
+    rng = np.random.default_rng(0)
+    n, d = (3000, 600) if kind == "tall" else (150, 3000)
+    X = rng.standard_normal((n, d))
+    edges = np.unique(np.sort(rng.integers(d, size=(2 * d, 2)), axis=1), axis=0)
+    A = {
+        "graph": lambda: incidence(edges[edges[:, 0] != edges[:, 1]], n_features=d),
+        "trend": lambda: trend(d, 2),
+        "dense": lambda: stack(rng.standard_normal((60, d)), "identity"),
+        "wide chain": lambda: stack(chain(d), "identity"),
+        "tall": lambda: chain(d),
+    }[kind]()
+    made = Problem(X, X @ np.repeat([0.0, 1.0, -1.0], d // 3) + rng.standard_normal(n), "squared", psi=L1(1e-3), A=A)
+    longest, limit, excess = steps_timed(monkeypatch), 1.0, np.inf
+    for _ in range(3):  # the first may compile
+        longest[0] = 0.0
+        with _clock.processor_time():
+            began = time.process_time()
+            result = solve(made, tol=1e-15, passes=1e6, time_limit=limit, record_every=0)
+            excess = min(excess, time.process_time() - began - longest[0] - limit)
+        assert result.status in (Status.TIME_LIMIT, Status.STALLED, Status.SOLVED)
+        if excess <= 0.1 * limit:
+            return
+    pytest.fail(f"{excess:.2f} s beyond a limit of {limit} s and one step")
+
+
+@pytest.mark.parametrize("method", ["sa-admm", "asvrg-admm"])
+def test_the_time_limit_ends_the_selection_of_a_step(method):
+    """Each step solves a system that has no cheap factorisation; 65 trials of 500 steps would take a minute."""
+    rng = np.random.default_rng(0)
+    d = 1200
+    edges = np.unique(np.sort(rng.integers(d, size=(3 * d, 2)), axis=1), axis=0)
+    A = incidence(edges[edges[:, 0] != edges[:, 1]], n_features=d)
+    X = rng.standard_normal((800, d))
+    made = Problem(X, X[:, 0] + rng.standard_normal(800), "squared", psi=L1(0.01), A=A)
+    with _clock.processor_time():
+        result = solve(made, method, passes=1e6, time_limit=0.5, record_every=0)
+    assert result.status is Status.TIME_LIMIT
+    assert result.tuning.cut_short
+    assert "ended the selection of the step early" in result.message
+    assert np.isfinite(result.x).all()
+    assert result.seconds <= 2.0
+
+
+def test_a_selection_without_a_time_limit_does_not_depend_on_its_order(larger):
+    """Candidates are tried from the middle of the grid, five runs each; the mean of each is that of its own runs."""
+    small = larger.subset(np.arange(300))
+    chosen = step_size.select(small, ALGORITHMS["sa-admm"], rho=0.1, batch_size=1, omega_mode="none", seed=3)
+    assert not chosen.cut_short
+    assert chosen.samples_touched >= 5 * 5 * 300
+    assert chosen.step == chosen.candidates[np.argmin(chosen.objectives)]
 
 
 @pytest.mark.parametrize("cause", ["time", "Ctrl-C"])

@@ -134,7 +134,8 @@ def solve(
         residual; ``Result.stopped_on`` says which. For a method that does not compute it anyway the check counts as
         one pass each time.
     time_limit : float or None
-        In seconds, recording excluded.
+        In seconds, recording excluded. At most half of it goes into the selection of a step, which then takes the
+        best of the candidates tried so far.
     record_every : float
         Passes between recordings; recording is off the clock. 0 records the start and the end only.
     test : (X, target) or None
@@ -234,7 +235,8 @@ def _start(plan: Plan, control: _cancel.RunControl) -> Run:
         seed = plan.seed
         step, tuning = step_size.resolve(
             plan.step, plan.scaled, algorithm, rho=plan.rho, batch_size=plan.batch_size, omega_mode=plan.omega_mode,
-            seed=seed, options=plan.options, start=plan.start,
+            seed=seed, options=plan.options, start=plan.start, seconds=plan.limits.seconds,
+            interrupted=lambda: control.interrupted,
         )  # fmt: skip
     setup = Setup(
         plan.scaled, plan.rho, np.nan if step is None else step, plan.batch_size, plan.omega_mode,
@@ -267,7 +269,9 @@ def _explained(run: Run, plan: Plan, ending: Ending, recession: existence.Recess
     if recession is not None and (ending.status is not Status.DIVERGED or plan.algorithm.stepless):
         message = f"{recession}; x is the point of the run when {ending.message}"
         ending = ending._replace(status=Status.NO_MINIMISER, message=message)
-    if run.tuning is not None and run.tuning.at_edge:
+    if run.tuning is not None and run.tuning.cut_short:
+        ending = ending._replace(message=f"{ending.message}; it also ended the selection of the step early")
+    elif run.tuning is not None and run.tuning.at_edge:
         ending = ending._replace(
             message=f"{ending.message}; the selected step is the {run.tuning.at_edge} of those tried, a better one may "
             "lie beyond"

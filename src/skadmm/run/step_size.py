@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,15 @@ BATCH_ITERATIONS = 100
 DECADES_BELOW, DECADES_ABOVE, PER_DECADE = 1, 5, 2
 """The grid around the step of the theory. The L of the theory is about a thousand times too large on common data, so
 the grid reaches five decades above that step and one below it."""
+USUAL_DECADE = 2
+"""The selection begins with the candidates next to this many decades above the step of the theory, where the best is
+most often, so that a selection that has to end early has tried those …"""
+TIME_SHARE = 0.5
+"""… and it ends early when it has taken this share of the time limit …"""
+CHECK_SECONDS = 0.05
+"""… which is checked, with Ctrl-C, after about so many seconds …"""
+MAX_STEPS, MAX_TIMED_STEPS = 1024, 16
+"""… and at most so many steps, fewer under a time limit: where a run diverges, they may become slower all at once."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +53,8 @@ class StepChoice:
     at_edge: str = ""
     """"smallest" or "largest" where the best candidate is at that end of the grid, so that a better step may lie
     beyond it; empty otherwise."""
+    cut_short: bool = False
+    """Did the selection end early, at its share of the time limit or at Ctrl-C?"""
 
 
 def candidates(algorithm: Algorithm, problem: Problem, rho: float) -> np.ndarray:
@@ -69,12 +80,13 @@ def grows_with_samples(algorithm: Algorithm, options: Mapping[str, Any]) -> bool
 
 def select(
     problem: Problem, algorithm: Algorithm, *, rho: float, batch_size: int, omega_mode: str, seed: int,
-    options: Mapping[str, Any] | None = None, start: Point | None = None,
+    options: Mapping[str, Any] | None = None, start: Point | None = None, seconds: float = np.inf,
+    interrupted: Callable[[], bool] = lambda: False,
 ) -> StepChoice:  # fmt: skip
     """The paper's selection: each candidate is run on 500 random samples (five runs of five passes; batch methods
     once, for 100 iterations), and the one with the smallest mean training objective is chosen. With large blocks the
-    subset has ten blocks. The runs begin at `start`, or at zero."""
-    began = _clock.now()
+    subset has ten blocks. The runs begin at `start`, or at zero. After `TIME_SHARE` of the `seconds` that
+    the whole run may take, or when `interrupted`, it takes the best so far."""
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2**31,)))
     eligible: Any = problem.n_samples
     if problem.backend.local_rows and problem.sample_weight.size:
@@ -82,19 +94,18 @@ def select(
     size = min(np.size(eligible) if np.ndim(eligible) else eligible, max(SUBSET, 10 * batch_size))
     subset = problem.subset(np.sort(rng.choice(eligible, size=size, replace=False)))
     grid = candidates(algorithm, subset, rho)
-    runs = 1 if algorithm.full else RUNS
-    touched = 0
-    objectives = np.full(grid.size, np.inf)
-    for index, step in enumerate(grid):
-        setup = Setup(subset, rho, float(step), min(batch_size, size), omega_mode, options=options or {})
-        values = []
-        for run in range(runs):
-            value, cost = _trial(setup, algorithm, seed + run, start)
-            values.append(value)
-            touched += cost
-            if not np.isfinite(value):
-                break
-        objectives[index] = np.mean(values)
+
+    def setup_of(step: float) -> Setup:
+        return Setup(subset, rho, step, min(batch_size, size), omega_mode, options=options or {})
+
+    algorithm.start(setup_of(float(grid[0])), _starting_point(subset, start))  # compiles, before the clock runs
+    began = _clock.now()
+
+    def ends() -> bool:
+        return interrupted() or _clock.now() - began >= TIME_SHARE * seconds
+
+    most = MAX_TIMED_STEPS if seconds < np.inf else MAX_STEPS
+    objectives, touched, cut_short = _tried(grid, setup_of, algorithm, seed, start, ends, most)
     finite = np.isfinite(objectives)
     best = int(np.argmin(np.where(finite, objectives, np.inf)))
     scale = problem.n_samples / subset.n_samples if grows_with_samples(algorithm, options or {}) else 1.0
@@ -103,17 +114,56 @@ def select(
     else:
         chosen = float(grid[best]) * scale
         edge = {0: "smallest", grid.size - 1: "largest"}.get(best, "")
-    return StepChoice(chosen, grid, objectives, touched, _clock.now() - began, int(size), scale, edge)
+    return StepChoice(chosen, grid, objectives, touched, _clock.now() - began, int(size), scale, edge, cut_short)
 
 
-def _trial(setup: Setup, algorithm: Algorithm, seed: int, start: Point | None) -> tuple[float, int]:
-    """One short run: the objective it reached, and the samples it touched."""
-    problem = setup.problem
+def _tried(
+    grid: np.ndarray, setup_of: Callable[[float], Setup], algorithm: Algorithm, seed: int, start: Point | None,
+    ends: Callable[[], bool], most: int,
+) -> tuple[np.ndarray, int, bool]:  # fmt: skip
+    """The mean objective of each candidate, infinite where one was not finite or no run was made; the samples touched;
+    and whether `ends` cut it short."""
+    values: list[list[float]] = [[] for _ in grid]
+    usual = PER_DECADE * (DECADES_BELOW + USUAL_DECADE)
+    order = sorted(range(grid.size), key=lambda index: (abs(index - usual), index))
+    touched, cut_short = 0, False
+    for run in range(1 if algorithm.full else RUNS):
+        for index in order:
+            if cut_short or not np.all(np.isfinite(values[index])):
+                continue
+            value, cost = _trial(setup_of(float(grid[index])), algorithm, seed + run, start, ends, most)
+            touched += cost
+            if value is None:
+                cut_short = True
+            else:
+                values[index].append(value)
+    return np.array([np.mean(of) if of else np.inf for of in values]), touched, cut_short
+
+
+def _starting_point(problem: Problem, start: Point | None) -> Point:
     at = (np.zeros(problem.n_features), None, None) if start is None else (start.x, start.y, start.dual)
-    point = dual_update.start(problem, *at)
+    return dual_update.start(problem, *at)
+
+
+def _trial(
+    setup: Setup, algorithm: Algorithm, seed: int, start: Point | None, ends: Callable[[], bool], most: int
+) -> tuple[float | None, int]:
+    """One short run: the objective it reached, None where it was cut short, and the samples it touched."""
+    if ends():
+        return None, 0
+    problem = setup.problem
+    point = _starting_point(problem, start)
     engine = algorithm.start(setup, point)
     steps = BATCH_ITERATIONS if algorithm.full else PASSES * setup.n_blocks
-    engine.advance(Uniform(setup.n_blocks, seed).take(0, steps))
+    order, pace = Uniform(setup.n_blocks, seed).take(0, steps), 1
+    while order.size:
+        began = _clock.now()
+        engine.advance(order[:pace])
+        order = order[pace:]
+        if order.size and ends():
+            return None, int(point.clock[1])
+        faster = min(10.0, CHECK_SECONDS / max(_clock.now() - began, 1e-9))
+        pace = min(max(1, int(pace * faster)), most)
     touched = int(point.clock[1])
     if not np.isfinite(point.x).all():
         return np.inf, touched
@@ -124,7 +174,8 @@ def _trial(setup: Setup, algorithm: Algorithm, seed: int, start: Point | None) -
 
 def resolve(
     step: float | str, problem: Problem, algorithm: Algorithm, *, rho: float, batch_size: int, omega_mode: str,
-    seed: int, options: Mapping[str, Any], start: Point | None = None,
+    seed: int, options: Mapping[str, Any], start: Point | None = None, seconds: float = np.inf,
+    interrupted: Callable[[], bool] = lambda: False,
 ) -> tuple[float | None, StepChoice | None]:  # fmt: skip
     """The step as a number, None for a method that has none, and the selection behind it if there was one."""
     if not isinstance(step, str):
@@ -137,6 +188,6 @@ def resolve(
         return None, None
     choice = select(
         problem, algorithm, rho=rho, batch_size=batch_size, omega_mode=omega_mode, seed=seed, options=options,
-        start=start,
+        start=start, seconds=seconds, interrupted=interrupted,
     )  # fmt: skip
     return choice.step, choice

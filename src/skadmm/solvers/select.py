@@ -319,7 +319,9 @@ def rescuers(setup: Setup, solvers: Solvers) -> Solvers:
         return ()
     small = problem.n_features <= CONFIG.last_resort
     if small and not {Multipliers, InteriorPoint} & {*solvers} and Multipliers.applies(problem) is None:
-        return (Multipliers, *last_resorts(problem, (*solvers, Multipliers)))
+        # Clusters of columns of very different scales creep; a dense model is indifferent to scales.
+        dense = (NewtonADMM,) if ReducedNewton in solvers and NewtonADMM.applies(problem) is None else ()
+        return (*dense, Multipliers, *last_resorts(problem, (*solvers, Multipliers)))
     return last_resorts(problem, solvers)
 
 

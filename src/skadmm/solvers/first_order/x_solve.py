@@ -148,7 +148,7 @@ def _iterate(system, shift, right, out):
         now += r[j] * r[j]
     goal = system.tolerance * system.tolerance * size
     for _ in range(10 * out.size + 100):
-        if now <= goal:
+        if not goal < now < np.inf:  # a run that diverges ends up with infinite numbers, and NaN
             break
         along = 0.0
         for j in range(out.size):

@@ -370,7 +370,7 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
         self._damp(state, length, 8.0 if length > 0.1 else 64.0)
         limit = min(config.full_sweeps * state.full_evaluations, config.max_sweeps)
         tolerance = max(config.full_tolerance * 0.1**state.full_evaluations, config.min_tolerance)
-        self._minimise(state, state.tau, limit, tolerance)
+        self._minimise(state, state.tau, limit, tolerance, rounds=self._rounds(limit))
         if length > 0.1 and config.revisit_large_shifts:
             self._revisit_large_shifts(state, limit, tolerance)
         self._polish(state)
@@ -584,15 +584,24 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
         return length, losses[length]
 
     def _minimise(
-        self, state: NewtonADMMState, tau: float, limit: int, tolerance: float, centre: np.ndarray | None = None
+        self,
+        state: NewtonADMMState,
+        tau: float,
+        limit: int,
+        tolerance: float,
+        centre: np.ndarray | None = None,
+        rounds: int = 1,
     ) -> None:
         """Sweeps on the model, damped towards the centre."""
         state.certified = False
-        damping, config = tau * self._metric(state), self.config
-        work = limit * (self.problem.n_features**2 + self.problem.constraint.A.nnz)
-        cheap = int(min(config.exact_rounds, config.small_model / max(work, 1)))
-        rounds = max(cheap, 1) if state.full_evaluations else 1
+        damping = tau * self._metric(state)
         self._sweep(state, state.anchor if centre is None else centre, damping, limit, tolerance, rounds)
+
+    def _rounds(self, limit: int) -> int:
+        """How many rounds of `limit` sweeps on the model of all samples are cheap."""
+        d, config = self.problem.n_features, self.config
+        work = limit * (d**2 + self.problem.constraint.A.nnz) + d**3
+        return int(max(1, min(config.exact_rounds, config.small_model / work)))
 
     def _minimise_exactly(self, state: NewtonADMMState) -> bool:
         """Sweeps until the model's minimiser is found, ρ balanced in between; was it?"""
