@@ -36,8 +36,6 @@ second number unless tol is; and of that many times tol of the loss at zero at l
 LAST_IMPROVEMENT, MAX_IMPROVEMENT = 300.0, 3e-4
 """… or, for Newton steps on clusters, which converge superlinearly, after a step that improves the objective by less
 than this. The suboptimality then is a small part of that."""
-ROUGH_SWEEPS = 4
-"""Sweeps over the multipliers after a Newton step on clusters, where no certificate is asked for."""
 ONE_STEP = np.zeros(1, np.int64)
 STRETCH = 25
 """Strengths that a solver may take at once."""
@@ -128,9 +126,7 @@ class Following:
         self.configs: dict[str, Any] = {NewtonADMM.name: newton}
         if not goal.certify:
             last = goal.rough(LAST_IMPROVEMENT, MAX_IMPROVEMENT)
-            self.configs[ReducedNewton.name] = ReducedNewtonConfig(
-                last_improvement=last, settled_improvement=last, rough_sweeps=ROUGH_SWEEPS
-            )
+            self.configs[ReducedNewton.name] = ReducedNewtonConfig.uncertified(last)
         self.tol = goal.at(1.0, 1.0)
         """What the next strength is solved to."""
 
