@@ -78,6 +78,17 @@ def test_outputs_are_shown_below_their_blocks():
     assert with_outputs(page).endswith("\n4\n```\n")
 
 
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_formulas_fit_a_narrow_screen(path):
+    """A long formula is cut before its relations and sums; nothing of it is lost, and no piece is longer than a line."""
+    pytest.importorskip("latex2mathml")
+    extension = runpy.run_path(str(DOCS / "_extensions" / "mathml.py"))
+    for formula in re.findall(r"\$\$(.*?)\$\$", text_of(path), flags=re.DOTALL):
+        pieces = extension["divided"](formula.strip(), extension["BLOCK"])
+        assert re.sub(r"\s", "", "".join(pieces)) == re.sub(r"\s", "", formula)
+        assert max(map(extension["_width"], pieces)) <= extension["BLOCK"]
+
+
 def test_every_status_and_error_is_explained():
     page = text_of(DOCS / "trouble.md")
     for status in Status:
