@@ -80,7 +80,7 @@ def test_outputs_are_shown_below_their_blocks():
 
 @pytest.mark.parametrize("path", PAGES, ids=name_of)
 def test_formulas_fit_a_narrow_screen(path):
-    """A long formula is cut before its relations and sums; nothing of it is lost, and no piece is longer than a line."""
+    """A long formula is cut before its relations and sums, without a loss, into pieces that fit a line."""
     pytest.importorskip("latex2mathml")
     extension = runpy.run_path(str(DOCS / "_extensions" / "mathml.py"))
     for formula in re.findall(r"\$\$(.*?)\$\$", text_of(path), flags=re.DOTALL):
