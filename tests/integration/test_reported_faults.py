@@ -280,7 +280,7 @@ def test_corrections_on_long_rows_are_least_squares_and_form_no_large_gram_matri
     expected = residual - dense.T @ np.linalg.lstsq(dense.T, residual, rcond=None)[0]
     monkeypatch.setattr(row_correction, "SMALL_WORK", 1e5)
     if kind != "dense":
-        monkeypatch.setattr(row_correction, "MAX_FACTOR_WORK", 1e5)  # what rows of this kind exceed at full size
+        monkeypatch.setattr(row_correction, "MAX_SPARSE_WORK", 1e5)  # what rows of this kind exceed at full size
         assert row_correction.gram_of(A) is None
     left = residual + A.T @ row_correction.correction(A, residual)
     assert np.linalg.norm(left - expected) <= 1e-8 * np.linalg.norm(residual)

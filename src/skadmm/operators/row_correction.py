@@ -18,7 +18,9 @@ from skadmm.kernels.compile import kernel
 from skadmm.kernels.rows import span
 
 MAX_FACTOR_WORK = 2e9
-"""Multiplications that a factorisation, or the product of sparse matrices before it, may take …"""
+"""Multiplications that a factorisation may take, …"""
+MAX_SPARSE_WORK = 2e8
+"""… the product of sparse matrices before it, where each takes several times as long …"""
 MAX_DENSE_WORK = 1e11
 """… and the product of dense ones, which are faster …"""
 DENSE_SHARE = 0.2
@@ -125,7 +127,7 @@ def gram_of(rows: Any) -> sp.csr_array | None:
     dense = rows.nnz >= rows.shape[0] * max(DENSE_SHARE * rows.shape[1], DENSE_ENTRIES)
     if dense and rows.shape[0] < rows.shape[1]:
         return None
-    if gram_work(rows) > (MAX_DENSE_WORK if dense else MAX_FACTOR_WORK):
+    if gram_work(rows) > (MAX_DENSE_WORK if dense else MAX_SPARSE_WORK):
         return None
     if not dense:
         return sp.csr_array(rows.T @ rows)

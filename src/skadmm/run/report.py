@@ -84,7 +84,7 @@ def revise(run: Run, answer: Iterate, ending: Ending) -> tuple[Iterate, Ending]:
 def result(run: Run, answer: Iterate, ending: Ending) -> Result:
     """The result, in the shape of the problem that the user gave, without the part that folding added."""
     recorder, engine, original = run.recorder, run.engine, run.recorder.original
-    dual, diagnostics = _best_dual(run, answer)
+    dual, diagnostics = _best_dual(run, answer, quick=ending.status in (Status.TIME_LIMIT, Status.INTERRUPTED))
     gap = _final_gap(run, diagnostics)
     scale: dict[str, Any] = {} if recorder.scale is None else {"scale": recorder.scale}
     return Result(
@@ -128,8 +128,9 @@ def _final_gap(run: Run, diagnostics: Diagnostics) -> float:
     return bounds.relative if lower_bound > -np.inf else diagnostics.gap
 
 
-def _best_dual(run: Run, answer: Iterate) -> tuple[np.ndarray, Diagnostics]:
-    """The multiplier of the answer: the method's, or the one that proves its gap where that is more optimal."""
+def _best_dual(run: Run, answer: Iterate, *, quick: bool = False) -> tuple[np.ndarray, Diagnostics]:
+    """The multiplier of the answer: the method's, or the one that proves its gap where that is more optimal; `quick`
+    without least-squares corrections, which may take as long as a step."""
     diagnostics = _diagnose(run, answer)
     evaluator, rho, x, y, dual = run.recorder.evaluator, run.engine.rho, answer.x, answer.y, answer.dual
     certifier = evaluator.certifier
@@ -137,7 +138,7 @@ def _best_dual(run: Run, answer: Iterate) -> tuple[np.ndarray, Diagnostics]:
         return dual, diagnostics
     if not run.algorithm.certifies or certifier.kind == "none" or not evaluator.has_y_of_x or not y.size:
         return dual, diagnostics
-    scale, multiplier, _ = certifier.dual_point(diagnostics.gradient, rho * dual, y == 0)
+    scale, multiplier, _ = certifier.dual_point(diagnostics.gradient, rho * dual, None if quick else y == 0)
     kkt = run.problem.kkt(x, y, scale * multiplier, diagnostics.gradient, diagnostics.loss)
     if kkt.relative < diagnostics.kkt.relative:
         return scale * multiplier / rho, diagnostics._replace(kkt=kkt)

@@ -18,7 +18,7 @@ from skadmm.problem.problem import Problem
 from skadmm.solvers.base import Setup
 from skadmm.solvers.second_order.base import SecondOrderSolver, SolverState, ridge_of
 from skadmm.solvers.second_order.line_search import ROUNDING
-from skadmm.solvers.second_order.polish import polished
+from skadmm.solvers.second_order.polish import has_pattern, polished
 
 SAME_OBJECTIVE = 1e-7
 """Objectives closer than this, relatively, do not decide which of two points without a duality gap is better."""
@@ -134,7 +134,7 @@ class BestPointSolver(SecondOrderSolver[S]):
     def polish(self, state: S) -> None:
         """The best point with y's zeros exact in A x, where that is no worse."""
         problem, d, n = self.problem, self.problem.n_features, self.problem.n_samples
-        if self.folded or problem.constraint.B is not None or not problem.n_split or d > MAX_POLISHED:
+        if self.folded or d > MAX_POLISHED or not has_pattern(problem, state.y):
             return
         evaluation = problem.backend.evaluate(state.x)
         margins, slopes, curvatures = np.asarray(evaluation.margins), np.empty(n), np.empty(n)

@@ -36,6 +36,14 @@ def _contract(H, q, x, free, labels, factors, reduced, right, start):
         start[c] /= size[c]
 
 
+def has_pattern(problem: Problem, y: np.ndarray) -> bool:
+    """Do zeros of y tie features together or to zero, so that there is something to polish?"""
+    constraint = problem.constraint
+    if constraint.B is not None or constraint.c.any() or problem.n_split == 0:
+        return False
+    return int(clusters(constraint.A, y == 0)[0].max()) + 1 < problem.n_features
+
+
 def polished(problem: Problem, x: np.ndarray, y: np.ndarray, H: np.ndarray, q: np.ndarray) -> np.ndarray | None:
     """x with the pattern of y, minimising ½x·Hx − q·x + ψ(Ax) on it; None where there is no pattern. Bounds at which y
     lies stay active."""
