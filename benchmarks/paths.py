@@ -117,7 +117,7 @@ def lines(name: str, seconds: dict[str, list[float]], gaps: dict[str, list[float
     for package, values in seconds.items():
         median, gap = statistics.median(values), max(gaps[package])
         reached = "" if np.isnan(gap) else f"{gap:.0e}{'' if gap <= 1.01 * GAP else ' (short)'}"
-        yield f"{name:<42}{package:<18}{median:>9.4f}{ours / median:>9.2f}   {reached}"
+        yield f"{name:<46}{package:<18}{median:>9.4f}{ours / median:>9.2f}   {reached}"
 
 
 def summary(seconds: dict[str, list[float]], gaps: dict[str, list[float]], late: list[str]) -> Measured:
@@ -142,12 +142,12 @@ def main() -> None:
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     words = arguments.rows.split(",")
-    print(f"{'':<42}{'package':<18}{'seconds':>9}{'ours/it':>9}   largest gap")
+    print(f"{'':<46}{'package':<18}{'seconds':>9}{'ours/it':>9}   largest gap")
     for name, make in ROWS.items():
         if not any(word in name for word in words):
             continue
         if "text" in name and not (data_folder() / "20ng-ltc.svm.xz").exists():
-            print(f"{name:<42}left out: 20ng-ltc.svm.xz is not in {data_folder()}")
+            print(f"{name:<46}left out: 20ng-ltc.svm.xz is not in {data_folder()}")
             continue
         tolerances: dict[str, float] = {}
         seconds: dict[str, list[float]] = {}
@@ -159,7 +159,7 @@ def main() -> None:
                 gaps.setdefault(package, []).append(reached[package])
         for package, tol in tolerances.items():
             if np.isnan(tol):
-                print(f"{name:<42}{package:<18}  took longer than {PATIENCE * arguments.limit:.0f} s")
+                print(f"{name:<46}{package:<18}  took longer than {PATIENCE * arguments.limit:.0f} s")
         print(*lines(name, seconds, gaps), sep="\n", flush=True)
         if arguments.write:
             late = [package for package, tol in tolerances.items() if np.isnan(tol)]
