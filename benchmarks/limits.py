@@ -1,12 +1,14 @@
 """Large problems, one by one, each in a process of its own: does the default arrive, in what time and memory?
 
-    python benchmarks/limits.py [--cases grid3d trend2] [--tol 1e-4] [--limit 120]
+    python benchmarks/limits.py [--cases grid3d trend2] [--tol 1e-4] [--limit 120] [--write]
 
-Every problem is random but for the text, which is 20ng-ltc (see SKADMM_DATA). Seconds are those of ``solve``, without
-reading data and compiling; memory is the largest of the process.
+Every problem is random but for the text, which is 20ng-ltc (see SKADMM_DATA). Seconds are those of ``solve``, or of
+``alpha_max``, without reading data and compiling; memory is the largest of the process. ``--write`` keeps the rows
+measured in limits.json and writes all that are there into docs/benchmarks.md.
 """
 
 import argparse
+import json
 import multiprocessing
 import resource
 import time
@@ -17,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from _common import data_folder, table
-from skadmm import Problem, solve
+from _common import ROOT, data_folder, table
+from skadmm import Problem, alpha_max, solve
 from skadmm.operators import chain, grid, incidence, stack, trend, wavelet
 from skadmm.regularizers import L1, GroupL2
 
@@ -161,6 +163,41 @@ CASES = {
 }
 
 
+ALPHA_MAX = ("grid3d", "graph4000", "graph10000", "graph10000-logistic", "chain20000", "trend1", "groups")
+"""Cases whose largest strength is measured too."""
+ROWS, PAGE = ROOT / "benchmarks" / "limits.json", ROOT / "docs" / "benchmarks.md"
+MARKS = "<!-- limits.py -->", "<!-- end of limits.py -->"
+COLUMNS = ["A", "n × d, m", "status", "reached", "seconds", "of the processor", "GB", "solver"]
+
+
+def measure_alpha_max(name: str) -> list[Any]:
+    """The largest strength of one case: a line of the table."""
+    warnings.simplefilter("ignore")
+    case = CASES[name]
+    alpha_max(case.build(0.03))
+    problem = case.build(1.0)
+    began, cpu = time.perf_counter(), time.process_time()
+    top = alpha_max(problem)
+    seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    size = f"{problem.n_samples} × {problem.n_features}, {problem.n_constraints}"
+    return [f"{case.about}: alpha_max", size, "found", f"{top:.3g}", seconds, cpu, f"{memory:.2f}", ""]
+
+
+def write(rows: dict[str, list[Any]]) -> None:
+    """Keep the rows, and put all that are kept into the page."""
+    kept = (json.loads(ROWS.read_text()) if ROWS.exists() else {}) | rows
+    order = [*CASES, *(f"alpha_max {name}" for name in ALPHA_MAX)]
+    kept = {name: kept[name] for name in order if name in kept}
+    ROWS.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+    lines = ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
+    lines += ["| " + " | ".join(f"{v:.1f}" if isinstance(v, float) else v for v in row) + " |" for row in kept.values()]
+    page = PAGE.read_text()
+    before, rest = page.split(MARKS[0])
+    after = rest.split(MARKS[1])[1]
+    PAGE.write_text(before + "\n".join([MARKS[0], *lines, MARKS[1]]) + after)
+
+
 def measure(name: str, tol: float, limit: float, options: dict[str, Any]) -> list[Any]:
     """One case: a line of the table."""
     warnings.simplefilter("ignore")
@@ -180,22 +217,30 @@ def measure(name: str, tol: float, limit: float, options: dict[str, Any]) -> lis
 def main() -> None:
     """Measure, and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cases", nargs="+", choices=list(CASES), default=list(CASES))
+    parser.add_argument("--cases", nargs="*", choices=list(CASES), default=list(CASES))
     parser.add_argument("--tol", type=float, default=1e-4)
     parser.add_argument("--limit", type=float, default=120.0, help="seconds for each")
     parser.add_argument("--method", help="the package's default if left out")
+    parser.add_argument("--alpha-max", nargs="*", choices=ALPHA_MAX, help="cases whose largest strength is measured")
+    parser.add_argument("--write", action="store_true", help="into docs/benchmarks.md")
     given = parser.parse_args()
     options = {} if given.method is None else {"method": given.method}
-    rows = []
-    for name in given.cases:
+    strengths = ALPHA_MAX if given.alpha_max is None else given.alpha_max
+    jobs: dict[str, tuple[Callable[..., list[Any]], tuple[Any, ...]]] = {
+        name: (measure, (name, given.tol, given.limit, options)) for name in given.cases
+    }
+    jobs |= {f"alpha_max {name}": (measure_alpha_max, (name,)) for name in strengths}
+    rows: dict[str, list[Any]] = {}
+    for name, (function, arguments) in jobs.items():
         with multiprocessing.get_context("spawn").Pool(1) as pool:
             try:
-                rows.append(pool.apply(measure, (name, given.tol, given.limit, options)))
+                rows[name] = pool.apply(function, arguments)
             except Exception as error:
-                rows.append([CASES[name].about, "", f"{type(error).__name__}: {error}", "", 0.0, 0.0, "", ""])
-        print(name, *rows[-1], sep=" | ", flush=True)
-    columns = ["A", "n × d, m", "status", "reached", "seconds", "of the processor", "GB", "solver"]
-    print(table(f"tol {given.tol:g}, limit {given.limit:g} s", columns, rows))
+                rows[name] = [name, "", f"{type(error).__name__}: {error}", "", 0.0, 0.0, "", ""]
+        print(name, *rows[name], sep=" | ", flush=True)
+    print(table(f"tol {given.tol:g}, limit {given.limit:g} s", COLUMNS, list(rows.values())))
+    if given.write:
+        write(rows)
 
 
 if __name__ == "__main__":
