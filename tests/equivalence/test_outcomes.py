@@ -27,6 +27,7 @@ from skadmm.backends.writer import write_blocks
 from skadmm.losses import (
     LOSSES,
     Absolute,
+    Binomial,
     Gamma,
     Hinge,
     NegativeBinomial,
@@ -51,10 +52,12 @@ COUNTS = RNG.poisson(np.exp(MARGIN) * RNG.gamma(3.0, 1 / 3, N)).astype(float)
 COSTS = np.exp(MARGIN) * RNG.gamma(2.0, 0.5, N) + 1e-3
 TOTALS = COSTS * (RNG.random(N) < 0.6)
 NUMBERS = MARGIN + 0.7 * RNG.standard_normal(N)
+SHARES = np.round(1 / (1 + np.exp(-MARGIN - 0.8 * RNG.standard_normal(N))), 1)  # some are 0 or 1
 CLASSES = np.where(MARGIN + 0.8 * RNG.standard_normal(N) > 0.4, 1.0, -1.0)
 CASES = {
     "poisson": (Poisson(), COUNTS),
     "gamma": (Gamma(), COSTS),
+    "binomial": (Binomial(), SHARES),
     "tweedie": (Tweedie(1.4), TOTALS),
     "negative-binomial": (NegativeBinomial(0.5), COUNTS),
     "quantile": (Quantile(0.8), NUMBERS),
@@ -70,6 +73,8 @@ def model_loss(name, z, b, w=1.0):
     loss = CASES[name][0]
     if name == "poisson":
         return cp.sum(cp.multiply(w, cp.exp(z) - cp.multiply(b, z) - cp.entr(b) - b))
+    if name == "binomial":
+        return cp.sum(cp.multiply(w, cp.logistic(z) - cp.multiply(b, z) - cp.entr(b) - cp.entr(1 - b)))
     if name == "gamma":
         return cp.sum(cp.multiply(w, cp.multiply(b, cp.exp(-z)) + z - np.log(b) - 1))
     if name == "tweedie":

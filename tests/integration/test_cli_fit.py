@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from scipy.special import expit
 from sklearn.datasets import dump_svmlight_file
 
 import skadmm
@@ -94,11 +95,13 @@ def test_every_loss_and_penalty_by_name(csv, table, capsys):
     X, _ = table
     X.to_csv("numbers.csv", index=False)
     np.exp(X).to_csv("positive.csv", index=False)
+    expit(X).to_csv("shares.csv", index=False)
     for name, loss in LOSSES.items():
         if loss.coupled:
             continue
         kind, data = ("classifier", "data.csv") if loss.labels else ("regressor", "numbers.csv")
         data = "positive.csv" if loss.target_minimum == 0.0 else data
+        data = "shares.csv" if loss.target_maximum == 1.0 else data
         arguments = ["fit", data, "-o", f"{name}.model", "--model", f"fused-{kind}", "--loss", name, "--alpha", "0.1"]
         assert run([*arguments, "-q"]) == 0
         assert skadmm.load(f"{name}.model").loss == name

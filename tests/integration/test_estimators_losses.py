@@ -128,7 +128,7 @@ TABLES = {"dense": np.ascontiguousarray, "sparse": sp.csr_array}
 ALPHA = 0.02
 FAMILIES = ("Fused", "Generalized", "Group")
 ALL_LOSSES = [*(name for name, cls in LOSSES.items() if not cls.coupled), Fraction(), SmoothHinge(), Huber(0.5)]
-ONCE = ("gamma", "tweedie", "negative-binomial", "smoothed-quantile", "absolute", "hinge")
+ONCE = ("gamma", "binomial", "tweedie", "negative-binomial", "smoothed-quantile", "absolute", "hinge")
 """Losses that are compiled for one kind of table here."""
 CELLS = [
     (family, loss, kind)
@@ -146,13 +146,15 @@ def target_of(loss):
         return np.where(MARGIN > 0, "yes", "no")
     if isinstance(loss, Fraction):
         return expit(MARGIN)
+    if loss == "binomial":
+        return expit(MARGIN)
     positive = isinstance(loss, str) and LOSSES[loss].target_minimum == 0.0
     return np.exp(MARGIN) if positive else MARGIN
 
 
 def mean_of(loss):
     """What is predicted at a margin."""
-    if isinstance(loss, Fraction):
+    if isinstance(loss, Fraction) or loss == "binomial":
         return expit
     logarithmic = isinstance(loss, str) and LOSSES[loss].link is not None
     return np.exp if logarithmic else np.asarray

@@ -31,6 +31,8 @@ X0 = 0.5 * rng.standard_normal(D)
 def target(loss: str) -> np.ndarray:
     if LOSSES[loss].labels:
         return CLASSES
+    if LOSSES[loss].target_maximum == 1.0:
+        return 1.0 / (1.0 + np.exp(-NUMBERS))
     return np.exp(NUMBERS) if LOSSES[loss].target_minimum == 0.0 else NUMBERS
 
 

@@ -83,12 +83,12 @@ def as_target(
 
 def check_range(target: np.ndarray, loss: Loss, name: str) -> None:
     """Raise where a target is outside the range of the loss; the message has the first one."""
-    low = loss.target_minimum
-    outside = target <= low if loss.target_open else target < low
+    low, high = loss.target_minimum, loss.target_maximum
+    outside = (target <= low if loss.target_open else target < low) | (target > high)
     if np.any(outside):
         first = int(np.argmax(outside))
-        sign = ">" if loss.target_open else "≥"
-        raise ValueError(f"{name}[{first}]={float(target[first]):g}: the {loss.name} loss takes numbers {sign} {low:g}")
+        takes = f"{'>' if loss.target_open else '≥'} {low:g}" if high == np.inf else f"from {low:g} to {high:g}"
+        raise ValueError(f"{name}[{first}]={float(target[first]):g}: the {loss.name} loss takes numbers {takes}")
 
 
 def _columns(array: np.ndarray, n: int) -> np.ndarray:

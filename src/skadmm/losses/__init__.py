@@ -6,6 +6,7 @@ from skadmm._names import Registry
 from skadmm.kernels.loss_functions import conjugate, curvature, derivative, value
 from skadmm.losses._base import Loss, define, deviance
 from skadmm.losses.absolute import Absolute
+from skadmm.losses.binomial import Binomial
 from skadmm.losses.gamma import Gamma
 from skadmm.losses.hinge import Hinge
 from skadmm.losses.huber import Huber
@@ -27,6 +28,7 @@ LOSSES.add("squared-hinge", SquaredHinge)
 LOSSES.add("multinomial", Multinomial)
 LOSSES.add("poisson", Poisson)
 LOSSES.add("gamma", Gamma)
+LOSSES.add("binomial", Binomial)
 LOSSES.add("tweedie", Tweedie)
 LOSSES.add("negative-binomial", NegativeBinomial)
 LOSSES.add("quantile", Quantile)
@@ -69,6 +71,7 @@ def as_loss(loss: Any) -> Any:
 __all__ = [
     "LOSSES",
     "Absolute",
+    "Binomial",
     "Gamma",
     "Hinge",
     "Huber",

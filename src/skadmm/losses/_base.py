@@ -20,8 +20,8 @@ coupled (False)
     Is it a function of several margins per sample? Its file calls :func:`define_coupled` then.
 gaussian (False)
     Is it the negative logarithm of a normal density of unknown variance?
-target_minimum (−∞), target_open (False)
-    The smallest target, and whether targets must be larger than it.
+target_minimum (−∞), target_open (False), target_maximum (∞)
+    The smallest target, whether targets must be larger than it, and the largest target.
 
 Methods, also optional:
 
@@ -79,6 +79,7 @@ class Loss(Protocol):
     gaussian: ClassVar[bool]
     target_minimum: ClassVar[float]
     target_open: ClassVar[bool]
+    target_maximum: ClassVar[float]
     mean: Callable[[np.ndarray], np.ndarray] | None
     link: Callable[[np.ndarray], np.ndarray] | None
 
@@ -101,7 +102,8 @@ def _deviance(loss: Any, mean_loss: float, n_samples: int) -> float:
 
 DEFAULTS: dict[str, Any] = {
     "attained": True, "smooth": True, "residual": False, "symmetric": False, "coupled": False, "gaussian": False,
-    "target_minimum": -math.inf, "target_open": False, "mean": None, "link": None, "deviance": _deviance,
+    "target_minimum": -math.inf, "target_open": False, "target_maximum": math.inf, "mean": None, "link": None,
+    "deviance": _deviance,
 }  # fmt: skip
 """The facts and methods of a loss that defines none of its own."""
 
