@@ -64,6 +64,7 @@ COUNTS = RNG.poisson(np.exp(4 * np.abs(np.sin(5 * T)))).astype(float)
 LOSSES = {
     "huber": (Huber(0.5), OUTLYING, lambda z: cp.huber(z - OUTLYING, 0.5) / 2),
     "logistic": ("logistic", LABELS, lambda z: cp.logistic(-cp.multiply(LABELS, z))),
+    "binomial": ("binomial", (LABELS + 1) / 2, lambda z: cp.logistic(-cp.multiply(LABELS, z))),
     "poisson": (Counts(), COUNTS, lambda z: cp.exp(z) - cp.multiply(COUNTS, z)),
     "quantile": (
         SmoothQuantile(),

@@ -321,3 +321,17 @@ def test_denoise_line_refuses(arguments, words):
 def test_denoise_line_refuses_weights_that_are_not_positive():
     with pytest.raises(ValueError, match="sample_weight must be positive"):
         denoise_line([1.0, 2.0], 1.0, sample_weight=[1.0, 0.0])
+
+
+@pytest.mark.parametrize("order", range(4))
+def test_a_binomial_trend_predicts_probabilities(order):
+    rng = np.random.default_rng(order)
+    t = np.sort(rng.uniform(0, 10, 120))
+    happened = rng.random(120) < 1 / (1 + np.exp(-np.interp(t, [0, 4, 10], [-2, 2, -1])))
+    model = TrendFilter(alpha=0.03, order=order, loss="binomial").fit(t[:, None], happened)
+    assert model.result_.status is Status.SOLVED
+    chance = model.predict(t[:, None])
+    assert 0.0 <= chance.min() <= chance.max() <= 1.0
+    assert np.isclose(chance.mean(), happened.mean(), atol=1e-3)  # a constant is not penalised
+    with pytest.raises(ValueError, match="the binomial loss takes numbers from 0 to 1"):
+        model.fit(t[:, None], 2.0 * happened)
