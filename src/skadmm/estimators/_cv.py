@@ -414,7 +414,7 @@ class CrossValidated(StructuredModel):
 
     def _held_rows(self, fold: Prepared, table: Table, split: Split) -> Any:
         """The rows held out, on the scale of the fold."""
-        return fold.design.on(table.X[split.test]).X
+        return fold.design.on(table.X, split.test).X
 
     def _fold(self, prepared: Prepared, part: Any, weight: np.ndarray | None) -> Prepared:
         """A fold's own table and penalty."""

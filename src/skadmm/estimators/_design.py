@@ -15,6 +15,8 @@ import scipy.sparse as sp
 from skadmm.regularizers import SquaredL2
 
 NO_CENTRE = np.empty(0)
+GATHERED = 2**16
+"""Entries that are gathered at a time, so that a table of chosen rows is copied once and not twice."""
 
 
 class Design(NamedTuple):
@@ -69,9 +71,9 @@ class Design(NamedTuple):
         """What centring adds to the intercept."""
         return float(coef @ self.centre) if self.centre.size else 0.0
 
-    def on(self, X: Any) -> Design:
-        """Other rows, centred and scaled like these."""
-        return assembled(X, self.scale, self.intercept, self.centre)
+    def on(self, X: Any, rows: np.ndarray | None = None) -> Design:
+        """Other rows, centred and scaled like these: those of `X`, or some of them."""
+        return assembled(X, self.scale, self.intercept, self.centre, rows)
 
 
 def build_design(X: Any, sample_weight: np.ndarray | None, *, fit_intercept: bool, standardize: bool) -> Design:
@@ -80,11 +82,14 @@ def build_design(X: Any, sample_weight: np.ndarray | None, *, fit_intercept: boo
     return assembled(X, scale, fit_intercept, centre(X, sample_weight) if fit_intercept else NO_CENTRE)
 
 
-def assembled(X: Any, scale: np.ndarray, intercept: bool, centre: np.ndarray = NO_CENTRE) -> Design:
+def assembled(
+    X: Any, scale: np.ndarray, intercept: bool, centre: np.ndarray = NO_CENTRE, rows: np.ndarray | None = None
+) -> Design:
     """The columns of `X`, less `centre`, divided by `scale`, and one of ones: C order or CSR, so few kernels to
-    compile."""
+    compile. With `rows`, those rows of `X` alone, copied once."""
     plain = bool(np.all(scale == 1.0))
     if sp.issparse(X):
+        X = X if rows is None else X[rows]
         matrix = sp.csr_array(X, dtype=np.float64)
         if np.any(centre):
             matrix = _less(matrix, centre)
@@ -94,9 +99,15 @@ def assembled(X: Any, scale: np.ndarray, intercept: bool, centre: np.ndarray = N
             column = sp.csr_array(np.ones((X.shape[0], 1)))
             matrix = sp.csr_array(sp.hstack([matrix, column], format="csr"))
         return Design(matrix, scale, intercept, centre)
-    table = np.empty((X.shape[0], X.shape[1] + int(intercept)))
+    n = X.shape[0] if rows is None else rows.size
+    table = np.empty((n, X.shape[1] + int(intercept)))
     part = table[:, : X.shape[1]]
-    part[:] = X
+    if rows is None:
+        part[:] = X
+    else:
+        step = max(1, GATHERED // max(1, X.shape[1]))
+        for i in range(0, n, step):
+            part[i : i + step] = X[rows[i : i + step]]
     if centre.size:
         part -= centre
     if not plain:

@@ -32,8 +32,8 @@ class Binomial(NamedTuple):
     """The binomial loss with a logistic link, for proportions and for outcomes 0 and 1.
 
     ℓ(z, b) = log(1 + exp(z)) − bz + b log b + (1 − b) log(1 − b): half the deviance of a proportion b with probability
-    1/(1 + exp(−z)). Targets are numbers from 0 to 1: outcomes 0 and 1, or shares of successes with the numbers of trials
-    as sample weights. On outcomes it is the logistic loss, for models that predict the probability itself.
+    1/(1 + exp(−z)). Targets are numbers from 0 to 1: outcomes 0 and 1, or shares of successes with the numbers of
+    trials as sample weights. On outcomes it is the logistic loss, for models that predict the probability itself.
 
     See Also
     --------
