@@ -959,12 +959,13 @@ def judge(case: Case, result: Any, error: BaseException | None = None) -> Verdic
         # Better than the oracle: where y follows from x that is the oracle's failure.
         if best.attained is None or case.invertible:
             return Verdict("oracle unknown", **about, note=best.note)
-        astray = True
+        # Elsewhere Ax + By = c holds to the tolerance only, so the objective may be on either side of the optimum.
+        astray = astray or not solved or distance < -LOOSE
     if solved:
         if astray or distance > LOOSE:
             note = f"off by {distance:.1e}, infeasible by {infeasibility:.1e}"
             return Verdict("false certificate", **about, note=note)
-        return Verdict("solved" if distance <= CLOSE else "solved loosely", **about)
+        return Verdict("solved" if abs(distance) <= CLOSE else "solved loosely", **about)
     right = distance <= CLOSE and not astray
     note = f"infeasible by {infeasibility:.1e}" if infeasibility > LOOSE else ""
     return Verdict("right x, not solved" if right else "wrong x", **about, note=note)
