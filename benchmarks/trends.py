@@ -323,7 +323,7 @@ def image(small: bool) -> str:
 def graph(small: bool) -> str:
     """Trends of order one and two over grids and a triangulation, certified, against the interior point solver."""
     rows: list[list[Any]] = []
-    grids = [picture(32)] if small else [picture(100), picture(256), volume(50)]
+    grids = [picture(32)] if small else [picture(100), picture(512), volume(50)]
     data = [(" × ".join(map(str, b.shape)), grid(b.shape), b.ravel()) for b in grids] + [_triangulation()]
     for name, G, b in data:
         for order in (1, 2):

@@ -324,3 +324,24 @@ def test_other_parameters_are_set_by_name(tmp_path, capsys):
     assert run([*common, str(tmp_path / "q"), "--set", "positiv=true"]) == 2
     assert "Did you mean 'positive'" in capsys.readouterr().err
     assert run([*common, str(tmp_path / "q"), "--set", "positive"]) == 2
+
+
+def test_several_targets_are_several_outputs(csv, table, capsys):
+    X, _ = table
+    X.assign(u=X["a"] - X["b"], v=X["c"]).to_csv("two.csv", index=False)
+    options = ["--model", "fused-regressor", "--alpha", "0.001", "-q"]
+    assert run(["fit", "two.csv", "-o", "two.model", "--target", "u", "--target", "v", *options]) == 0
+    model = skadmm.load("two.model")
+    assert model.coef_.shape == (2, X.shape[1])
+    capsys.readouterr()
+    assert run(["predict", "two.model", "two.csv", "--target", "u", "--target", "v", "-o", "out.csv"]) == 0
+    assert "R² 1.0000 on 120 rows" in capsys.readouterr().err
+    written = pd.read_csv("out.csv")
+    assert list(written) == ["prediction[0]", "prediction[1]"]
+    assert np.allclose(written.to_numpy(), model.predict(X))
+    assert run(["coef", "two.model", "--csv"]) == 0
+    assert capsys.readouterr().out.startswith("feature,coef[0],coef[1]")
+    assert run(["fit", "two.csv", "-o", "m", "--target", "u", "--target", "v", "--on-disk", *options]) == 2
+    assert "--target v: several targets take a table in memory" in capsys.readouterr().err
+    assert run(["fit", "two.csv", "-o", "m", "--target", "u", "--target", "w", *options]) == 2
+    assert "there is no column 'w'" in capsys.readouterr().err

@@ -57,7 +57,8 @@ def coefficient_columns(estimator: Any) -> dict[str, Any]:
     rows = np.atleast_2d(np.asarray(estimator.coef_, dtype=float))
     d = rows.shape[1]
     columns: dict[str, Any] = {"feature": coefficient_names(estimator)}
-    titles = [f"coef[{label}]" for label in estimator.classes_] if len(rows) > 1 else ["coef"]
+    labels_of_rows = getattr(estimator, "classes_", range(len(rows)))
+    titles = [f"coef[{label}]" for label in labels_of_rows] if len(rows) > 1 else ["coef"]
     columns |= dict(zip(titles, rows, strict=True))
     if hasattr(estimator, "clusters_"):
         labels = np.atleast_2d(estimator.clusters_)

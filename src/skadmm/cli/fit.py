@@ -37,7 +37,9 @@ def fit(
     data: Path = typer.Argument(help="svmlight, CSV, TSV, Parquet, npy, npz; a folder of blocks or Parquet files."),  # noqa: B008
     out: Path = typer.Option(..., "--out", "-o", help="The file of the model."),  # noqa: B008
     model: str = typer.Option("fused-classifier", help=f"One of {', '.join(MODELS)}."),
-    target: str | None = typer.Option(None, help="The column (or npz array) of labels. [default: the last; npz: y]"),
+    target: list[str] | None = typer.Option(  # noqa: B008
+        None, help="The column (or npz array) of labels; several times: several outputs. [default: the last; npz: y]"
+    ),
     drop: str = typer.Option("", help="Columns to leave out, separated by commas."),
     weight: str | None = typer.Option(None, help="The column of sample weights."),
     offset: str | None = typer.Option(None, help="A column that is added to the margins."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ LARGE_SHARE = 0.25
 
 def open_table(
     path: Path,
-    target: str | None,
+    target: str | Sequence[str] | None,
     drop: str,
     *,
     weight: str | None = None,
@@ -36,6 +37,10 @@ def open_table(
         return table if weight is None else _with_weight(table, path, weight)
     from skadmm.backends import BlocksError, as_folder
 
+    if not isinstance(target, str) and target is not None:
+        if len(target) > 1:
+            raise CommandError(f"--target {target[1]}: several targets take a table in memory (--in-memory)", 2)
+        target = target[0] if target else None
     try:
         folder = as_folder(path, target, weight, drop=tuple(dropped), ones=ones, cache=cache,
                            progress=None if quiet or not sys.stderr.isatty() else tell)  # fmt: skip

@@ -26,7 +26,7 @@ def predict(
     model: Path = typer.Argument(help="A file that `skadmm fit` wrote."),  # noqa: B008
     data: Path = typer.Argument(help="svmlight, CSV, TSV, Parquet, npz; a folder of blocks or Parquet files."),  # noqa: B008
     out: Path | None = typer.Option(None, "--out", "-o", help="A CSV or Parquet file. [default: standard output]"),  # noqa: B008
-    target: str | None = typer.Option(None, help="The column (or npz array) of labels: gives a score."),
+    target: list[str] | None = typer.Option(None, help="The column (or npz array) of labels: gives a score."),  # noqa: B008
     identifier: str | None = typer.Option(None, "--id", help="A column of the data to copy beside each prediction."),
     offset: str | None = typer.Option(None, help="A column that is added to the margins, as in the fit."),
     exposure: str | None = typer.Option(None, help="A column whose logarithm is added to the margins, as in the fit."),
@@ -44,9 +44,9 @@ def predict(
         raise CommandError(f"--proba: {type(estimator).__name__} with loss={estimator.loss!r} has no probabilities", 2)
     names = getattr(estimator, "feature_names_in_", None)
     if stays_on_disk(data, None):
-        table = Table(data, None if target is None else read_targets(data, target))
+        table = Table(data, read_targets(data, target[0]) if target else None)
     else:
-        table = read_table(data, target, labelled=target is not None, n_features=estimator.n_features_in_)
+        table = read_table(data, target, labelled=bool(target), n_features=estimator.n_features_in_)
     table, shift = take_offset(table, data, offset, exposure)
     X: Any = table.X
     columns: dict[str, np.ndarray] = {}
@@ -63,14 +63,15 @@ def predict(
             raise CommandError(f"{data}: there is no column {missing[0]!r}, which the model was fitted on")
         X = X[list(names)]
     more = {} if shift is None else {"offset": shift}
-    columns["prediction"] = estimator.predict(X, **more)
+    predicted = estimator.predict(X, **more)
+    columns |= {"prediction": predicted} if predicted.ndim == 1 else _by_output(predicted)
     if proba:
         columns |= {
             f"p({label})": p for label, p in zip(estimator.classes_, estimator.predict_proba(X, **more).T, strict=True)
         }
-    score = None if table.target is None else _score(estimator, X, columns["prediction"], table.target, more)
+    score = None if table.target is None else _score(estimator, X, predicted, table.target, more)
     if as_json:
-        facts = {"rows": len(columns["prediction"]), "score": score}
+        facts = {"rows": len(predicted), "score": score}
         print(json.dumps(facts | {name: column.tolist() for name, column in columns.items()}))
         return
     if out is not None and out.suffix.lower() == ".parquet":
@@ -83,7 +84,12 @@ def predict(
         out.write_text(_as_csv(columns))
     if score is not None:
         name = "accuracy" if hasattr(estimator, "classes_") else "R²" if estimator.loss == "squared" else "D²"
-        print(f"{name} {score:.4f} on {len(columns['prediction'])} rows", file=sys.stderr)
+        print(f"{name} {score:.4f} on {len(predicted)} rows", file=sys.stderr)
+
+
+def _by_output(predicted: np.ndarray) -> dict[str, np.ndarray]:
+    """A column for each output, in the order of the targets of the fit."""
+    return {f"prediction[{k}]": predicted[:, k] for k in range(predicted.shape[1])}
 
 
 def _as_csv(columns: dict[str, np.ndarray]) -> str:
@@ -95,7 +101,7 @@ def _as_csv(columns: dict[str, np.ndarray]) -> str:
 def _score(estimator: Any, X: Any, predicted: np.ndarray, target: np.ndarray, more: dict[str, np.ndarray]) -> float:
     if hasattr(estimator, "classes_"):
         return float(np.mean(predicted == target))
-    if estimator.loss != "squared":
+    if estimator.loss != "squared" or predicted.ndim == 2:
         return float(estimator.score(X, target, **more))
     spread = float(np.sum((target - target.mean()) ** 2))
     return 1.0 - float(np.sum((target - predicted) ** 2)) / spread if spread > 0 else 0.0

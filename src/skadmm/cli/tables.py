@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,18 +40,24 @@ def kind_of(path: Path) -> str:
     return KINDS[ending]
 
 
-def read_table(path: Path, target: str | None, *, labelled: bool, n_features: int | None = None) -> Table:
+def read_table(
+    path: Path, target: str | Sequence[str] | None, *, labelled: bool, n_features: int | None = None
+) -> Table:
     """The table at `path`.
 
     A folder of blocks (``skadmm data convert``) stays on disk. `target` names the column of labels (of a CSV or Parquet
-    file the last one by default; of an npz file the array "y"). With `labelled` false, labels are left out where they
-    are, and need not be there.
+    file the last one by default; of an npz file the array "y"), or several columns of numbers. With `labelled` false,
+    labels are left out where they are, and need not be there.
     """
+    names = (target,) if isinstance(target, str) else tuple(target or ())
+    first = names[0] if names else None
     if path.is_dir():
-        return _from_folder(path, target)
+        return _from_folder(path, first)
     if not path.is_file():
         raise CommandError(f"{path}: there is no such file")
     kind = kind_of(path)
+    if len(names) > 1 and kind in ("svmlight", "npz"):
+        raise CommandError(f"--target {names[1]}: several targets are columns of a CSV, TSV or Parquet file", 2)
     try:
         if kind == "svmlight":
             from skadmm.datasets import read_svmlight
@@ -58,8 +65,8 @@ def read_table(path: Path, target: str | None, *, labelled: bool, n_features: in
             X, y = read_svmlight(path, n_features)
             return Table(X, y)
         if kind == "npz":
-            return _from_npz(path, target or "y", labelled)
-        return _from_frame(_frame(path, kind), path, target, labelled)
+            return _from_npz(path, first or "y", labelled)
+        return _from_frame(_frame(path, kind), path, names, labelled)
     except CommandError:
         raise
     except (ValueError, OSError, EOFError, KeyError) as error:
@@ -87,15 +94,16 @@ def _frame(path: Path, kind: str) -> Any:
     return pd.read_csv(path, sep="\t" if kind == "tsv" else ",")
 
 
-def _from_frame(frame: Any, path: Path, target: str | None, labelled: bool) -> Table:
-    if target is None and labelled:
-        target = str(frame.columns[-1])
-    if target is not None and target not in frame.columns:
-        if labelled:
-            raise CommandError(f"{path}: {no_column(target, list(map(str, frame.columns)))}", 2)
-        target = None
-    labels = None if target is None else frame[target].to_numpy()
-    return Table(frame if target is None else frame.drop(columns=[target]), labels)
+def _from_frame(frame: Any, path: Path, targets: tuple[str, ...], labelled: bool) -> Table:
+    if not targets and labelled:
+        targets = (str(frame.columns[-1]),)
+    missing = [name for name in targets if name not in frame.columns]
+    if missing and labelled:
+        raise CommandError(f"{path}: {no_column(missing[0], list(map(str, frame.columns)))}", 2)
+    if missing or not targets:
+        return Table(frame, None)
+    labels = frame[targets[0] if len(targets) == 1 else list(targets)].to_numpy()
+    return Table(frame.drop(columns=list(targets)), labels)
 
 
 def _is_number(value: Any) -> bool:
