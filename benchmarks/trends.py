@@ -158,7 +158,7 @@ def scaling(small: bool) -> str:
             b = signal_at(t)
             problem = Problem(sp.eye_array(n, format="csr"), b, "squared", psi=L1(1.0), A=trend(n, order))
             problem = problem.replace(psi=L1(1e-3 * alpha_max(problem)))
-            solve(problem_at(t[:100], b[:100], order), tol=1e-6)  # compiles
+            solve(problem_at(t[:100], b[:100], order, 1e-6), tol=1e-6)  # compiles
             times = 5 if order == 0 else 1
             seconds, result = _process_seconds(lambda problem=problem: solve(problem, tol=1e-6, record_every=0), times)
             growth = np.log10(seconds / before) if np.isfinite(before) else np.nan
