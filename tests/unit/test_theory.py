@@ -289,7 +289,7 @@ def test_the_least_l_of_blocks():
         ({"gamma": -1.0}, r"gamma=-1\.0: it takes a finite number ≥ 0"),
         ({"batch_size": 0}, "batch_size=0: it takes an integer ≥ 1"),
         ({"step": 0.0}, r"step=0\.0: it takes a finite number > 0"),
-        ({"method": "stoc-admm"}, "method='stoc-admm': the theorems speak of sa-admm"),
+        ({"method": "stoc-admm"}, "method='stoc-admm': the theorems are about sa-admm"),
         ({"x0": np.zeros(D + 1)}, "x0 has shape"),
         ({"dual0": np.zeros(D)}, "dual0 has shape"),
         ({"solution": (np.zeros(D), np.zeros(D))}, r"solution\[1\] has shape"),

@@ -196,11 +196,17 @@ class RowInteriorPoint(BestPointSolver[RowInteriorPointState]):
         return float(p @ (self.strengths - u) + q @ (self.strengths + u))
 
     def _inverse_theta(self, state: RowInteriorPointState) -> np.ndarray:
-        return state.p / (self.strengths - state.u) + state.q / (self.strengths + state.u)
+        above, below = self._distances(state)
+        return state.p / above + state.q / below
+
+    def _distances(self, state: RowInteriorPointState) -> tuple[np.ndarray, np.ndarray]:
+        """λ − u and λ + u; where rounding has put u on its bound, as little as a double can tell from it."""
+        least = np.finfo(float).eps * self.strengths
+        return np.maximum(self.strengths - state.u, least), np.maximum(self.strengths + state.u, least)
 
     def _direction(self, state: RowInteriorPointState, here: Residuals, mu: float, of_p: Any, of_q: Any) -> _Step:
         """The Newton step towards p(λ − u) = q(λ + u) = μ; `of_p` and `of_q` correct for its curvature."""
-        above, below = self.strengths - state.u, self.strengths + state.u
+        above, below = self._distances(state)
         p0, q0 = (mu + of_p) / above - state.p, (mu + of_q) / below - state.q
         move = self.system.solve(here.dual, here.margin, here.row - (p0 - q0))
         return _Step(move, p0 + state.p / above * move.u, q0 - state.q / below * move.u)
@@ -209,8 +215,7 @@ class RowInteriorPoint(BestPointSolver[RowInteriorPointState]):
         """The length up to which everything stays positive; 1 at most."""
         length = 1.0
         pairs = (
-            (self.strengths - state.u, -step.u), (self.strengths + state.u, step.u), (state.p, step.p),
-            (state.q, step.q),
+            *zip(self._distances(state), (-step.u, step.u), strict=True), (state.p, step.p), (state.q, step.q),
         )  # fmt: skip
         for values, changes in pairs:
             falling = changes < 0.0
