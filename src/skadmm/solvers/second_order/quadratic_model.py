@@ -42,7 +42,7 @@ class ModelConfig:
     """In no case does the curvature of the penalty term become more than so many times the loss's, or less than one
     over so many times."""
     rounding: float = 1e-13
-    """While y is below this share of x, so that it is rounding, residuals below this share count as zero."""
+    """Residuals below this share of x are rounding, and count as zero."""
 
 
 @dataclass
@@ -96,8 +96,6 @@ def _sweep(inverse, right, split, point, rho, limit, tolerance, rounding, y_befo
         for j in range(point.x.size):
             noise += point.x[j] ** 2
         noise *= rounding
-        if y_size > noise:
-            noise = 0.0
         primal = np.sqrt(dual_move / max(y_size, dual_move)) if dual_move > noise else 0.0
         dual = np.sqrt(y_move / dual_size) if y_move > noise else 0.0
         if primal <= tolerance and dual <= tolerance:
