@@ -134,10 +134,11 @@ class Constraint:
 
     def y_of_x(self, x: np.ndarray) -> np.ndarray | None:
         """y(x) = B⁻¹(c − Ax), or None where B is not invertible."""
-        right = self.c - self.A @ x
         if self.B is None:
-            return -right
-        return None if self._B_solve is None else self._B_solve(right)
+            y = self.A @ x
+            y -= self.c
+            return y
+        return None if self._B_solve is None else self._B_solve(self.c - self.A @ x)
 
     @property
     def has_y_of_x(self) -> bool:

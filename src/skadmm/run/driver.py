@@ -209,7 +209,7 @@ class Run:
         recorder, tol = self.recorder, self.limits.tol
         tested = tol is not None and not self.algorithm.certifies
         began = _clock.now()
-        iterate = recorder.iterate()
+        iterate = self.last_finite
         diagnostics = recorder.diagnose(iterate)
         if tested:
             self.counters.seconds += _clock.now() - began
@@ -220,7 +220,7 @@ class Run:
                 return None  # a candidate, which the line search of the next step refuses or shortens
             first = recorder.history.first_objective
             return self._diverged(f"the objective went from {first:.3g} to {diagnostics.objective:.3g}")
-        recorder.keep(row, diagnostics, compare=tol is not None)
+        recorder.keep(row, iterate, diagnostics, compare=tol is not None)
         bar.report(row)
         if recorder.call_back(row):
             return limits.STOPPED

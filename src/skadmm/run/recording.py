@@ -123,8 +123,7 @@ class Recorder:
             if all(np.array_equal(*pair) for pair in ((last.x, x), (last.y, point.y), (last.dual, point.dual))):
                 return last
         x, y = x.copy(), point.y.copy()
-        averages = (x, y) if steps == 0 else self._averages(steps)
-        self._last = steps, Iterate(x, y, point.dual.copy(), *averages)
+        self._last = steps, Iterate(x, y, point.dual.copy(), *self._averages(steps, x, y))
         return self._last[1]
 
     def restart(self) -> None:
@@ -139,9 +138,14 @@ class Recorder:
         point.x[:] = iterate.x if self.scale is None else iterate.x / self.scale
         point.y[:], point.dual[:] = iterate.y, iterate.dual
 
-    def _averages(self, steps: int) -> tuple[np.ndarray, np.ndarray]:
+    def _averages(self, steps: int, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The averages over the steps; the point itself before there is another."""
         point = self.engine.point
+        if steps == 0:
+            return x, y
         x_sum = point.x_sum if self.scale is None else self.scale * point.x_sum
+        if steps == 1 and np.array_equal(x_sum, x) and np.array_equal(point.y_sum, y):
+            return x, y
         return x_sum / steps, point.y_sum / steps
 
     # -- recording -------------------------------------------------------------------------------------------
@@ -155,7 +159,7 @@ class Recorder:
 
     def row(self, iterate: Iterate, diagnostics: Diagnostics, passes: float, seconds: float) -> dict[str, float]:
         """A row of the trace for a point and what is known of it."""
-        if np.array_equal(iterate.x_average, iterate.x) and np.array_equal(iterate.y_average, iterate.y):
+        if iterate.x_average is iterate.x and iterate.y_average is iterate.y:
             average = diagnostics.objective
         else:
             average = self.evaluator.average_objective(iterate.x_average, iterate.y_average)
@@ -178,10 +182,10 @@ class Recorder:
         limit = BLOW_UP * max(1.0, abs(history.first_objective))
         return bool(np.isnan(diagnostics.objective) or diagnostics.loss > limit)
 
-    def keep(self, row: dict[str, float], diagnostics: Diagnostics, *, compare: bool) -> None:
-        """Add a row to the trace; with `compare`, keep the best point and the largest lower bound, too."""
+    def keep(self, row: dict[str, float], iterate: Iterate, diagnostics: Diagnostics, *, compare: bool) -> None:
+        """Add the row of a point to the trace; with `compare`, keep the best point and the largest lower bound, too."""
         history = self.history
-        history.last_certified = self.iterate()
+        history.last_certified = iterate
         history.rows.append(row)
         if not compare:
             return

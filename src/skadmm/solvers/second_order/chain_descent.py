@@ -168,7 +168,7 @@ class ChainDescent(SecondOrderSolver[ChainDescentState]):
         if certificate is None or not (np.array_equal(x, state.point.x) and np.array_equal(y, state.point.y)):
             return None
         quadratic = self.structure.quadratic
-        loss, gradient = quadratic.loss(x), (quadratic.h - quadratic.ridge) * x - quadratic.q
+        loss, gradient = quadratic.loss(x), quadratic.gradient(x)
         kkt = self.problem.kkt(x, y, self._multipliers(state.parts), gradient, loss)
         return Assessment(loss, gradient, kkt, certificate)
 

@@ -61,17 +61,35 @@ class DiagonalQuadratic:
         return float(self.q @ (self.q / self.h))
 
     @cached_property
+    def has_ridge(self) -> bool:
+        """Does Ω add to `h`?"""
+        return bool(self.ridge.any())
+
+    @cached_property
     def row_scale(self) -> np.ndarray:
         """A = diag(row_scale) D."""
         return np.ones(self.A.shape[0]) if self.line is None else self.line.scale
 
     def value(self, x: np.ndarray) -> float:
         """The quadratic at x."""
-        return float(x @ (0.5 * self.h * x - self.q)) + self.constant
+        inner = self.h * x
+        inner *= 0.5
+        inner -= self.q
+        return float(x @ inner) + self.constant
 
     def loss(self, x: np.ndarray) -> float:
         """The mean loss at x, without Ω."""
-        return self.value(x) - 0.5 * float(x @ (self.ridge * x))
+        return self.value(x) - self.omega(x)
+
+    def omega(self, x: np.ndarray) -> float:
+        """Ω at x."""
+        return 0.5 * float(x @ (self.ridge * x)) if self.has_ridge else 0.0
+
+    def gradient(self, x: np.ndarray) -> np.ndarray:
+        """The gradient of the mean loss at x, without Ω."""
+        result = (self.h - self.ridge) * x if self.has_ridge else self.h * x
+        result -= self.q
+        return result
 
     def multiplier(self, x: np.ndarray) -> np.ndarray:
         """The u with Dᵀu = q − Hx along a line; zero where the right side is nothing but rounding."""

@@ -226,7 +226,7 @@ class GraphTrendADMM(SecondOrderSolver[GraphTrendState]):
         if certificate is None or not (np.array_equal(x, state.point.x) and np.array_equal(y, state.point.y)):
             return None
         quadratic = self.structure.quadratic
-        loss, gradient = quadratic.loss(x), (quadratic.h - quadratic.ridge) * x - quadratic.q
+        loss, gradient = quadratic.loss(x), quadratic.gradient(x)
         kkt = self.problem.kkt(x, y, self._multipliers(state.best_w), gradient, loss)
         return Assessment(loss, gradient, kkt, certificate)
 

@@ -213,8 +213,8 @@ class InteriorPoint(SecondOrderSolver[InteriorPointState]):
         if not (np.array_equal(x, state.point.x) and np.array_equal(y, state.point.y)):
             return None
         quadratic = self.quadratic
-        gradient = (quadratic.h - quadratic.ridge) * x - quadratic.q
-        loss = state.best_smooth - 0.5 * float(x @ (quadratic.ridge * x))
+        gradient = quadratic.gradient(x)
+        loss = state.best_smooth - quadratic.omega(x)
         if quadratic.line is None:
             kkt = self.problem.kkt(x, y, state.multiplier, gradient, loss)
         else:
@@ -227,7 +227,7 @@ class InteriorPoint(SecondOrderSolver[InteriorPointState]):
             return None
         quadratic = self.quadratic
         size = float(np.linalg.norm(quadratic.q))
-        stationarity = float(np.linalg.norm(quadratic.q / (1.0 + quadratic.ridge))) if quadratic.ridge.any() else size
+        stationarity = float(np.linalg.norm(quadratic.q / (1.0 + quadratic.ridge))) if quadratic.has_ridge else size
         bounds = Certificate(quadratic.constant, quadratic.constant - 0.5 * quadratic.explained, self.objective.scale)
         kkt = KKT(stationarity, 0.0, 0.0, stationarity / size if size > 0.0 else 0.0)
         return Assessment(quadratic.constant, -quadratic.q, kkt, bounds)
@@ -241,7 +241,8 @@ class InteriorPoint(SecondOrderSolver[InteriorPointState]):
             wrong = float(np.linalg.norm(quadratic.multiplier(x) - state.best_u))
         size = max(float(np.linalg.norm(state.best_u)), MULTIPLIER_FLOOR * float(np.linalg.norm(bound)))
         split = float(np.linalg.norm(y - self.problem.prox_psi(y + state.multiplier)))
-        stationarity = wrong / size * float(np.linalg.norm(gradient + quadratic.ridge * x))
+        total = gradient + quadratic.ridge * x if quadratic.has_ridge else gradient
+        stationarity = wrong / size * float(np.linalg.norm(total))
         return KKT(stationarity, 0.0, split, max(wrong, split) / size)
 
     def warm_start(self, state: InteriorPointState) -> None:
