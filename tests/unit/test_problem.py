@@ -323,3 +323,39 @@ def test_a_solution_with_a_singular_split_is_feasible(seed):
     error = np.linalg.norm(problem.constraint.residual(result.x, result.y))
     size = max(np.linalg.norm(across @ result.x), 1e-6 * np.linalg.norm(np.abs(across) @ np.abs(result.x)))
     assert error <= 1e-5 * size
+
+
+# -- what the loss alone can still fall by ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_squared_loss_falls_by_what_least_decrease_says(kind):
+    problem = Problem(KINDS[kind](X), NUMBERS, "squared", sample_weight=WEIGHT)
+    root = np.sqrt(WEIGHT / WEIGHT.mean())
+    best = np.linalg.lstsq(root[:, None] * X, root * NUMBERS, rcond=None)[0]
+    fall = problem.loss_value(X0) - problem.loss_value(best)
+    assert problem.least_decrease(problem.gradient(X0)) == pytest.approx(fall, rel=1e-10)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "huber", "squared-hinge"])
+def test_no_loss_falls_by_less_than_least_decrease_says(loss):
+    problem = Problem(X, target(loss), loss)
+    least = problem.least_decrease(problem.gradient(X0))
+    assert 0.0 < least <= problem.loss_value(X0) - solve(problem, tol=1e-8).objective
+
+
+def test_least_decrease_is_zero_with_a_penalty():
+    assert make().least_decrease(X0) == 0.0
+    assert Problem(X, NUMBERS, "squared", omega=L1(0.1)).least_decrease(X0) == 0.0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_small_gradients_along_directions_without_spread_are_no_solution(seed):
+    """Rows of low rank, rounded to float32: along the other directions gradients are 1e-8 wherever x is."""
+    rng = np.random.default_rng(seed)
+    table = (rng.standard_normal((60, 6)) @ rng.standard_normal((6, 20))).astype(np.float32)
+    b = rng.standard_normal(60)
+    problem = Problem(table, b, "squared")
+    best = problem.loss_value(np.linalg.lstsq(table.astype(float), b, rcond=1e-13)[0])
+    result = solve(problem, tol=1e-6)
+    assert result.status is not Status.SOLVED or result.objective <= best * (1.0 + 1e-5)

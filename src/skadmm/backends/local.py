@@ -12,12 +12,13 @@ import numpy as np
 from skadmm import _cancel
 from skadmm.backends import tasks
 from skadmm.backends.base import Evaluation, StoredSamples
+from skadmm.backends.directions import Directions, directions_of
 from skadmm.backends.files import FileBlocks
 from skadmm.backends.single_entries import SingleEntries, find_single_entries
 from skadmm.backends.slicing import Rows, part_of, take_rows
 from skadmm.kernels.coupled_samples import CoupledSamples
 from skadmm.kernels.expansion import several
-from skadmm.kernels.rows import DenseRows, is_dense, outputs_of, stored_entries
+from skadmm.kernels.rows import DenseRows, as_matrix, is_dense, outputs_of, stored_entries
 from skadmm.kernels.samples import Samples, mean_conjugate
 from skadmm.losses import Loss
 from skadmm.losses._base import is_coupled
@@ -105,6 +106,11 @@ class LocalBackend(StoredSamples):
     def single_entries(self) -> SingleEntries | str:
         """The entries of X, where every sample sees one feature; a reason where one sees more."""
         return find_single_entries(self.rows, self.target, self.weight)
+
+    @cached_property
+    def directions(self) -> Directions | None:
+        """The singular directions of the rows; None where they take too much work."""
+        return directions_of(as_matrix(self.rows), self.weight)
 
     def samples(self, batch_size: int = 1) -> Samples:
         """The rows as kernels see them, in blocks of `batch_size` samples."""

@@ -79,6 +79,7 @@ class Penalised(Protocol):
     def omega_value(self, x: np.ndarray) -> float: ...
     def psi_value(self, y: np.ndarray) -> float: ...
     def y_of_x(self, x: np.ndarray) -> np.ndarray | None: ...
+    def least_decrease(self, gradient: np.ndarray) -> float: ...
 
 
 def kkt_residual(
@@ -96,7 +97,9 @@ def kkt_residual(
     and ‖c‖, but not below 1e-4 ‖|A||x|‖ (1e-6 where y does not follow from x, and there the rows that fold Ω count
     apart), nor, where the solution is zero, below a millionth of what A makes of a gradient step from zero. With the
     mean loss at x the residual is also no less than what feasibility is worth, |β·(Ax + By − c)| and
-    |ψ(y(x)) − ψ(y)|, against the objective, but not below 1e-3 of the loss at zero.
+    |ψ(y(x)) − ψ(y)|, against the objective, but not below 1e-3 of the loss at zero. Where nothing but the loss is
+    minimised, it is no less than what the loss can still fall by, against the same: along directions in which the rows
+    hardly differ the gradient is small far from the optimum, too.
     """
     constraint = problem.constraint
     At_beta, Bt_beta = constraint.At(multiplier), constraint.Bt(multiplier)
@@ -115,6 +118,8 @@ def kkt_residual(
     )
     if loss is not None and y.size:
         relative = max(relative, _worth(problem, x, y, float(multiplier @ residual), loss))
+    if problem.n_constraints == 0:
+        relative = max(relative, _left(problem, gradient, problem.loss_at_zero if loss is None else loss))
     return KKT(stationarity, feasibility, split, relative)
 
 
@@ -150,6 +155,13 @@ def _typical_split(problem: Penalised) -> float:
     """The size of Ax after a gradient step from zero, were A to treat all directions alike."""
     step = problem.gradient_scale / problem.L_mean if problem.L_mean > 0 else 1.0
     return step * float(np.sqrt(problem.constraint.sum_of_squares / problem.n_features))
+
+
+def _left(problem: Penalised, gradient: np.ndarray, loss: float) -> float:
+    """What the loss alone can still fall by, relative to it."""
+    scale = max(abs(loss), OBJECTIVE_FLOOR * problem.loss_at_zero)
+    left = problem.least_decrease(gradient) / scale if scale > 0.0 else 0.0
+    return left if np.isfinite(left) else 0.0
 
 
 def _worth(problem: Penalised, x: np.ndarray, y: np.ndarray, priced: float, loss: float) -> float:

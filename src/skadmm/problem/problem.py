@@ -388,6 +388,18 @@ class Problem:
         _prox(self.psi, v, step, out)
         return out
 
+    def least_decrease(self, gradient: np.ndarray) -> float:
+        """How much the mean loss can fall, at least, from a point with this gradient, where nothing but the loss is
+        minimised: ½ g·M⁺g with M = sup ℓ'' XᵀWX/n. Zero where that is not known."""
+        bound = self.loss.curvature_bound
+        if self.n_constraints or not isinstance(self.omega, Zero) or not np.isfinite(bound) or bound == 0.0:
+            return 0.0
+        directions = self.local.directions if self.backend.local_rows else None
+        if directions is None:
+            return 0.0
+        parts = (directions.axes @ gradient) / directions.sizes
+        return 0.5 / bound * float(parts @ parts)
+
     def kkt(
         self,
         x: np.ndarray,

@@ -220,7 +220,7 @@ class Run:
                 return None  # a candidate, which the line search of the next step refuses or shortens
             first = recorder.history.first_objective
             return self._diverged(f"the objective went from {first:.3g} to {diagnostics.objective:.3g}")
-        recorder.keep(row, iterate, diagnostics, compare=tol is not None)
+        recorder.keep(row, iterate, diagnostics, tol=tol)
         bar.report(row)
         if recorder.call_back(row):
             return limits.STOPPED

@@ -182,19 +182,27 @@ class Recorder:
         limit = BLOW_UP * max(1.0, abs(history.first_objective))
         return bool(np.isnan(diagnostics.objective) or diagnostics.loss > limit)
 
-    def keep(self, row: dict[str, float], iterate: Iterate, diagnostics: Diagnostics, *, compare: bool) -> None:
-        """Add the row of a point to the trace; with `compare`, keep the best point and the largest lower bound, too."""
+    def keep(self, row: dict[str, float], iterate: Iterate, diagnostics: Diagnostics, *, tol: float | None) -> None:
+        """Add the row of a point to the trace; with a tolerance, keep the best point and the largest lower bound."""
         history = self.history
         history.last_certified = iterate
         history.rows.append(row)
-        if not compare:
+        if tol is None:
             return
         history.lower_bound = max(history.lower_bound, diagnostics.lower_bound)
         value = self.evaluator.criterion(diagnostics)
-        same = abs(value - history.best_value) <= SAME_VALUE * abs(value)
-        if (diagnostics.kkt.relative < history.best_kkt) if same else (value < history.best_value):
+        if self._is_better(value, diagnostics, tol):
             history.best_value, history.best_kkt = value, diagnostics.kkt.relative
             history.best_rho, history.best_point = self.engine.rho, history.last_certified
+
+    def _is_better(self, value: float, diagnostics: Diagnostics, tol: float) -> bool:
+        """Is a point better than the best so far? Without a gap one that meets the tolerance is better than one that
+        does not."""
+        history, kkt = self.history, diagnostics.kkt.relative
+        if np.isnan(diagnostics.gap) and (kkt <= tol) != (history.best_kkt <= tol):
+            return kkt <= tol
+        same = abs(value - history.best_value) <= SAME_VALUE * abs(value)
+        return kkt < history.best_kkt if same else value < history.best_value
 
     def call_back(self, row: dict[str, float]) -> bool:
         """Call the callbacks; does one of them ask to stop, or has one failed?"""
