@@ -76,7 +76,7 @@ def fit(
     jobs: int = typer.Option(1, help="Folds that are solved at the same time."),
     method: str = typer.Option("auto", help="auto, or the name of a method or solver; 'skadmm info' lists them."),
     tol: float = typer.Option(1e-6, help="The relative duality gap to reach."),
-    max_passes: float = typer.Option(500, help="Maximum number of passes over the data."),
+    max_passes: float = typer.Option(2000, help="Maximum number of passes over the data."),
     report: Path | None = typer.Option(None, help="Also write a page about the model: an HTML file."),  # noqa: B008
     force: bool = typer.Option(False, "--force", help="Replace an existing file."),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),

@@ -22,7 +22,7 @@ from skadmm.solvers.base import Algorithm, Setup
 from skadmm.solvers.dual_update import Point
 
 PAPER_RHO, PAPER_PASSES = 0.01, 30.0
-SAFETY_NET = 500.0
+SAFETY_NET = 2000.0
 """Passes after which a run that is to meet a tolerance ends in any case."""
 ELSEWHERE = ("batch-admm", "batch-iu-admm")
 """Methods on rows that are not in this process …"""

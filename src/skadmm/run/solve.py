@@ -107,7 +107,7 @@ def solve(
         The penalty parameter ρ. "auto" is the paper's 0.01 for the first-order methods; san-admm adapts it.
     passes : float or None
         Stop after this many effective passes over the data (step selection not counted in this limit). None: 30, as in
-        the paper; 500 as a safety net where `tol` is given and the method is "auto" or certifies its answers.
+        the paper; 2,000 as a safety net where `tol` is given and the method is "auto" or certifies its answers.
     step : float, "auto" or "theory"
         The step size: x moves by about `step` times a gradient. "auto" selects it on a subset of 500 samples, from the
         start of the run, as the paper does; ``Result.tuning`` says what that cost, by what the selected step was

@@ -64,7 +64,10 @@ class CoordinateDescentConfig:
     an exact solve of the model by Newton's method."""
     max_passes: float = 16.0
     """The solver gives way after this many passes over the data, sweeps counted by the entries that they read, unless
-    an exact solve would cost more than `max_sweeps` sweeps."""
+    an exact solve would cost more than `max_sweeps` sweeps. They are counted from the last step in which …"""
+    still_growing: float = 1.25
+    """… the features that are not zero became this many times as many, and more than `first_selected`: another solver
+    would have to find them too."""
     entries_per_chunk: int = 1 << 26
     """Entries read by sweeps between two moments at which a run can be stopped."""
     min_sample_curvature: float = 1e-6
@@ -99,6 +102,8 @@ class CoordinateDescentState(SolverState):
     """The largest violation of optimality of any feature."""
     touched: int = 0
     """Samples touched by this solver."""
+    settled: int = 0
+    """The samples touched when the number of features that are not zero last grew."""
     expensive_solve: bool = False
     """Would an exact solve of the last model cost more than many sweeps?"""
     last_violation: float = np.inf
@@ -175,6 +180,7 @@ class CoordinateDescent(SecondOrderSolver[CoordinateDescentState]):
         if not state.steps:
             self._start(state)
         before, violation, config = state.objective, state.violation, self.config
+        had = int(np.count_nonzero(state.point.x))
         selected = self._selected(state)
         gradient, left, useful = state.gradient[selected.features], violation, True
         for _ in range(config.max_models):
@@ -183,16 +189,25 @@ class CoordinateDescent(SecondOrderSolver[CoordinateDescentState]):
             if not useful or left <= config.violation_left * violation:
                 break
         self._evaluate_point(state)
-        spent = state.touched > config.max_passes * self.problem.n_samples and not state.expensive_solve
+        growing = self._is_growing(state, had)
+        spent = state.touched - state.settled > config.max_passes * self.problem.n_samples and not state.expensive_solve
         if before - state.objective <= ROUNDING * abs(before) and state.violation >= 0.5 * state.last_violation:
             state.idle += 1
         else:
             state.last_violation, state.idle = state.violation, 0
         if config.gives_way:
-            state.stalled = state.idle > 0 or spent or not useful
+            state.stalled = state.idle > 0 or spent or not (useful or growing)
         else:
             state.stalled = state.idle >= config.max_idle
         state.finished = self.tol is not None and self.optimality(state)[1] <= self.tol
+
+    def _is_growing(self, state: CoordinateDescentState, had: int) -> bool:
+        """Are many more features in use than the step `had`?"""
+        now = int(np.count_nonzero(state.point.x))
+        growing = now > self.config.first_selected and now >= self.config.still_growing * had
+        if growing:
+            state.settled = state.touched
+        return growing
 
     def slow(self, state: CoordinateDescentState) -> bool:
         """Is it time for another solver?"""
