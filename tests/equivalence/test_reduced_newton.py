@@ -243,7 +243,7 @@ def test_it_follows_a_path_of_strengths(sparse):
     X, target = make(rng, 150, 40, "logistic", sparse=sparse)
     A = stack(chain(40), "identity")
     engine = engine_of(Problem(X, target, psi=L1(0.05), A=A))
-    columns = engine.solver.columns
+    columns = engine.current.oracle.columns
     for strength in (0.05, 0.03, 0.02, 0.005):
         problem = Problem(X, target, psi=L1(strength), A=A)
         if strength < 0.05:
@@ -251,7 +251,7 @@ def test_it_follows_a_path_of_strengths(sparse):
         engine.advance(np.zeros(100, np.int64))
         engine.finish()
         assert engine.optimality()[1] <= 1e-9
-        assert engine.solver.columns is columns
+        assert engine.current.oracle.columns is columns
         cold = solve(problem, "reduced-newton", tol=1e-9, passes=100)
         assert engine.current.objective == pytest.approx(cold.objective, rel=1e-8)
 

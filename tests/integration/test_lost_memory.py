@@ -10,7 +10,8 @@ import scipy.sparse
 from skadmm import Problem, Status, solve
 from skadmm.backends.worker import Held
 from skadmm.operators import chain, stack
-from skadmm.oracle.remote import RemoteOracle, ask_oracle
+from skadmm.oracle.channel import ask_oracle
+from skadmm.oracle.remote import RemoteOracle
 from skadmm.oracle.speculative import SpeculativeOracle
 from skadmm.regularizers import L1, SquaredL2
 from skadmm.solvers import select

@@ -14,7 +14,7 @@ import numpy as np
 
 from skadmm import _cancel
 from skadmm.backends import worker
-from skadmm.backends.base import Evaluation, NumberedPoint, StoredSamples
+from skadmm.backends.base import Evaluation, StoredSamples
 from skadmm.backends.local import LocalBackend, normalised
 from skadmm.backends.slicing import stack_rows
 from skadmm.kernels.samples import Samples
@@ -68,7 +68,7 @@ class RemoteSamples(StoredSamples, ABC):
 
     def evaluate(self, x: np.ndarray) -> Evaluation:
         """All samples at `x`. The slopes stay on the workers; the handle for them is x under a number."""
-        point: NumberedPoint = (self.number(), x.copy())
+        point: worker.SentPoint = (self.number(), worker.packed(x))
         given: list[tuple[Any, ...]] = [(worker.evaluate, (self.n, point))] * self.sizes.size
         loss, gradient = self.map_reduce("evaluate", worker.run_stateful, given)
         return Evaluation(float(loss), np.array(gradient), point, None)

@@ -41,6 +41,33 @@ class Held:
         return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
 
 
+class SparseVector(NamedTuple):
+    """A vector of which most entries are zero, as it is sent."""
+
+    where: np.ndarray
+    values: np.ndarray
+    size: int
+
+
+SentPoint = tuple[int, "np.ndarray | SparseVector"]
+"""A point x under a number that no other point has; packed where most of its entries are zero."""
+
+
+def packed(x: np.ndarray) -> np.ndarray | SparseVector:
+    """A copy of a vector for a message: the entries that are not zero, where they are few."""
+    where = np.flatnonzero(x).astype(np.int32)
+    return x.copy() if 2 * where.size > x.size else SparseVector(where, x[where], x.size)
+
+
+def unpacked(sent: np.ndarray | SparseVector) -> np.ndarray:
+    """The vector that was sent."""
+    if not isinstance(sent, SparseVector):
+        return sent
+    x = np.zeros(sent.size)
+    x[sent.where] = sent.values
+    return x
+
+
 class Part(NamedTuple):
     """A block before the loss is known: rows as compiled code reads them, targets and weights as given."""
 
@@ -172,19 +199,19 @@ def first_refresh(
     return np.sum([refresh(samples, memory, bounds, None, (number, x)) for bounds, number in batches], axis=0)
 
 
-def evaluate(samples: Samples, memory: dict[str, Any], n: int, x: NumberedPoint) -> tuple[float, np.ndarray]:
+def evaluate(samples: Samples, memory: dict[str, Any], n: int, x: SentPoint) -> tuple[float, np.ndarray]:
     """The block's part of the mean loss over n samples and of its gradient. The slopes stay in the memory."""
     size = samples.target.size
     slopes = np.empty(size)
-    loss, gradient = tasks.evaluate(samples, x[1], n, slopes, np.empty(size))
+    loss, gradient = tasks.evaluate(samples, unpacked(x[1]), n, slopes, np.empty(size))
     memory["evaluate"] = (x[0], slopes)
     return loss, gradient
 
 
-def conjugate(samples: Samples, memory: dict[str, Any], share: float, x: NumberedPoint, scale: float) -> float:
+def conjugate(samples: Samples, memory: dict[str, Any], share: float, x: SentPoint, scale: float) -> float:
     """The block's share of the mean conjugate at `scale` times the slopes at x."""
     kept = memory.get("evaluate")
-    slopes = kept[1] if kept is not None and kept[0] == x[0] else _slopes(samples, x[1])
+    slopes = kept[1] if kept is not None and kept[0] == x[0] else _slopes(samples, unpacked(x[1]))
     return share * float(mean_conjugate(samples, scale * slopes))
 
 

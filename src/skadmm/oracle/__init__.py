@@ -10,7 +10,9 @@ from skadmm.losses._base import is_coupled
 from skadmm.oracle.base import LARGE_SHIFT, LARGE_SHIFT_SHARE, LostMemory, SampleOracle
 from skadmm.oracle.coupled import CoupledOracle
 from skadmm.oracle.local import LocalOracle
+from skadmm.oracle.reduced import LocalReducedOracle, ReducedOracle
 from skadmm.oracle.remote import RemoteOracle
+from skadmm.oracle.remote_reduced import RemoteReducedOracle
 from skadmm.oracle.single_pass import FileOracle
 from skadmm.oracle.speculative import SpeculativeOracle
 
@@ -30,4 +32,20 @@ def oracle_for(backend: Backend, checkpoint: Any = None) -> SampleOracle:
     return LocalOracle(local.samples(), 0, local.rows_per_chunk, local.between_chunks)
 
 
-__all__ = ["LARGE_SHIFT", "LARGE_SHIFT_SHARE", "LostMemory", "SampleOracle", "oracle_for"]
+def reduced_oracle_for(backend: Backend, checkpoint: Any = None) -> ReducedOracle:
+    """The oracle of the reduced Newton solver over the samples of a backend."""
+    if not backend.local_rows:
+        return RemoteReducedOracle(cast(Any, backend), checkpoint)
+    local = cast(LocalBackend, backend)
+    return LocalReducedOracle(local.samples(), 0, local.rows_per_chunk, local.between_chunks)
+
+
+__all__ = [
+    "LARGE_SHIFT",
+    "LARGE_SHIFT_SHARE",
+    "LostMemory",
+    "ReducedOracle",
+    "SampleOracle",
+    "oracle_for",
+    "reduced_oracle_for",
+]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -261,6 +261,15 @@ class LocalOracle:
         return Max(max((self.scalars.curvatures[at].max(initial=0.0) for at in self._slices), default=0.0))
 
 
+class Placed(Protocol):
+    """Samples at the point where they were last evaluated."""
+
+    z: np.ndarray
+    """Their margins."""
+    slope: np.ndarray
+    """Their slopes."""
+
+
 class OracleFreeColumns(LocalFreeColumns):
     """Free columns that start from the margins and slopes of an oracle, and leave it the slopes they find."""
 
@@ -269,7 +278,7 @@ class OracleFreeColumns(LocalFreeColumns):
         samples: Samples,
         rows_per_chunk: int,
         between: Callable[[], None],
-        scalars: SampleScalars,
+        scalars: Placed,
         temporary: Temporary,
     ) -> None:
         super().__init__(samples, rows_per_chunk, between)

@@ -1,23 +1,14 @@
 """The oracle over rows on a cluster: every block has one on its worker, and their sums are added up.
 
-What a worker keeps between two requests may be lost with it. A request carries its number; a worker that has not
-answered the one before it says so, and the solver builds its model anew from the point it stands at.
+How requests are sent, and what happens when a worker is lost, is in ``channel.py``.
 """
 
 from __future__ import annotations
 
-import contextlib
-import uuid
-from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import numpy as np
 
-from skadmm.backends.base import WorkerGone
-from skadmm.backends.tasks import Lost
-from skadmm.backends.worker import run_stateful
-from skadmm.kernels.samples import Samples
-from skadmm.oracle import worker_files
 from skadmm.oracle.base import (
     CURVED,
     LARGE_SHIFT,
@@ -28,58 +19,16 @@ from skadmm.oracle.base import (
     CurvatureChange,
     Ends,
     FullSums,
-    LostMemory,
     ShiftAlong,
     ShiftSums,
 )
 from skadmm.oracle.batches import GrowingBatch
+from skadmm.oracle.channel import Channel, Cluster, KeptBeside, KeptOnWorkers, RemoteFreeColumns
 from skadmm.oracle.large_shifts import LocalLargeShifts
-from skadmm.oracle.local import OracleFreeColumns
 from skadmm.oracle.single_pass import SinglePassOracle
-from skadmm.problem.free_columns import ColumnSums
 
 EDGES = 256
 """Thresholds tried in one round, when one is sought among values on several workers."""
-
-
-class Cluster(Protocol):
-    """What the oracle needs of a backend: requests to all blocks of rows at once, each on the worker that holds it."""
-
-    n: int
-    sizes: np.ndarray
-    """The number of samples in each block."""
-
-    def map_reduce(
-        self, kind: str, function: Callable[..., Any], arguments: list[tuple[Any, ...]], *, retry: bool = True
-    ) -> Any:
-        """Call `function` on every block with its arguments, and add up the results."""
-
-    def locate(self) -> None:
-        """Find out which worker holds each block now."""
-
-
-class KeptBeside(Protocol):
-    """The checkpoint of a run, beside which workers keep their part."""
-
-    written: int
-    """How often it was."""
-
-    @property
-    def beside(self) -> Any:
-        """The folder for it."""
-
-
-class Request(NamedTuple):
-    """A method of the oracle on each worker, or of one of its parts, and its arguments."""
-
-    part: Callable[[SinglePassOracle], Any]
-    method: Callable[..., Any]
-    arguments: tuple[Any, ...]
-
-
-def whole(oracle: SinglePassOracle) -> SinglePassOracle:
-    """The oracle of a block itself."""
-    return oracle
 
 
 def large_shifts(oracle: SinglePassOracle) -> LocalLargeShifts:
@@ -87,151 +36,26 @@ def large_shifts(oracle: SinglePassOracle) -> LocalLargeShifts:
     return oracle.large_shifts
 
 
-def free_columns(oracle: SinglePassOracle) -> OracleFreeColumns:
-    """Its free columns."""
-    return oracle.free_columns
-
-
-def start_oracle(samples: Samples, memory: dict[str, Any], run: str, first: int) -> float:
-    """A fresh oracle for this block."""
-    memory[run] = (0, SinglePassOracle(samples, first))
-    return 0.0
-
-
-def end_oracle(samples: Samples, memory: dict[str, Any], run: str) -> float:
-    """Drop the oracle of a run that has ended."""
-    memory.pop(run, None)
-    return 0.0
-
-
-def ask_oracle(samples: Samples, memory: dict[str, Any], run: str, number: int, requests: list[Request]) -> Any:
-    """The next requests to this block's oracle; the result of the last of them."""
-    last, oracle = memory.get(run, (None, None))
-    if last != number - 1:
-        return (Lost(),)
-    memory[run] = (-1, None)  # should this be cut short, what is left is of no use
-    for part, method, arguments in requests:
-        result = method(part(oracle), *arguments)
-    memory[run] = (number, oracle)
-    return (0.0 if result is None else result,)
-
-
-class Channel:
-    """Requests to the oracles of all blocks, one after the other."""
-
-    def __init__(self, backend: Cluster) -> None:
-        self._backend = backend
-        self.run = f"oracle-{uuid.uuid4().hex}"
-        self.number = -1
-        """Of the last request; −1 before the first and after the last."""
-        self.waiting: list[Request] = []
-        """Requests without a result, which go along with the next one: a round costs more than what it carries."""
-
-    def ask(self, method: Callable[..., Any], *arguments: Any, part: Callable[[Any], Any] = whole) -> Any:
-        """The sum of the results over all blocks."""
-        requests, self.waiting = [*self.waiting, Request(part, method, arguments)], []
-        if self.number < 0:
-            self.restart()
-        self.number += 1
-        kind = method.__name__ if part is whole else f"{part.__name__}_{method.__name__}"
-        try:
-            (result,) = self.every_block(kind, ask_oracle, [(self.run, self.number, requests)] * self.blocks)
-        except WorkerGone:
-            raise LostMemory from None
-        if isinstance(result, Lost):
-            raise LostMemory
-        return result
-
-    def tell(self, method: Callable[..., Any], *arguments: Any, part: Callable[[Any], Any] = whole) -> None:
-        """A request without a result: it goes with the next one."""
-        self.waiting.append(Request(part, method, arguments))
-
-    @property
-    def blocks(self) -> int:
-        """The number of blocks."""
-        return int(self._backend.sizes.size)
-
-    @property
-    def n(self) -> int:
-        """The number of samples."""
-        return self._backend.n
-
-    def every_block(self, kind: str, task: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> Any:
-        """A task for every block, on the worker that holds it; the sum of the results."""
-        return self._backend.map_reduce(kind, run_stateful, [(task, given) for given in arguments], retry=False)
-
-    def restart(self) -> None:
-        """A fresh oracle for every block."""
-        sizes = self._backend.sizes
-        first = np.cumsum(sizes) - sizes
-        self.number, self.waiting = 0, []
-        while True:
-            self._backend.locate()
-            try:
-                self.every_block("start_oracle", start_oracle, [(self.run, int(one)) for one in first])
-                break
-            except WorkerGone:
-                continue
-
-    def close(self) -> None:
-        """The run has ended: the workers may forget it."""
-        if self.number >= 0:
-            with contextlib.suppress(WorkerGone):  # and its memory with it
-                self.every_block("end_oracle", end_oracle, [(self.run,)] * self.blocks)
-        self.number, self.waiting = -1, []
-
-
 class RemoteOracle:
     """Asks the oracles of all blocks, and adds up."""
 
     def __init__(self, backend: Cluster, checkpoint: KeptBeside | None = None) -> None:
-        self._channel, self._checkpoint = Channel(backend), checkpoint
+        self._channel = Channel(backend, SinglePassOracle)
+        self._keeping = KeptOnWorkers(self._channel, checkpoint)
         self.large_shifts = RemoteLargeShifts(self._channel)
         self.free_columns = RemoteFreeColumns(self._channel)
-        self._kept, self._offered = "", ("", 0)
-        """What workers keep for the checkpoint in the file; and for the last one, with how many were written then."""
 
     # -- storage -------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
         """Under which name the workers keep all that they know beside the checkpoint; none where they could not."""
-        channel, keeper = self._channel, self._checkpoint
-        if channel.number < 0 or keeper is None:
-            return {"kept": ""}
-        if channel.waiting:
-            try:
-                channel.ask(LocalLargeShifts.end, part=large_shifts)
-            except LostMemory:
-                return {"kept": ""}
-        if keeper.written > self._offered[1]:
-            self._kept = self._offered[0]
-        name = uuid.uuid4().hex
-        self._offered = name, keeper.written
-        given = (channel.run, channel.number, keeper.beside, name, [self._kept])
-        try:
-            (failed,) = channel.every_block("keep", worker_files.keep, [given] * channel.blocks)
-        except WorkerGone:
-            failed = Lost()
-        return {"kept": "" if isinstance(failed, Lost) or failed else name}
+        if self._channel.waiting:
+            self._channel.tell(LocalLargeShifts.end, part=large_shifts)
+        return self._keeping.state()
 
     def resume(self, state: dict[str, Any]) -> bool:
         """Let the workers read what they have kept; could they?"""
-        channel, keeper, name = self._channel, self._checkpoint, state["kept"]
-        if name == "" or keeper is None:
-            return False
-        if not (isinstance(name, str) and worker_files.NAME.fullmatch(name)):
-            raise ValueError("the name of what the workers keep is not one")
-        channel.restart()
-        given = (channel.run, keeper.beside, name)
-        try:
-            (result,) = channel.every_block("resume_from", worker_files.resume_from, [given] * channel.blocks)
-        except WorkerGone:
-            result = Lost()
-        if isinstance(result, Lost):
-            channel.restart()
-            return False
-        self._kept = name
-        return True
+        return self._keeping.resume(state)
 
     def restart(self) -> None:
         """A fresh oracle for every block."""
@@ -360,34 +184,3 @@ class RemoteLargeShifts:
 
     def end(self) -> None:
         """The next ``begin`` of a step does it."""
-
-
-class RemoteFreeColumns:
-    """The free columns of all blocks."""
-
-    def __init__(self, channel: Channel) -> None:
-        self._channel = channel
-
-    def begin(self, free: np.ndarray) -> np.ndarray:
-        """Σ |a_j| |θ|."""
-        return self._channel.ask(OracleFreeColumns.begin, free, part=free_columns)
-
-    def sums(self) -> ColumnSums:
-        """At the margins now."""
-        return ColumnSums(*self._channel.ask(OracleFreeColumns.sums, part=free_columns))
-
-    def reach(self, step: np.ndarray) -> float:
-        """The largest move of a margin."""
-        return float(self._channel.ask(OracleFreeColumns.reach, step, part=free_columns))
-
-    def move(self, step: np.ndarray) -> None:
-        """Move the coefficients; goes with the next request."""
-        self._channel.tell(OracleFreeColumns.move, step, part=free_columns)
-
-    def correct(self, step: np.ndarray) -> np.ndarray:
-        """Change the slopes; Σ θ a_j."""
-        return self._channel.ask(OracleFreeColumns.correct, step, part=free_columns)
-
-    def end(self, found: bool) -> np.ndarray:
-        """Σ θ a over all features."""
-        return self._channel.ask(OracleFreeColumns.end, found, part=free_columns)

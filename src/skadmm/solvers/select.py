@@ -164,6 +164,11 @@ class Situation:
         """Is it best solved block by block at a single strength too?"""
         return self.separates and works_on_blocks(self.problem, self.setup.rho_given)
 
+    @property
+    def many_on_workers(self) -> bool:
+        """Are there many features, and rows elsewhere, from which a dense model would have to be sent at every step?"""
+        return clusters_on_workers(self.problem, self.setup.rho_given)
+
     @cached_property
     def dense_model(self) -> bool:
         """Is a dense model over all features the fastest? With few features it is where it serves a whole path."""
@@ -238,6 +243,7 @@ TABLE = (
     Row(lambda s: s.following and s.separates, (BlockDescent,), "the penalty separates over blocks of features"),
     Row(lambda s: s.works_on_blocks, (BlockDescent,), "the penalty separates over blocks of features"),
     Row(lambda s: s.general_rows, (RowInteriorPoint,), "many features, few samples, and A is no graph"),
+    Row(lambda s: s.many_on_workers, (ReducedNewton,), "many features, rows on workers"),
     Row(lambda s: s.dense_model, (NewtonADMM,), "a dense second-order model fits"),
     Row(lambda s: not s.has_short_rows, (WorkingSet,), "many features, rows of A with three entries or more"),
     Row(lambda s: s.tied_chains, (ProxGradient, ReducedNewton), "the penalty lies along chains"),
@@ -247,6 +253,8 @@ TABLE = (
 )
 
 
+SHORT_ROWS = "an ℓ1 norm on rows of A with one or two entries (the lasso, the fused lasso, graphs)"
+"""What second-order steps take with any number of features on workers."""
 FOR_KINKS = "dual-proximal"
 """The solver of losses that are not differentiable. It imports this file: the smooth problems that it solves get their
 solvers from the table."""
@@ -368,8 +376,13 @@ def refusal(problem: Problem) -> str | None:
         return None
     d = problem.n_features
     if d > MAX_FEATURES:
+        if clusters_on_workers(problem):
+            return None
         if not problem.backend.local_rows:
-            return f"{d} features are more than second-order steps on a cluster can hold ({MAX_FEATURES})"
+            return (
+                f"{d} features are more than a dense second-order model can hold ({MAX_FEATURES}), and with rows on "
+                f"workers more of them need {SHORT_ROWS}"
+            )
         few_clusters = l1_rows.has_short_rows(problem) and l1_rows.starting_clusters(problem) <= MAX_FEATURES
         if few_clusters or BlockDescent.applies(problem) is None or RowInteriorPoint.applies(problem) is None:
             return None
@@ -436,6 +449,14 @@ def few_at_once(problem: Problem, rho_given: bool = False) -> bool:
     if (many or (few_samples and not rho_given)) and l1_rows.has_short_rows(problem):
         return True
     return many and WorkingSet.applies(problem) is None
+
+
+def clusters_on_workers(problem: Problem, rho_given: bool = False) -> bool:
+    """Are clusters of features solved for on rows elsewhere? A ρ that was given is left to ADMM, where it fits."""
+    d = problem.n_features
+    if problem.backend.local_rows or d < CONFIG.many_features or (rho_given and d <= MAX_FEATURES):
+        return False
+    return ReducedNewton.applies(problem) is None
 
 
 def prefers_clusters(situation: Situation) -> bool:

@@ -219,9 +219,12 @@ class SecondOrderSolver(ABC, Generic[S]):
 
         Called on the solver that :meth:`reweighted` made, with the state of the one before.
         """
-        ratio = self.problem.psi.strength / problem.psi.strength if problem.psi.strength > 0.0 else 1.0
-        state.point.dual[:] *= ratio
+        state.point.dual[:] *= self.dual_ratio(problem)
         return self.init(state.point, state.rho)
+
+    def dual_ratio(self, before: Problem) -> float:
+        """What brings the multiplier of a problem with another strength of ψ into the bounds of this one."""
+        return self.problem.psi.strength / before.psi.strength if before.psi.strength > 0.0 else 1.0
 
     def follow_many(self, state: S, strengths: np.ndarray, accuracy: Accuracy) -> Stretch | None:
         """Solve for decreasing strengths of ψ at once, from the point of `state`, as far as they reach the accuracy.

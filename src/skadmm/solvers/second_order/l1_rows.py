@@ -65,6 +65,11 @@ def reason_against(problem: Problem) -> str | None:
     """Why a problem has no penalty on short rows that solvers in memory can take; None when it has."""
     if not problem.backend.local_rows:
         return f"it {problem.lacks_local_rows()}"
+    return reason_against_rows(problem)
+
+
+def reason_against_rows(problem: Problem) -> str | None:
+    """The same for solvers that ask an oracle about the samples, wherever they are."""
     if not has_short_rows(problem):
         return "psi must be an ℓ1 norm with weights > 0, on rows of A with one or two entries, with B = −I and c = 0"
     if starting_clusters(problem) > MAX_CLUSTERS:

@@ -5,7 +5,8 @@ or to zero, and what is left free are a few clusters, each with one coordinate. 
 
   opens      the rows whose multipliers the subgradient of minimum norm leaves at their bounds (``opening.py``), so that
              new clusters appear;
-  contracts  X to the clusters, one column each, and expands the loss to second order there (``reduced_hessian.py``);
+  contracts  X to the clusters, one column each, and expands the loss to second order there, where the rows are
+             (``oracle/reduced.py``);
   minimises  this model with its ℓ1 terms (``reduced_model.py``), which closes rows again;
   searches   along the step, in the margins;
   evaluates  all samples: objective, gradient, the subgradient of minimum norm (``min_norm_subgradient.py``) and with it
@@ -18,16 +19,18 @@ of d² is ever formed.
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse
 
-from skadmm.kernels.contraction import columns_of, contracted
-from skadmm.kernels.expansion import add_squares, expand_along, margins, sum_rows
-from skadmm.kernels.rows import CSRRows, DenseRows
+from skadmm.io import state as stored
+from skadmm.io.state import transient
+from skadmm.oracle import LostMemory, ReducedOracle, reduced_oracle_for
+from skadmm.oracle.reduced import Contraction
+from skadmm.oracle.reduced_hessian import HessianConfig, cluster_keys
 from skadmm.problem.problem import COUPLED, Problem
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
@@ -37,7 +40,6 @@ from skadmm.solvers.second_order.l1_rows import ShortRows
 from skadmm.solvers.second_order.line_search import shorten
 from skadmm.solvers.second_order.min_norm_subgradient import SubgradientConfig, minimise_norm
 from skadmm.solvers.second_order.opening import Clusters, Opening, OpeningConfig
-from skadmm.solvers.second_order.reduced_hessian import HessianConfig, HessianState, cluster_keys, update_hessian
 from skadmm.solvers.second_order.reduced_model import ReducedModel
 
 TINY = float(np.finfo(float).tiny)
@@ -87,20 +89,12 @@ class ReducedNewtonConfig(SubgradientConfig, OpeningConfig, HessianConfig):
 class ReducedNewtonState(SolverState):
     """State of the reduced Newton solver."""
 
-    margins: np.ndarray
-    """aᵢ·x of each sample."""
-    slopes: np.ndarray
-    """ℓ' of each sample at x."""
-    curvature: np.ndarray
-    """ℓ'' of each sample at x."""
     gradient: np.ndarray
     """Of the mean loss at x."""
     residual: np.ndarray
     """The subgradient of the objective that the multiplier gives: zero at a solution."""
     tied: np.ndarray
     """Which rows of A have (Ax)_e = 0."""
-    hessian: HessianState
-    """H on the clusters of the last step."""
     damping: float
     """τ, see the Config."""
     improvement: float = 1.0
@@ -114,32 +108,11 @@ class ReducedNewtonState(SolverState):
     full_step: bool = False
     """Did the last step reach the minimiser of its model?"""
     sampled: bool = False
-    """Are loss, margins, slopes, curvature and gradient those of ``point.x`` …"""
+    """Are the loss, the gradient and what the oracle keeps of the samples those of ``point.x`` …"""
     evaluated: bool = False
     """… and all the fields above?"""
-
-
-class FeatureColumns:
-    """What does not depend on the penalty; computed when first used."""
-
-    def __init__(self, problem: Problem) -> None:
-        self._rows, self._n = problem.rows, problem.n_samples
-
-    def prepare(self) -> None:
-        """Compute all of it now."""
-        _ = self.by_column, self.mean_squares
-
-    @cached_property
-    def by_column(self) -> Any:
-        """X by columns, as :func:`contracted` takes it."""
-        return columns_of(self._rows)
-
-    @cached_property
-    def mean_squares(self) -> np.ndarray:
-        """The mean square of each feature."""
-        squares = np.zeros(self._rows.shape[1])
-        add_squares(self._rows, np.arange(self._n), squares)
-        return squares / self._n
+    oracle: ReducedOracle = transient()
+    """Margins, slopes and curvatures of the samples, wherever they are; stored by itself."""
 
 
 class ReducedNewton(SecondOrderSolver[ReducedNewtonState]):
@@ -155,29 +128,44 @@ class ReducedNewton(SecondOrderSolver[ReducedNewtonState]):
         problem = setup.problem
         self.ridge = ridge_of(problem)
         self.penalty = ShortRows(problem)
-        self.columns = FeatureColumns(problem)
-        self.samples, self.all = problem.samples(), np.arange(problem.n_samples)
 
     @classmethod
     def applies(cls, problem: Problem) -> str | None:
         """The penalty must be an ℓ1 norm of rows with one entry or two."""
         if problem.is_coupled:
             return COUPLED
-        return l1_rows.reason_against(problem)
+        if not (problem.backend.local_rows or problem.backend.block_memory):
+            return f"it {problem.lacks_local_rows()}"
+        return l1_rows.reason_against_rows(problem)
 
     def init(self, point: Point, rho: float) -> ReducedNewtonState:
         """Nothing is known but the point; the columns are set up before the clock runs."""
-        self.columns.prepare()
-        n, d = self.problem.n_samples, self.problem.n_features
+        oracle = reduced_oracle_for(self.problem.backend, self.setup.checkpoint)
+        oracle.prepare()
+        return self._at(point, rho, oracle)
+
+    def _at(self, point: Point, rho: float, oracle: ReducedOracle) -> ReducedNewtonState:
+        """The state at a point of which nothing is known."""
+        d = self.problem.n_features
         return ReducedNewtonState(
-            point=point, rho=rho, multiplier=rho * point.dual, margins=np.zeros(n), slopes=np.zeros(n),
-            curvature=np.zeros(n), gradient=np.zeros(d), residual=np.zeros(d),
-            tied=np.ones(self.problem.n_constraints, bool), hessian=HessianState(curvature=np.zeros(n)),
-            damping=self.config.damping,
+            point=point, rho=rho, multiplier=rho * point.dual, gradient=np.zeros(d), residual=np.zeros(d),
+            tied=np.ones(self.problem.n_constraints, bool), damping=self.config.damping, oracle=oracle,
         )  # fmt: skip
 
     def step(self, state: ReducedNewtonState) -> None:
         """Open rows, minimise the model on the clusters and search along the step."""
+        self._whole(state, self._step)
+
+    def _whole(self, state: ReducedNewtonState, action: Callable[[ReducedNewtonState], None]) -> None:
+        """A step; where a worker has lost its memory meanwhile, once more from the point that it has come to."""
+        try:
+            action(state)
+        except LostMemory:
+            state.oracle.restart()
+            state.sampled = state.evaluated = False
+            self._whole(state, action)
+
+    def _step(self, state: ReducedNewtonState) -> None:
         if not state.evaluated:
             self._start(state)
         clusters = self._open(state)
@@ -186,7 +174,7 @@ class ReducedNewton(SecondOrderSolver[ReducedNewtonState]):
         else:
             state.refusals += 1
             state.improvement = state.decrease = 0.0
-            self._sample(state, self._expand(state, state.margins, 0.0))
+            self._sample(state, state.oracle.losses(0.0), 0.0)
             self._evaluate(state)
         state.stalled = state.refusals == self.config.max_refusals
         state.finished = self.tol is not None and self.optimality(state)[1] <= self.tol
@@ -209,10 +197,27 @@ class ReducedNewton(SecondOrderSolver[ReducedNewtonState]):
 
     def finish(self, state: ReducedNewtonState) -> None:
         """x is exactly fused and sparse at all times; certify it, where that has not been done."""
+        self._whole(state, self._conclude)
+
+    def _conclude(self, state: ReducedNewtonState) -> None:
         if not state.evaluated:
             self._start(state)
         if not self.config.last_improvement and (self.tol is None or self.optimality(state)[1] > self.tol):
             self._certify(state, thorough=True)
+
+    def close(self, state: ReducedNewtonState) -> None:
+        """Workers may forget the samples."""
+        state.oracle.close()
+
+    def stored(self, state: ReducedNewtonState) -> dict[str, Any]:
+        """The state, with the oracle's."""
+        return {"solver": stored.capture(state), "oracle": state.oracle.state()}
+
+    def restore(self, state: ReducedNewtonState, kept: dict[str, Any]) -> None:
+        """Take up the state of a checkpoint; samples whose numbers are gone are placed again."""
+        stored.restore(state, kept["solver"])
+        if not state.oracle.resume(kept["oracle"]):
+            state.sampled = state.evaluated = False
 
     def warm_start(self, state: ReducedNewtonState) -> None:
         """Start from an earlier point."""
@@ -220,38 +225,31 @@ class ReducedNewton(SecondOrderSolver[ReducedNewtonState]):
         state.sampled = state.evaluated = False
 
     def reweighted(self, problem: Problem) -> Self:
-        """The same solver for another strength of ψ, with the columns of this one and what is known of A."""
+        """The same solver for another strength of ψ, with what is known of A."""
         other = copy.copy(self)
         other.setup, other.problem = replace(self.setup, problem=problem), problem
         other.certifier, other.penalty = self.certifier.reweighted(problem), self.penalty.reweighted(problem)
-        other.samples = problem.samples()
         return other
 
     def follow(self, state: ReducedNewtonState, problem: Problem) -> ReducedNewtonState:
         """From the last solution, with its Hessian and what the samples are there."""
-        after = super().follow(state, problem)
-        after.hessian, after.sampled, after.loss = state.hessian, state.sampled, state.loss
-        after.margins, after.slopes, after.curvature = state.margins, state.slopes, state.curvature
-        after.gradient = state.gradient
+        state.point.dual[:] *= self.dual_ratio(problem)
+        after = self._at(state.point, state.rho, state.oracle)
+        after.sampled, after.loss, after.gradient = state.sampled, state.loss, state.gradient
         return after
 
     # -- a step ----------------------------------------------------------------------------------------------
 
     def _start(self, state: ReducedNewtonState) -> None:
         if not state.sampled:
-            margins(self.problem.rows, self.all, state.point.x, state.margins)
-            self._sample(state, self._expand(state, state.margins, 0.0))
+            self._sample(state, state.oracle.place(state.point.x), 0.0)
         self._evaluate(state)
 
-    def _expand(self, state: ReducedNewtonState, change: np.ndarray, t: float) -> float:
-        """The total loss, the slopes and the curvature at the margins plus t times `change`."""
-        return float(expand_along(self.samples, self.all, state.margins, change, t, state.slopes, state.curvature))
-
-    def _sample(self, state: ReducedNewtonState, loss: float) -> None:
-        """The gradient at x, where the total loss, the slopes and the curvature are known."""
+    def _sample(self, state: ReducedNewtonState, loss: float, length: float) -> None:
+        """Take so much of the step: the gradient at x, where the total loss is known."""
         n = self.problem.n_samples
+        state.gradient = state.oracle.settle(length) / n
         state.loss, state.sampled = loss, True
-        state.gradient = sum_rows(self.problem.rows, self.all, state.slopes, self.problem.nnz) / n
         state.point.clock[1] += n
 
     def _evaluate(self, state: ReducedNewtonState) -> None:
@@ -289,32 +287,30 @@ class ReducedNewton(SecondOrderSolver[ReducedNewtonState]):
 
     def _newton_step(self, state: ReducedNewtonState, clusters: Clusters) -> None:
         x, config, basis = state.point.x, self.config, clusters.basis()
-        rows = contracted(self.columns.by_column, clusters.labels, clusters.factors, clusters.size)
         start = clusters.coordinates(x)
-        H = update_hessian(state.hessian, rows, cluster_keys(basis), state.curvature, state.improvement, config)
+        contraction = Contraction(clusters.labels, clusters.factors, clusters.size, cluster_keys(basis))
+        H = state.oracle.contract(contraction, state.improvement, config)
+        H /= self.problem.n_samples
         self._damp(state, H, basis)
         gradient = basis.T @ (state.gradient + self.ridge * x)
         model = ReducedModel(H, gradient, start, *self.penalty.on_clusters(basis))
         u = model.minimise(config.model_rounds, config.model_sweeps)
-        self._search(state, rows, u - start, clusters.expanded(u))
+        self._search(state, u - start, clusters.expanded(u))
 
     def _damp(self, state: ReducedNewtonState, H: np.ndarray, basis: scipy.sparse.csr_array) -> None:
         """Add the curvature of Ω and the damping to the diagonal of H."""
         squared = basis.power(2).T
         diagonal = np.einsum("ii->i", H)
         diagonal += squared @ np.full(basis.shape[0], self.ridge)
-        metric = self.problem.curvature_scale * (squared @ self.columns.mean_squares)
+        metric = self.problem.curvature_scale * (squared @ state.oracle.squares) / self.problem.n_samples
         # A cluster that no sample sees is held by its ℓ1 terms; some curvature it must have.
         unseen = self.config.min_damping * max(float(metric.max()), 1.0)
         diagonal += np.where(metric > 0.0, state.damping * metric, unseen)
 
-    def _search(
-        self, state: ReducedNewtonState, rows: DenseRows | CSRRows, step: np.ndarray, candidate: np.ndarray
-    ) -> None:
+    def _search(self, state: ReducedNewtonState, step: np.ndarray, candidate: np.ndarray) -> None:
         """From x towards the candidate, as far as the objective falls; then an evaluation there."""
         config, penalty, x = self.config, self.problem.penalty, state.point.x.copy()
-        change = np.zeros(self.problem.n_samples)
-        margins(rows, self.all, step, change)
+        oracle = state.oracle
         expected = float(state.gradient @ (candidate - x)) + penalty(candidate) - penalty(x)
         losses: dict[float, float] = {}
 
@@ -322,14 +318,13 @@ class ReducedNewton(SecondOrderSolver[ReducedNewtonState]):
             return candidate if t == 1.0 else x + t * (candidate - x)
 
         def merit(t: float) -> float:
-            losses[t] = self._expand(state, change, t)
+            losses[t] = oracle.losses(t) if losses else oracle.along(step, t)
             return losses[t] / self.problem.n_samples + penalty(at(t))
 
         before = state.objective
         length = shorten(merit, before, expected)
         if length == 0.0:
             merit(0.0)
-        state.margins += length * change
         state.point.x[:] = at(length)
         improvement = _improvement(before, losses[length] / self.problem.n_samples + penalty(state.point.x))
         if config.last_improvement:  # known before the evaluation, which may then be short
@@ -337,7 +332,7 @@ class ReducedNewton(SecondOrderSolver[ReducedNewtonState]):
             if state.full_step and improvement < state.improvement:
                 state.decrease *= min(1.0, config.next_improvement * improvement / state.improvement)
             state.full_step, state.improvement = length == 1.0, improvement
-        self._sample(state, losses[length])
+        self._sample(state, losses[length], length)
         self._evaluate(state)
         state.improvement = improvement
         state.damping = max(state.damping * self._damping_factor(length), config.min_damping)
@@ -352,8 +347,20 @@ class ReducedNewton(SecondOrderSolver[ReducedNewtonState]):
 
     def _certify(self, state: ReducedNewtonState, *, thorough: bool = False) -> None:
         """The best lower bound so far. The cheap one corrects β on the rows with one entry only."""
+        if self.certifier.kind == "none":
+            return
         slack = state.tied if thorough or self.certifier.kind != "l1" else None
-        self.raise_bound(state, state.slopes, state.margins, state.gradient, slack)
+        n, oracle, gradient = self.problem.n_samples, state.oracle, state.gradient
+        if self.certifier.free.size:
+            orthogonal = self.certifier.orthogonal(oracle.free_columns)
+            if orthogonal is None:
+                return
+            gradient = orthogonal / n
+            state.point.clock[1] += 2 * n
+        bounds = self.certifier.bounds(
+            state.objective, lambda scale: oracle.conjugate(scale) / n, gradient, state.multiplier, slack
+        )
+        state.lower_bound = max(state.lower_bound, bounds.dual)
 
 
 def _improvement(before: float, after: float) -> float:

@@ -1,0 +1,205 @@
+"""More features than a dense model takes, with rows on workers: Newton steps on clusters, the answer of memory.
+
+A problem of 6,000 features is refused by ``newton-admm``; the reduced Newton solver asks the workers for the Hessian on
+a few clusters and for gradients.
+"""
+
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from skadmm import Problem, Status, solve
+from skadmm.backends import Processes
+from skadmm.backends.worker import Held, packed, unpacked
+from skadmm.operators import chain, incidence, stack
+from skadmm.oracle.channel import ask_oracle
+from skadmm.oracle.reduced_hessian import HessianChange
+from skadmm.oracle.remote_reduced import RemoteReducedOracle
+from skadmm.regularizers import L1, SquaredL2
+from skadmm.solvers.second_order import reduced_newton
+
+N, D = 300, 6000
+
+
+def data(loss="logistic", seed=0):
+    rng = np.random.default_rng(seed)
+    columns = (rng.random((N, 12)) ** 3 * D).astype(np.int32)
+    X = sp.csr_array((rng.standard_normal(12 * N), columns.ravel(), np.arange(0, 12 * N + 1, 12)), shape=(N, D))
+    X.sum_duplicates()
+    coefficients = np.zeros(D)
+    coefficients[:40], coefficients[100:120] = 1.0, -1.5
+    margins = X @ coefficients + 0.3 * rng.standard_normal(N)
+    return X, margins if loss == "squared" else np.where(margins > 0, 1.0, -1.0)
+
+
+def graph():
+    rng = np.random.default_rng(1)
+    first = np.arange(D)
+    return incidence(np.stack([first, (first + rng.integers(1, 30, D)) % D], axis=1), n_features=D)
+
+
+MODELS = {
+    "graph": {"psi": L1(0.02), "A": stack(graph(), "identity")},
+    "chain and ridge": {"psi": L1(0.02), "A": stack(chain(D), "identity"), "omega": SquaredL2(0.01)},
+    "lasso with an intercept": {"psi": L1(0.02), "A": sp.eye_array(D - 1, D, format="csr")},
+}
+
+
+@pytest.fixture(scope="module")
+def dask_blocks():
+    """A function that puts rows and targets on two Dask workers."""
+    dask = pytest.importorskip("dask")
+    distributed = pytest.importorskip("distributed")
+    cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+    with cluster, distributed.Client(cluster):
+        yield lambda array: [dask.delayed(array[start : start + N // 3]) for start in range(0, N, N // 3)]
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+@pytest.mark.parametrize("kind", MODELS)
+def test_two_processes_agree_with_memory(kind, loss):
+    X, target = data(loss)
+    model = MODELS[kind] | {"loss": loss}
+    there = Problem(Processes(X, workers=2), target, **model)
+    here, elsewhere = (solve(p, "auto", tol=1e-10) for p in (Problem(X, target, **model), there))
+    assert elsewhere.status is Status.SOLVED
+    assert elsewhere.solver == "reduced-newton"
+    assert 0 < np.count_nonzero(elsewhere.x) < D / 4
+    assert np.abs(elsewhere.x - here.x).max() < 1e-8
+    assert elsewhere.objective == pytest.approx(here.objective, rel=1e-9)
+
+
+def test_two_dask_workers_agree_with_memory(dask_blocks):
+    X, target = data()
+    here = solve(Problem(X, target, **MODELS["graph"]), tol=1e-10)
+    there = solve(Problem(dask_blocks(X), dask_blocks(target), **MODELS["graph"]), tol=1e-10)
+    assert there.status is Status.SOLVED
+    assert there.solver == "reduced-newton"
+    assert np.abs(there.x - here.x).max() < 1e-8
+
+
+def test_what_is_moved_does_not_grow_with_the_square_of_the_features():
+    """Per step: a gradient over all features from every worker, and what concerns the clusters."""
+    X, target = data()
+    problem = Problem(Processes(X, workers=2), target, **MODELS["graph"])
+    sizes = []
+    usual = problem.backend.map_reduce
+
+    def map_reduce(kind, function, arguments, **options):
+        total = usual(kind, function, arguments, **options)
+        sizes.append(sum(part.nbytes for part in flat((arguments[0], total))))
+        return total
+
+    problem.backend.map_reduce = map_reduce
+    result = solve(problem, tol=1e-6)
+    assert result.status is Status.SOLVED
+    assert max(sizes) < 8 * (2 * D + 600**2)
+
+
+def flat(value):
+    if isinstance(value, np.ndarray):
+        return [value]
+    return [part for entry in value for part in flat(entry)] if isinstance(value, (tuple, list)) else []
+
+
+def test_a_penalty_that_needs_more_is_refused_with_the_reason():
+    X, target = data()
+    A = sp.vstack([sp.eye_array(D), sp.eye_array(1, D) + sp.eye_array(1, D, k=1) + sp.eye_array(1, D, k=2)])
+    problem = Problem(Processes(X, workers=2), target, psi=L1(0.1), A=A.tocsr())
+    with pytest.raises(ValueError, match="6000 features are more than a dense second-order model can hold"):
+        solve(problem, "san-admm")
+
+
+class Forgetful:
+    """A cluster of one worker with one block, which loses its memory when it is asked for the so-many-th time."""
+
+    def __init__(self, problem, when):
+        self.when, self.asked = when, 0
+        self.n, self.sizes = N, np.array([N])
+        self.block = Held(problem.samples())
+
+    def locate(self):
+        pass
+
+    def map_reduce(self, kind, function, arguments, *, retry=True):
+        ((task, given),) = arguments
+        self.asked += task is ask_oracle
+        if self.asked == self.when:
+            self.asked += 1
+            self.block.memory.clear()
+        return function(self.block, task, given)
+
+
+@pytest.mark.parametrize("kind", ["graph", "lasso with an intercept"])
+def test_memory_lost_at_any_request(kind, monkeypatch):
+    X, target = data()
+    problem = Problem(X, target, **MODELS[kind])
+
+    def run(when):
+        used = []
+
+        def oracle_for(backend, checkpoint):
+            used.append(Forgetful(problem, when))
+            return RemoteReducedOracle(used[-1])
+
+        monkeypatch.setattr(reduced_newton, "reduced_oracle_for", oracle_for)
+        return solve(problem, "reduced-newton", tol=1e-8, passes=100), used[0].asked
+
+    undisturbed, requests = run(-1)
+    assert undisturbed.status is Status.SOLVED
+    for when in range(1, requests + 1, 1 if requests < 40 else 3):
+        result, asked = run(when)
+        assert asked > when
+        assert result.status is Status.SOLVED
+        assert result.objective == pytest.approx(undisturbed.objective, rel=1e-8)
+
+
+def test_a_killed_process_does_not_change_the_answer():
+    X, target = data()
+    problem = Problem(Processes(X, workers=2), target, **MODELS["graph"])
+    expected = solve(problem, tol=1e-9)
+    killed = []
+
+    def kill(snapshot):
+        if snapshot.step_number == 2 and not killed:
+            from skadmm.backends.processes.pool import workers
+
+            killed.append(workers(2)[1].pid)
+            threading.Thread(target=os.kill, args=(killed[0], signal.SIGKILL)).start()
+
+    again = solve(problem, tol=1e-9, callback=kill, record_every=1)
+    assert killed
+    assert again.status is Status.SOLVED
+    assert np.abs(again.x - expected.x).max() < 1e-8
+
+
+def test_a_checkpoint_resumes_to_the_same_bits(tmp_path):
+    X, target = data()
+    problem = Problem(Processes(X, workers=2), target, **MODELS["graph"])
+    settings = {"tol": 1e-9, "record_every": 1, "random_state": 0}
+    whole = solve(problem, **settings)
+    kept = settings | {"checkpoint": tmp_path / "c", "checkpoint_every": 0}
+    part = solve(problem, callback=lambda snapshot: snapshot.step_number >= 3, **kept)
+    assert part.status is not Status.SOLVED
+    resumed = solve(problem, **kept)
+    assert resumed.status is Status.SOLVED
+    assert resumed.x.tobytes() == whole.x.tobytes()
+
+
+def test_what_is_sent_is_what_arrives():
+    rng = np.random.default_rng(2)
+    for x in (np.zeros(5), rng.standard_normal(5), np.array([0.0, 0.0, 3.0, 0.0])):
+        assert np.array_equal(unpacked(packed(x)), x)
+    known, H = np.zeros((4, 4)), rng.standard_normal((4, 4))
+    H += H.T
+    known[:3, :3] = H[:3, :3]
+    change = HessianChange.between(known, H, np.array([3]))
+    assert change.strip.shape == (1, 4)
+    assert change.rest == 0.0
+    assert np.array_equal(change.added_to(known, np.array([3])), H)
+    other = H + np.diag([1.0, 0.0, 0.0, 0.0])
+    assert np.allclose(HessianChange.between(H, other, np.empty(0, int)).added_to(H.copy(), np.empty(0, int)), other)
