@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import reference
+import reference_successors
 import scipy.sparse
 
 from skadmm import ALGORITHMS, Problem
@@ -83,7 +84,7 @@ def order_of(batch_size: int, count: int = ITERATIONS) -> np.ndarray:
 def engine_of(both: Pair, method: str, batch_size: int) -> Any:
     algorithm = ALGORITHMS[method]
     both.model.step = both.model.step or algorithm.theory_step(both.problem, RHO)
-    setup = Setup(both.problem, RHO, both.model.step, batch_size, both.mode)
+    setup = Setup(both.problem, RHO, both.model.step, batch_size, both.mode, options=algorithm.settled({}))
     return algorithm.start(setup, dual_update.start(both.problem, X0, both.model.start(X0)[1], None))
 
 
@@ -98,7 +99,11 @@ def compiled_iterates(engine: Any, order: np.ndarray) -> list[np.ndarray]:
 
 def twin_iterates(model: reference.Model, method: str, batch_size: int, order: np.ndarray) -> np.ndarray:
     blocks = reference.cut(model.X.shape[0], batch_size)
-    steps = reference.METHODS[method](model, [blocks[k] for k in order], X0)
+    visited = [blocks[k] for k in order]
+    if method in reference.METHODS:
+        steps = reference.METHODS[method](model, visited, X0)
+    else:
+        steps = reference_successors.iterates(method, model, visited, X0)
     return np.array([np.concatenate(triple) for triple in steps])
 
 
