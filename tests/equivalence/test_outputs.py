@@ -1,18 +1,21 @@
 """Several outputs: multi-task regression and the multinomial loss equal CVXPY, scikit-learn and the NumPy twins."""
 
+import warnings
+
 import cvxpy as cp
 import numpy as np
 import pytest
+import random_outputs
 import reference
 import reference_successors
 import scipy.sparse
 from sklearn.linear_model import LogisticRegression, MultiTaskLasso
 
-from skadmm import ALGORITHMS, Problem, solve
+from skadmm import ALGORITHMS, Problem, alpha_max, path, solve
 from skadmm.backends.writer import write_blocks
 from skadmm.losses import Huber
 from skadmm.operators import across_outputs, chain, output_groups, stack
-from skadmm.regularizers import L1, GroupL2, GroupLInf, SquaredL2
+from skadmm.regularizers import L1, GroupL2, GroupLInf, Nuclear, SquaredL2
 from skadmm.solvers import Setup, dual_update
 
 N, D, K, ALPHA = 60, 6, 3, 0.03
@@ -47,6 +50,15 @@ PENALTIES = {
         {"psi": GroupL2(ALPHA, groups=output_groups(D - 1, K)), "A": chain(D), "omega": SquaredL2(0.05)},
         lambda V: ALPHA * cp.sum(cp.norm(CHAIN @ V, axis=1)) + 0.025 * cp.sum_squares(V),
     ),
+    "nuclear norm": ({"psi": Nuclear(3 * ALPHA, columns=K)}, lambda V: 3 * ALPHA * cp.normNuc(V)),
+    "nuclear norm of the chain": (
+        {"psi": Nuclear(3 * ALPHA, columns=K), "A": chain(D), "omega": SquaredL2(0.05)},
+        lambda V: 3 * ALPHA * cp.normNuc(CHAIN @ V) + 0.025 * cp.sum_squares(V),
+    ),
+    "nuclear norm and a chain over outputs": (
+        {"psi": Nuclear(ALPHA, columns=K, single=D * (K - 1)), "A": stack(np.eye(D * K), across_outputs(chain(K), D))},
+        lambda V: ALPHA * (cp.normNuc(V) + cp.sum(cp.abs(V[:, 1:] - V[:, :-1]))),
+    ),
     "chain over outputs": (
         {"psi": L1(ALPHA), "A": stack(across_outputs(chain(K), D), np.eye(D * K))},
         lambda V: ALPHA * (cp.sum(cp.abs(V[:, 1:] - V[:, :-1])) + cp.sum(cp.abs(V))),
@@ -65,7 +77,9 @@ def oracle(loss, penalty, weight=None):
         "multinomial": lambda: cp.log_sum_exp(Z, axis=1) - cp.sum(cp.multiply(ONE_HOT, Z), axis=1),
     }[loss]()
     problem = cp.Problem(cp.Minimize(cp.sum(cp.multiply(weight, terms)) / N + penalty(V)))
-    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-9, tol_gap_rel=1e-9, tol_feas=1e-9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of semidefinite programmes it reaches 1e-8 at times
+        problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-9, tol_gap_rel=1e-9, tol_feas=1e-9)
     return problem.value
 
 
@@ -194,45 +208,61 @@ def test_first_order_methods_are_their_twins(loss, kind, method):
             np.testing.assert_allclose(mine, np.concatenate(triple), atol=1e-10)
 
 
+def singular_values_shrunk(strength, columns):
+    """The prox of strength · ‖V‖ₙ; `step` is one number."""
+
+    def prox(v, step):
+        left, sizes, right = np.linalg.svd(v.reshape(columns, -1).T, full_matrices=False)
+        return ((left * np.maximum(sizes - strength * np.max(step), 0)) @ right).T.ravel()
+
+    return prox
+
+
+@pytest.mark.parametrize(
+    "method", ["sa-iu-admm", *(pytest.param(name, marks=pytest.mark.slow) for name in ("sa-admm", "svrg-admm"))]
+)
+def test_first_order_methods_with_a_nuclear_norm_are_their_twins(method):
+    problem = Problem(X, Y, "squared", psi=Nuclear(ALPHA, columns=K), A=np.vstack([CHAIN, np.eye(D)]))
+    step = ALGORITHMS[method].theory_step(problem, RHO)
+    loss = models("squared")[1].loss
+    model = reference.Model(STACKED, Y.ravel(), loss, A, singular_values_shrunk(ALPHA, K), RHO, step)
+    setup = Setup(problem, RHO, step, 7, "none", options=ALGORITHMS[method].settled({}))
+    engine = ALGORITHMS[method].start(setup, dual_update.start(problem, X0, model.start(X0)[1], None))
+    blocks = reference.cut(N * K, K * 7)
+    order = np.random.default_rng(0).integers(len(blocks), size=STEPS)
+    visited = [blocks[k] for k in order]
+    twins = reference.METHODS if method in reference.METHODS else {}
+    steps = twins[method](model, visited, X0) if twins else reference_successors.iterates(method, model, visited, X0)
+    for k, triple in zip(order, steps, strict=True):
+        engine.advance(np.array([k]))
+        mine = np.concatenate([engine.point.x, engine.point.y, engine.point.dual])
+        np.testing.assert_allclose(mine, np.concatenate(triple), atol=1e-10)
+
+
+@pytest.mark.parametrize("loss", ["squared", "multinomial"])
+def test_the_path_of_the_nuclear_norm_begins_at_the_spectral_norm(loss):
+    problem = Problem(X, target(loss), loss, psi=Nuclear(1.0, columns=K))
+    top = alpha_max(problem)
+    gradient = problem.gradient(np.zeros(D * K)).reshape(K, D)
+    assert top == pytest.approx(np.linalg.norm(gradient, 2), rel=1e-12)
+    assert not solve(problem.replace(psi=Nuclear(1.0001 * top, K)), tol=1e-9).x.any()
+    assert solve(problem.replace(psi=Nuclear(0.99 * top, K)), tol=1e-9).x.any()
+    answer = path(problem, n_alphas=5, eps=0.05, tol=1e-8)
+    for alpha, x in zip(answer.alphas, answer.x, strict=True):
+        one = problem.replace(psi=Nuclear(alpha, K))
+        assert one.objective(x) == pytest.approx(solve(one, tol=1e-9).objective, rel=1e-6)
+    rank = np.linalg.matrix_rank(answer.x[-1].reshape(K, D), tol=1e-6)
+    assert answer.dof[0] == 0
+    assert answer.dof[-1] == rank * (D + K - rank)
+
+
 # -- certificates ------------------------------------------------------------------------------------------------
 
 
-def random_case(seed):
-    """A problem with several outputs, of a random size, loss and penalty; some with intercepts and weights."""
-    rng = np.random.default_rng(seed)
-    n, d, k = int(rng.integers(5, 40)), int(rng.integers(1, 8)), int(rng.integers(2, 5))
-    X = rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-1, 1)
-    labels = np.concatenate([np.arange(k), rng.integers(k, size=n)])[:n] if n >= k else np.arange(n)
-    k = np.unique(labels).size
-    loss = ["multinomial", "multinomial", "squared"][seed % 3]
-    Y = labels if loss == "multinomial" else rng.standard_normal((n, k))
-    strength = 10.0 ** rng.uniform(-3, -0.5)
-    penalty = seed % 4
-    psi = [
-        L1(strength), GroupL2(strength, groups=output_groups(d, k)), GroupLInf(strength, groups=output_groups(d, k)),
-        L1(strength),
-    ][penalty]  # fmt: skip
-    A = np.eye(d) if penalty < 3 else stack(chain(d), np.eye(d)) if d > 1 else np.eye(d)
-    if rng.random() < 0.5:
-        X = np.column_stack([X, np.ones(n)])
-        A = scipy.sparse.hstack([scipy.sparse.csr_array(A), scipy.sparse.csr_array((A.shape[0], 1))])
-    weight = rng.integers(0, 3, n) + (np.arange(n) < k) if rng.random() < 0.3 else None
-    return Problem(STORAGE[["dense", "csr"][seed % 2]](X), Y, loss, psi=psi, A=A, sample_weight=weight)
-
-
-@pytest.mark.parametrize("first", range(0, 60, 15))
+@pytest.mark.parametrize("first", range(0, 63, 21))
 def test_certificates_never_lie(first):
-    """The gap of a run that was cut short bounds its distance from the optimum that a long run finds."""
-    solved = 0
-    for seed in range(first, first + 15):
-        problem = random_case(seed)
-        best = solve(problem, tol=1e-9, passes=2000)
-        solved += best.status.name == "SOLVED"
-        for method, passes in (("auto", 3), ("auto", 8), ("newton-admm", 4)):
-            early = solve(problem, method, tol=1e-9, passes=passes)
-            if np.isnan(early.gap):
-                continue
-            scale = max(abs(early.objective), 1e-5 * problem.loss_at_zero)
-            lower = early.objective - early.gap * scale
-            assert lower <= best.objective + 1e-12 * scale, (seed, method, passes)
-    assert solved >= 14
+    """The gap of a run that was cut short bounds its distance from the best optimum known; CVXPY's is the same."""
+    verdicts = {seed: random_outputs.judge(seed) for seed in range(first, first + 21)}
+    bad = {seed: verdict for seed, verdict in verdicts.items() if verdict.kind not in ("solved", "no minimiser")}
+    assert not [verdict for verdict in bad.values() if verdict.kind != "not solved"], bad
+    assert len(bad) <= 1, bad

@@ -345,3 +345,12 @@ def test_several_targets_are_several_outputs(csv, table, capsys):
     assert "--target v: several targets take a table in memory" in capsys.readouterr().err
     assert run(["fit", "two.csv", "-o", "m", "--target", "u", "--target", "w", *options]) == 2
     assert "there is no column 'w'" in capsys.readouterr().err
+
+
+def test_a_nuclear_norm_over_several_targets(csv, table, capsys):
+    X, _ = table
+    X.assign(u=X["a"], v=2.0 * X["a"]).to_csv("two.csv", index=False)
+    options = ["--model", "lasso-regressor", "--alpha", "0.01", "--set", "output_penalty=nuclear"]
+    assert run(["fit", "two.csv", "-o", "two.model", "--target", "u", "--target", "v", *options]) == 0
+    assert skadmm.load("two.model").rank_ == 1
+    capsys.readouterr()

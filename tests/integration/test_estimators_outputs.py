@@ -1,5 +1,6 @@
 """Several outputs in one model: multinomial classifiers and regressors with several columns of y."""
 
+import cvxpy as cp
 import numpy as np
 import pytest
 import scipy.sparse
@@ -16,6 +17,7 @@ from skadmm import (
     FusedLassoRegressorCV,
     GeneralizedLassoClassifier,
     GeneralizedLassoRegressor,
+    GeneralizedLassoRegressorCV,
     GroupLassoClassifier,
     GroupLassoRegressor,
 )
@@ -89,6 +91,53 @@ def test_rows_are_zero_in_all_outputs_or_in_none():
         assert 0 < zero.sum() < zero.size
 
 
+def nuclear_optimum(loss, penalty):
+    """The optimum with intercepts, by CVXPY."""
+    V, free = cp.Variable((D, K)), cp.Variable(K)
+    Z = X @ V + np.ones((N, 1)) @ cp.reshape(free, (1, K), order="C")
+    hot = (LABELS[:, None] == np.unique(LABELS)).astype(float)
+    terms = {
+        "squared": lambda: 0.5 * cp.sum_squares(Z - Y),
+        "multinomial": lambda: cp.sum(cp.log_sum_exp(Z, axis=1)) - cp.sum(cp.multiply(hot, Z)),
+    }[loss]()
+    return cp.Problem(cp.Minimize(terms / N + penalty(V))).solve(solver="CLARABEL")
+
+
+def test_the_nuclear_norm_is_that_of_cvxpy():
+    chain = np.diff(np.eye(D), axis=0)
+    lasso = nuclear_optimum("squared", lambda V: 0.3 * cp.normNuc(V))
+    fused = nuclear_optimum("squared", lambda V: 0.15 * cp.normNuc(cp.vstack([chain @ V, V])))
+    tied = nuclear_optimum(
+        "squared", lambda V: 0.15 * cp.normNuc(cp.vstack([chain @ V, V])) + 0.3 * cp.sum(cp.abs(V[:, 0] - V[:, 2]))
+    )
+    classes = nuclear_optimum("multinomial", lambda V: 0.05 * cp.normNuc(V))
+    for model, best in (
+        (GeneralizedLassoRegressor(0.3, output_penalty="nuclear"), lasso),
+        (FusedLassoRegressor(0.3, output_penalty="nuclear"), fused),
+        (FusedLassoRegressor(0.3, output_penalty="nuclear", task_graph=[(0, 2)]), tied),
+        (GeneralizedLassoClassifier(0.05, multi_class="multinomial", output_penalty="nuclear"), classes),
+    ):
+        model.set_params(tol=1e-9).fit(X, LABELS if hasattr(model, "multi_class") else Y)
+        assert model.result_.gap <= 1e-9
+        assert model.result_.objective == pytest.approx(best, rel=1e-6)
+        assert model.rank_ <= K
+    low = GeneralizedLassoRegressor(0.8, output_penalty="nuclear").fit(X, Y)
+    assert low.rank_ == np.linalg.matrix_rank(low.coef_, tol=1e-6) < K
+
+
+def test_the_nuclear_norm_in_cross_validation_and_in_files(tmp_path):
+    model = GeneralizedLassoRegressorCV(output_penalty="nuclear", alphas=5, eps=0.01, cv=3).fit(X, Y)
+    centred = (X - X.mean(axis=0)).T @ (Y - Y.mean(axis=0)) / N
+    assert model.alphas_[0] == pytest.approx(np.linalg.norm(centred, 2))
+    assert model.score(X, Y) > 0.9
+    model.save(tmp_path / "model.skadmm")
+    again = skadmm.load(tmp_path / "model.skadmm")
+    assert again.rank_ == model.rank_
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    with pytest.raises(ValueError, match="output_penalty='nuclear': a nuclear norm takes all coefficients together"):
+        GroupLassoRegressor(groups=[[0, 1], [2, 3], [4, 5]], output_penalty="nuclear").fit(X, Y)
+
+
 def test_a_graph_over_tasks_makes_them_equal():
     strong = FusedLassoRegressor(5.0, l1_ratio=0.0, graph=[(0, 1)], task_graph="complete").fit(X, Y)
     np.testing.assert_allclose(strong.coef_, np.tile(strong.coef_[:1], (K, 1)), atol=1e-6)
@@ -142,7 +191,10 @@ def test_information_criteria_count_all_outputs():
     [
         ({"multi_class": "both"}, "multi_class='both': it takes one of 'ovr', 'multinomial'"),
         ({"multi_class": "multinomial", "loss": "squared-hinge"}, "multi_class='multinomial' takes loss='logistic'"),
-        ({"output_penalty": "columns"}, "output_penalty='columns': it takes one of 'entries', 'rows', 'rows-linf'"),
+        (
+            {"output_penalty": "columns"},
+            "output_penalty='columns': it takes one of 'entries', 'rows', 'rows-linf', 'nuclear'",
+        ),
         ({"multi_class": "multinomial", "task_graph": [(0, 7)]}, "7"),
         ({"loss": "multinomial"}, "multi_class='multinomial' joins all classes"),
     ],

@@ -27,6 +27,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import cvxpy as cp
 import numpy as np
 import pywt
+import random_losses
 import scipy.linalg
 import scipy.optimize
 import scipy.sparse
@@ -165,6 +166,9 @@ class _ModelNorms(NamedTuple):
 
 def loss_values(kind: str, delta: float, z: np.ndarray, b: np.ndarray) -> np.ndarray:
     """ℓ(z, b) of each sample."""
+    if kind in random_losses.LOSSES:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return random_losses.LOSSES[kind].values(delta, z, b)
     if kind == "logistic":
         return np.logaddexp(0.0, -b * z)
     if kind == "squared-hinge":
@@ -189,6 +193,9 @@ def loss_values(kind: str, delta: float, z: np.ndarray, b: np.ndarray) -> np.nda
 
 def loss_slopes(kind: str, delta: float, z: np.ndarray, b: np.ndarray) -> np.ndarray:
     """The derivative of ℓ in z."""
+    if kind in random_losses.LOSSES:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return random_losses.LOSSES[kind].slopes(delta, z, b)
     if kind == "logistic":
         return -b * np.exp(-np.logaddexp(0.0, b * z))
     if kind == "squared-hinge":
@@ -206,6 +213,8 @@ def loss_slopes(kind: str, delta: float, z: np.ndarray, b: np.ndarray) -> np.nda
 
 def loss_model(kind: str, delta: float, z: Any, b: np.ndarray, w: np.ndarray) -> Any:
     """Σ wᵢ ℓ(zᵢ, bᵢ) in CVXPY."""
+    if kind in random_losses.LOSSES:
+        return random_losses.LOSSES[kind].model(delta, z, b, w)
     root = np.sqrt(w)
     if kind == "logistic":
         return w @ cp.logistic(cp.multiply(-b, z))
@@ -331,6 +340,8 @@ LOSSES = {"logistic": 0.27, "squared": 0.27, "squared-hinge": 0.2, "huber": 0.26
 OTHER_LOSSES = {"poisson": 0.25, "gamma": 0.15, "quantile": 0.25, "absolute": 0.15, "hinge": 0.2}
 FIRST_OF_OTHERS = 10_000_000
 """Seeds from here on have these losses; the problems of smaller seeds have the first four."""
+FIRST_OF_MORE = 20_000_000
+"""Seeds from here on have the losses of ``random_losses.py``."""
 QUANTILES = [0.1, 0.5, 0.8]
 DELTAS = [1e-3, 0.05, 0.5, 1.0, 1.35, 10.0]
 OPERATORS = {
@@ -367,8 +378,12 @@ def random_problem(seed: int) -> Case:
     """The problem of a seed; the same one at every call."""
     rng = np.random.default_rng(seed)
     losses = LOSSES if seed < FIRST_OF_OTHERS else OTHER_LOSSES
+    if seed >= FIRST_OF_MORE:
+        losses = dict.fromkeys(random_losses.LOSSES, 1.0)
     tags = {"loss": _pick(rng, losses), "A": _pick(rng, OPERATORS)}
     choices = {"huber": DELTAS, "quantile": QUANTILES}.get(tags["loss"])
+    if tags["loss"] in random_losses.LOSSES:
+        choices = random_losses.LOSSES[tags["loss"]].deltas
     delta = 1.0 if choices is None else float(rng.choice(choices))
     tags["delta"] = "-" if choices is None else f"{delta:g}"
     n, d, sides = _sizes(rng, tags)
@@ -393,6 +408,8 @@ def random_problem(seed: int) -> Case:
     c = _right_side(rng, case)
     own = {"huber": Huber(delta), "quantile": Quantile(delta)}
     loss = own.get(tags["loss"], tags["loss"])
+    if loss in random_losses.LOSSES:
+        loss = random_losses.for_package(loss, delta)
     case.kwargs = {"X": given, "target": target, "loss": loss, **regularizers, "A": operator, "B": second}
     case.kwargs |= {"c": c, "sample_weight": weight}
     tags["start"] = "-"
@@ -566,15 +583,18 @@ def _target(rng: np.random.Generator, X: np.ndarray, tags: dict[str, str], delta
     n, d = X.shape
     margin = X @ (_structured(rng, d) / _column_sizes(X))
     spread = margin.std() or 1.0
-    if tags["loss"] in ("poisson", "gamma"):
+    if tags["loss"] in ("poisson", "gamma", "binomial", "tweedie", "negative-binomial"):
         tags["target"] = _pick(rng, {"planted": 0.6, "noise": 0.3, "large": 0.1})
         mean = np.exp(np.clip(margin / spread, -3.0, 3.0)) if tags["target"] != "noise" else np.ones(n)
         mean *= 1e3 if tags["target"] == "large" else 1.0
-        b = rng.poisson(mean).astype(float) if tags["loss"] == "poisson" else mean * rng.gamma(2.0, 0.5, n) + 1e-3
+        if tags["loss"] in random_losses.LOSSES:
+            b = random_losses.targets(tags["loss"], rng, mean, delta)
+        else:
+            b = rng.poisson(mean).astype(float) if tags["loss"] == "poisson" else mean * rng.gamma(2.0, 0.5, n) + 1e-3
         if not b.any():
             b[int(rng.integers(n))] = 1.0
         return b, b.copy()
-    if tags["loss"] in ("squared", "huber", "quantile", "absolute"):
+    if tags["loss"] in ("squared", "huber", "quantile", "absolute", "smoothed-quantile"):
         kind = tags["target"] = _pick(rng, NUMBERS)
         scale = float(10 ** rng.uniform(-1, 1)) if rng.random() < 0.2 else 1.0
         if kind in ("planted", "large"):
@@ -869,15 +889,18 @@ def _attained(case: Case) -> bool | None:
     along u with bᵢ aᵢ·u ≥ 0 for every sample, not all zero, where neither ψ nor Ω grows; Poisson's where aᵢ·u ≤ 0 if
     bᵢ = 0 and aᵢ·u = 0 otherwise.
     """
-    if case.loss not in ("logistic", "poisson"):
+    flat = random_losses.LOSSES[case.loss].flat(case.b) if case.loss in random_losses.LOSSES else None
+    if case.loss not in ("logistic", "poisson") and (flat is None or not flat.any()):
         return True
     d = case.X.shape[1]
     units = 1 / _column_sizes(case.X)
     signed = case.b[:, None] * case.X * units
     agreement = signed[case.w > 0]
-    if case.loss == "poisson":
-        empty, full = (case.b == 0) & (case.w > 0), (case.b > 0) & (case.w > 0)
-        agreement = np.vstack([-(case.X * units)[empty], (case.X * units)[full], -(case.X * units)[full]])
+    if case.loss != "logistic":
+        flat = np.where(case.b == 0, -1, 0) if flat is None else flat
+        some, full = (flat != 0) & (case.w > 0), (flat == 0) & (case.w > 0)
+        rows = case.X * units
+        agreement = np.vstack([flat[some, None] * rows[some], rows[full], -rows[full]])
     agreement = agreement[np.abs(agreement).max(axis=1) > 0]
     if agreement.shape[0] == 0:
         return True

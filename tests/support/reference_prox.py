@@ -6,6 +6,7 @@ A twin takes the regulariser as a person writes it (before ``prepared``), the ve
 from collections.abc import Callable
 
 import numpy as np
+import scipy.linalg
 import scipy.optimize
 
 HALVINGS = 200
@@ -138,6 +139,17 @@ def lowest(value: Callable, v: np.ndarray, step: float, start: np.ndarray) -> fl
     return min(found, objective(start))
 
 
+def nuclear(reg, v, step):
+    """v less its projection on the ball of the spectral norm: of every pair σ u wᵀ what exceeds the bound is left."""
+    bound, at = reg.strength * step, v.size - reg.single
+    out = v - np.clip(v, -bound, bound)
+    V = v[:at].reshape(reg.columns, -1).T
+    if V.size and bound > 0.0:
+        left, sizes, right = scipy.linalg.svd(V, full_matrices=False, lapack_driver="gesvd")
+        out[:at] = (V - (left * np.minimum(sizes, bound)) @ right).T.ravel()
+    return out
+
+
 REFERENCES: dict[str, Callable] = {
     "zero": zero,
     "l1": l1,
@@ -149,4 +161,5 @@ REFERENCES: dict[str, Callable] = {
     "group-linf": group_norm(linf_norm),
     "non-negative": non_negative,
     "box": box,
+    "nuclear": nuclear,
 }

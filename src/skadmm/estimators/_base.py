@@ -28,6 +28,7 @@ from skadmm.estimators._prepared import Prepared
 from skadmm.estimators._relaxed import Sample, relaxed, structure_of
 from skadmm.problem.problem import Problem
 from skadmm.problem.structure import degrees_of_freedom, fused
+from skadmm.regularizers import Nuclear
 from skadmm.run.follow import reached
 from skadmm.run.result import Result, Status
 from skadmm.run.solve import solve
@@ -335,6 +336,12 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         triples = zip(self._parts(prepared, results), ys, labels, strict=True)
         dof = [degrees_of_freedom(penalty.A, x, psi, y, label) for x, y, label in triples]
         self.dof_ = dof[0] if len(dof) == 1 else np.array(dof)
+        if prepared.outputs.penalty == "nuclear" and results[0].n_outputs > 1:
+            k = results[0].n_outputs
+            rows = results[0].y[: m * k]  # the solver's own: its singular values are zero exactly
+            if rows.size == 0:  # alpha = 0
+                rows = np.concatenate([penalty.A @ x for x in self._parts(prepared, results)])
+            self.rank_ = Nuclear(columns=k).rank(rows)
         if penalty.groups is not None:
             return
         counts = [int(label.max(initial=-1)) + 1 for label in labels]

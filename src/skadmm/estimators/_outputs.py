@@ -9,10 +9,11 @@ import scipy.sparse as sp
 
 from skadmm.estimators._penalty import Penalty
 from skadmm.operators import across_outputs, incidence, output_groups
-from skadmm.regularizers import L1, GroupL2, GroupLInf
+from skadmm.regularizers import L1, GroupL2, GroupLInf, Nuclear
 
-OUTPUT_PENALTIES = ("entries", "rows", "rows-linf")
-"""How the coefficients of the outputs are penalised: one by one, or by the norm across outputs."""
+OUTPUT_PENALTIES = ("entries", "rows", "rows-linf", "nuclear")
+"""How the coefficients of the outputs are penalised: one by one, by the norm across outputs, or all together by the
+nuclear norm."""
 
 
 class OutputOptions(NamedTuple):
@@ -40,6 +41,8 @@ class OutputPenalty(NamedTuple):
         m, k, groups = self.penalty.A.shape[0], self.n_outputs, self.penalty.groups
         if self.across == "entries" and groups is None:
             return L1(alpha)
+        if self.across == "nuclear":
+            return Nuclear(alpha, columns=k, single=self.n_single)
         if groups is None:
             labels = output_groups(m, k, self.n_single)
             return (GroupL2 if self.across == "rows" else GroupLInf)(alpha, labels)
@@ -68,6 +71,11 @@ def output_penalty(penalty: Penalty, columns: sp.csr_array, wide: Any, k: int, o
     if penalty.kind is not None:
         name = type(penalty.kind).__name__
         raise ValueError(f"penalty={name}(...): several outputs in one model take 'l1', and output_penalty across them")
+    if options.penalty == "nuclear" and penalty.groups is not None:
+        raise ValueError(
+            "output_penalty='nuclear': a nuclear norm takes all coefficients together, and groups are given; it takes "
+            "'entries', 'rows' or 'rows-linf' with groups"
+        )
     A = sp.kron(sp.eye_array(k), wide, format="csr")
     n_single = 0
     if options.task_graph is not None:

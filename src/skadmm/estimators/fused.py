@@ -102,9 +102,10 @@ class FusedLassoClassifier(SeveralClasses, _Fused, OnlineClassification):
         instance.
     multi_class : "ovr" or "multinomial"
         More than two classes: one model for each class against the rest, or one multinomial model of all.
-    output_penalty : "entries", "rows" or "rows-linf"
-        With several outputs in one model: penalise every coefficient, or the Euclidean or the maximum norm across
-        outputs, so that a feature (or an edge, or a group) is zero in all outputs or in none.
+    output_penalty : "entries", "rows", "rows-linf" or "nuclear"
+        With several outputs in one model: penalise every coefficient; or the Euclidean or the maximum norm across
+        outputs, so that a feature (or an edge) is zero in all outputs or in none; or the nuclear norm of the matrix
+        over all of them, so that the outputs share a few directions (``rank_``).
     task_graph : None, "complete", networkx graph, adjacency matrix or edge list
         With several outputs in one model: a graph over them, numbered from 0. The absolute differences of the
         coefficients over its edges are added to the penalty.
@@ -153,6 +154,8 @@ class FusedLassoClassifier(SeveralClasses, _Fused, OnlineClassification):
         With `categorical_features`, a name for each coefficient: the column's, or "column=level".
     dof_ : int or list of int
         Degrees of freedom, without the intercept.
+    rank_ : int
+        With ``output_penalty="nuclear"`` and several outputs, the rank of the matrix that is penalised.
     result_ : Result or list of Result
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
@@ -296,9 +299,10 @@ class FusedLassoRegressor(SeveralOutputs, _Fused, OnlineRegression):
     loss : str or loss
         "squared", "huber", or another loss for numbers: its name in ``skadmm.losses.LOSSES``, or an instance such as
         ``Huber(0.5)``.
-    output_penalty : "entries", "rows" or "rows-linf"
-        With several outputs in one model: penalise every coefficient, or the Euclidean or the maximum norm across
-        outputs, so that a feature (or an edge, or a group) is zero in all outputs or in none.
+    output_penalty : "entries", "rows", "rows-linf" or "nuclear"
+        With several outputs in one model: penalise every coefficient; or the Euclidean or the maximum norm across
+        outputs, so that a feature (or an edge) is zero in all outputs or in none; or the nuclear norm of the matrix
+        over all of them, so that the outputs share a few directions (``rank_``).
     task_graph : None, "complete", networkx graph, adjacency matrix or edge list
         With several outputs in one model: a graph over them, numbered from 0. The absolute differences of the
         coefficients over its edges are added to the penalty.
@@ -343,6 +347,8 @@ class FusedLassoRegressor(SeveralOutputs, _Fused, OnlineRegression):
         With `categorical_features`, a name for each coefficient: the column's, or "column=level".
     dof_ : int or list of int
         Degrees of freedom, without the intercept.
+    rank_ : int
+        With ``output_penalty="nuclear"`` and several outputs, the rank of the matrix that is penalised.
     result_ : Result or list of Result
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
@@ -499,9 +505,10 @@ class FusedLassoClassifierCV(SeveralClasses, _Fused, CrossValidated, Classificat
         instance.
     multi_class : "ovr" or "multinomial"
         More than two classes: one model for each class against the rest, or one multinomial model of all.
-    output_penalty : "entries", "rows" or "rows-linf"
-        With several outputs in one model: penalise every coefficient, or the Euclidean or the maximum norm across
-        outputs, so that a feature (or an edge, or a group) is zero in all outputs or in none.
+    output_penalty : "entries", "rows", "rows-linf" or "nuclear"
+        With several outputs in one model: penalise every coefficient; or the Euclidean or the maximum norm across
+        outputs, so that a feature (or an edge) is zero in all outputs or in none; or the nuclear norm of the matrix
+        over all of them, so that the outputs share a few directions (``rank_``).
     task_graph : None, "complete", networkx graph, adjacency matrix or edge list
         With several outputs in one model: a graph over them, numbered from 0. The absolute differences of the
         coefficients over its edges are added to the penalty.
@@ -548,6 +555,8 @@ class FusedLassoClassifierCV(SeveralClasses, _Fused, CrossValidated, Classificat
         With `categorical_features`, a name for each coefficient: the column's, or "column=level".
     dof_ : int or list of int
         Degrees of freedom, without the intercept.
+    rank_ : int
+        With ``output_penalty="nuclear"`` and several outputs, the rank of the matrix that is penalised.
     result_ : Result or list of Result
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
@@ -731,9 +740,10 @@ class FusedLassoRegressorCV(SeveralOutputs, _Fused, CrossValidated, Regression):
     loss : str or loss
         "squared", "huber", or another loss for numbers: its name in ``skadmm.losses.LOSSES``, or an instance such as
         ``Huber(0.5)``.
-    output_penalty : "entries", "rows" or "rows-linf"
-        With several outputs in one model: penalise every coefficient, or the Euclidean or the maximum norm across
-        outputs, so that a feature (or an edge, or a group) is zero in all outputs or in none.
+    output_penalty : "entries", "rows", "rows-linf" or "nuclear"
+        With several outputs in one model: penalise every coefficient; or the Euclidean or the maximum norm across
+        outputs, so that a feature (or an edge) is zero in all outputs or in none; or the nuclear norm of the matrix
+        over all of them, so that the outputs share a few directions (``rank_``).
     task_graph : None, "complete", networkx graph, adjacency matrix or edge list
         With several outputs in one model: a graph over them, numbered from 0. The absolute differences of the
         coefficients over its edges are added to the penalty.
@@ -776,6 +786,8 @@ class FusedLassoRegressorCV(SeveralOutputs, _Fused, CrossValidated, Regression):
         With `categorical_features`, a name for each coefficient: the column's, or "column=level".
     dof_ : int or list of int
         Degrees of freedom, without the intercept.
+    rank_ : int
+        With ``output_penalty="nuclear"`` and several outputs, the rank of the matrix that is penalised.
     result_ : Result or list of Result
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int

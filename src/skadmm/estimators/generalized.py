@@ -92,9 +92,10 @@ class GeneralizedLassoClassifier(SeveralClasses, _Generalized, OnlineClassificat
         instance.
     multi_class : "ovr" or "multinomial"
         More than two classes: one model for each class against the rest, or one multinomial model of all.
-    output_penalty : "entries", "rows" or "rows-linf"
-        With several outputs in one model: penalise every coefficient, or the Euclidean or the maximum norm across
-        outputs, so that a feature (or an edge, or a group) is zero in all outputs or in none.
+    output_penalty : "entries", "rows", "rows-linf" or "nuclear"
+        With several outputs in one model: penalise every coefficient; or the Euclidean or the maximum norm across
+        outputs, so that a feature (or an edge) is zero in all outputs or in none; or the nuclear norm of the matrix
+        over all of them, so that the outputs share a few directions (``rank_``).
     task_graph : None, "complete", networkx graph, adjacency matrix or edge list
         With several outputs in one model: a graph over them, numbered from 0. The absolute differences of the
         coefficients over its edges are added to the penalty.
@@ -139,6 +140,8 @@ class GeneralizedLassoClassifier(SeveralClasses, _Generalized, OnlineClassificat
         With `categorical_features`, a name for each coefficient: the column's, or "column=level".
     dof_ : int or list of int
         Degrees of freedom, without the intercept.
+    rank_ : int
+        With ``output_penalty="nuclear"`` and several outputs, the rank of the matrix that is penalised.
     result_ : Result or list of Result
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
@@ -265,9 +268,10 @@ class GeneralizedLassoRegressor(SeveralOutputs, _Generalized, OnlineRegression):
     loss : str or loss
         "squared", "huber", or another loss for numbers: its name in ``skadmm.losses.LOSSES``, or an instance such as
         ``Huber(0.5)``.
-    output_penalty : "entries", "rows" or "rows-linf"
-        With several outputs in one model: penalise every coefficient, or the Euclidean or the maximum norm across
-        outputs, so that a feature (or an edge, or a group) is zero in all outputs or in none.
+    output_penalty : "entries", "rows", "rows-linf" or "nuclear"
+        With several outputs in one model: penalise every coefficient; or the Euclidean or the maximum norm across
+        outputs, so that a feature (or an edge) is zero in all outputs or in none; or the nuclear norm of the matrix
+        over all of them, so that the outputs share a few directions (``rank_``).
     task_graph : None, "complete", networkx graph, adjacency matrix or edge list
         With several outputs in one model: a graph over them, numbered from 0. The absolute differences of the
         coefficients over its edges are added to the penalty.
@@ -308,6 +312,8 @@ class GeneralizedLassoRegressor(SeveralOutputs, _Generalized, OnlineRegression):
         With `categorical_features`, a name for each coefficient: the column's, or "column=level".
     dof_ : int or list of int
         Degrees of freedom, without the intercept.
+    rank_ : int
+        With ``output_penalty="nuclear"`` and several outputs, the rank of the matrix that is penalised.
     result_ : Result or list of Result
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
@@ -447,9 +453,10 @@ class GeneralizedLassoClassifierCV(SeveralClasses, _Generalized, CrossValidated,
         instance.
     multi_class : "ovr" or "multinomial"
         More than two classes: one model for each class against the rest, or one multinomial model of all.
-    output_penalty : "entries", "rows" or "rows-linf"
-        With several outputs in one model: penalise every coefficient, or the Euclidean or the maximum norm across
-        outputs, so that a feature (or an edge, or a group) is zero in all outputs or in none.
+    output_penalty : "entries", "rows", "rows-linf" or "nuclear"
+        With several outputs in one model: penalise every coefficient; or the Euclidean or the maximum norm across
+        outputs, so that a feature (or an edge) is zero in all outputs or in none; or the nuclear norm of the matrix
+        over all of them, so that the outputs share a few directions (``rank_``).
     task_graph : None, "complete", networkx graph, adjacency matrix or edge list
         With several outputs in one model: a graph over them, numbered from 0. The absolute differences of the
         coefficients over its edges are added to the penalty.
@@ -492,6 +499,8 @@ class GeneralizedLassoClassifierCV(SeveralClasses, _Generalized, CrossValidated,
         With `categorical_features`, a name for each coefficient: the column's, or "column=level".
     dof_ : int or list of int
         Degrees of freedom, without the intercept.
+    rank_ : int
+        With ``output_penalty="nuclear"`` and several outputs, the rank of the matrix that is penalised.
     result_ : Result or list of Result
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
@@ -658,9 +667,10 @@ class GeneralizedLassoRegressorCV(SeveralOutputs, _Generalized, CrossValidated, 
     loss : str or loss
         "squared", "huber", or another loss for numbers: its name in ``skadmm.losses.LOSSES``, or an instance such as
         ``Huber(0.5)``.
-    output_penalty : "entries", "rows" or "rows-linf"
-        With several outputs in one model: penalise every coefficient, or the Euclidean or the maximum norm across
-        outputs, so that a feature (or an edge, or a group) is zero in all outputs or in none.
+    output_penalty : "entries", "rows", "rows-linf" or "nuclear"
+        With several outputs in one model: penalise every coefficient; or the Euclidean or the maximum norm across
+        outputs, so that a feature (or an edge) is zero in all outputs or in none; or the nuclear norm of the matrix
+        over all of them, so that the outputs share a few directions (``rank_``).
     task_graph : None, "complete", networkx graph, adjacency matrix or edge list
         With several outputs in one model: a graph over them, numbered from 0. The absolute differences of the
         coefficients over its edges are added to the penalty.
@@ -699,6 +709,8 @@ class GeneralizedLassoRegressorCV(SeveralOutputs, _Generalized, CrossValidated, 
         With `categorical_features`, a name for each coefficient: the column's, or "column=level".
     dof_ : int or list of int
         Degrees of freedom, without the intercept.
+    rank_ : int
+        With ``output_penalty="nuclear"`` and several outputs, the rank of the matrix that is penalised.
     result_ : Result or list of Result
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int

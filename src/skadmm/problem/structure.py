@@ -8,6 +8,7 @@ from scipy.sparse.csgraph import connected_components
 
 from skadmm.operators.clusters import clusters
 from skadmm.operators.line import as_line
+from skadmm.regularizers import Nuclear
 
 LARGEST_DENSE = 400
 """Where rows of A join at most so many features, ranks and null spaces are computed densely."""
@@ -56,7 +57,8 @@ def degrees_of_freedom(
     x : ndarray
         A solution.
     psi : regulariser or None
-        For a ψ of groups the result is the number of non-zero coefficients, an upper bound.
+        For a ψ of groups the result is the number of non-zero coefficients, an upper bound. For a nuclear norm it is
+        the dimension r(m + k − r) of the matrices of rank r, and what A leaves free.
     y : ndarray or None
         The solver's own y = Ax, whose zeros are exact. It is used where A has rows with more than two entries; None
         takes the rows on which Ax is zero up to rounding.
@@ -74,6 +76,8 @@ def degrees_of_freedom(
     ----------
     Tibshirani, R. J. and Taylor, J. (2012). Degrees of freedom in lasso problems. Annals of Statistics 40.
     """
+    if isinstance(psi, Nuclear):
+        return _of_low_rank(A, x, psi, y)
     if psi is not None and not psi.separable:
         return int(np.count_nonzero(x))
     if A.shape[0] == 0:
@@ -81,6 +85,15 @@ def degrees_of_freedom(
     if np.diff(A.indptr).max() <= 2:
         return int((fused(A, x) if labels is None else labels).max(initial=-1)) + 1
     return int(x.size) - rank(A[ties(A, x) if y is None or y.size != A.shape[0] else y == 0.0])
+
+
+def _of_low_rank(A: sp.csr_array, x: np.ndarray, psi: Nuclear, y: np.ndarray | None) -> int:
+    """The dimension of the matrices V of the rank of Ax, of single rows that are not zero, and of what A leaves free;
+    an upper bound where the rows of A depend on each other."""
+    y = A @ x if y is None or y.size != A.shape[0] else y
+    m, k, r = (y.size - psi.single) // psi.columns, psi.columns, psi.rank(y)
+    single = int(np.count_nonzero(y[y.size - psi.single :]))
+    return min(int(x.size), r * (m + k - r) + single + int(x.size) - rank(A))
 
 
 def rank(A: sp.csr_array) -> int:

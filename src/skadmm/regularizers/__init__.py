@@ -12,6 +12,7 @@ from skadmm.regularizers.l1 import L1
 from skadmm.regularizers.l2 import L2
 from skadmm.regularizers.linf import LInf
 from skadmm.regularizers.non_negative import NonNegative
+from skadmm.regularizers.nuclear import Nuclear
 from skadmm.regularizers.squared_l2 import SquaredL2
 from skadmm.regularizers.stacked import Stacked
 from skadmm.regularizers.zero import Zero
@@ -27,6 +28,7 @@ REGULARIZERS.add("group-l2", GroupL2)
 REGULARIZERS.add("group-linf", GroupLInf)
 REGULARIZERS.add("non-negative", NonNegative)
 REGULARIZERS.add("box", Box)
+REGULARIZERS.add("nuclear", Nuclear)
 
 
 def as_regularizer(reg: Any, size: int, role: str) -> Any:
@@ -75,6 +77,7 @@ __all__ = [
     "GroupLInf",
     "LInf",
     "NonNegative",
+    "Nuclear",
     "Regularizer",
     "SquaredL2",
     "Stacked",

@@ -162,7 +162,7 @@ class DualProximal(SecondOrderSolver[DualProximalState]):
 
     def optimality(self, state: DualProximalState) -> tuple[str, float]:
         """The relative gap; without a certificate, the relative KKT residual of x, y, θ and the multiplier."""
-        return "gap" if self.certifier.kind != "none" else "kkt", self._measured(state)
+        return "gap" if self._gapped else "kkt", self._measured(state)
 
     def last_loss(self, state: DualProximalState) -> float:
         """At the best point."""
@@ -180,9 +180,16 @@ class DualProximal(SecondOrderSolver[DualProximalState]):
             return None
         kkt = self.problem.kkt(x, y, state.multiplier, state.gradient, state.loss)
         kkt = kkt._replace(relative=max(kkt.relative, self._relative(state, state.complementarity)))
-        return Assessment(state.loss, state.gradient, kkt, self.certifier.pair(state.objective, state.lower_bound))
+        lower = state.lower_bound if self._gapped else -np.inf
+        return Assessment(state.loss, state.gradient, kkt, self.certifier.pair(state.objective, lower))
 
     # -- a step ----------------------------------------------------------------------------------------------------
+
+    @property
+    def _gapped(self) -> bool:
+        """Does the gap decide? Where y does not follow from x, the objective is that of a point which meets the
+        constraint only up to rounding, so a gap alone proves nothing."""
+        return self.certifier.kind != "none" and self.problem.constraint.has_y_of_x
 
     def _relative(self, state: DualProximalState, amount: float) -> float:
         return amount / max(abs(state.objective), self.certifier.floor, np.finfo(float).tiny)
@@ -191,7 +198,7 @@ class DualProximal(SecondOrderSolver[DualProximalState]):
         """What the solver stops on, at the best point."""
         if not np.isfinite(state.objective):
             return np.inf
-        if self.certifier.kind != "none":
+        if self._gapped:
             return self.certifier.pair(state.objective, state.lower_bound).relative
         assessment = self.assessed(state, state.point.x, state.point.y)
         return np.inf if assessment is None else assessment.kkt.relative
@@ -254,12 +261,12 @@ class DualProximal(SecondOrderSolver[DualProximalState]):
         problem = self.problem
         y_of_x = problem.y_of_x(x)
         objective = evaluation.loss + problem.penalty(x, y if y_of_x is None else y_of_x)
-        if self.certifier.kind != "none":
+        if self._gapped:
             bounds = self.certifier.certify(objective, evaluation.slopes, evaluation.gradient, multiplier, y == 0)
             state.lower_bound = max(state.lower_bound, bounds.dual)
         off = complementarity(problem, evaluation.loss, evaluation.slopes, np.asarray(evaluation.margins))
         better = objective < state.objective
-        if self.certifier.kind == "none" and np.isfinite(state.objective):
+        if not self._gapped and np.isfinite(state.objective):
             better = off <= state.complementarity or objective < state.objective
         if better:
             state.objective, state.loss, state.complementarity = objective, evaluation.loss, off
