@@ -74,6 +74,9 @@ def fit(
     selection: str = typer.Option("min", help="How the strength is chosen: min, 1se, aic or bic."),
     scoring: str | None = typer.Option(None, help="A scorer of scikit-learn, such as r2. [default: held-out loss]"),
     jobs: int = typer.Option(1, help="Folds that are solved at the same time."),
+    checkpoint: Path | None = typer.Option(  # noqa: B008
+        None, help="A file that stores the cross-validation as it goes; where it exists, the search continues from it."
+    ),
     method: str = typer.Option("auto", help="auto, or the name of a method or solver; 'skadmm info' lists them."),
     tol: float = typer.Option(1e-6, help="The relative duality gap to reach."),
     max_passes: float = typer.Option(2000, help="Maximum number of passes over the data."),
@@ -92,7 +95,10 @@ def fit(
             raise CommandError(f"{written} exists already: --force replaces it", 2)
         if written is not None and not written.parent.is_dir():
             raise CommandError(f"{written.parent}: there is no such folder")
-    search = {"alphas": alphas, "cv": folds, "selection": selection, "scoring": scoring, "n_jobs": jobs}
+    if checkpoint is not None and alpha is not None:
+        raise CommandError(f"--checkpoint {checkpoint}: with --alpha there is no cross-validation to store", 2)
+    search: dict[str, Any] = {"alphas": alphas, "cv": folds, "selection": selection, "scoring": scoring}
+    search |= {"n_jobs": jobs, "checkpoint": checkpoint}
     estimator = _estimator(model, alpha, search)
     further = parameters(settings, sorted(estimator.get_params(deep=False)))
     table = open_table(data, target, drop, weight=weight, ones=intercept, on_disk=on_disk, cache=cache_dir,

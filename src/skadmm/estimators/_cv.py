@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +19,7 @@ from skadmm.backends import as_rows
 from skadmm.estimators import _splitters  # noqa: F401  registers how they are stored
 from skadmm.estimators._base import StructuredModel
 from skadmm.estimators._callbacks import Tasks, with_callbacks
+from skadmm.estimators._checkpoint import NoCheckpoint, search_checkpoint
 from skadmm.estimators._design import build_design
 from skadmm.estimators._large import LargeTable, large_design, large_scores, products
 from skadmm.estimators._losses import checked_offset
@@ -35,6 +38,7 @@ from skadmm.estimators._search import (
 )
 from skadmm.losses import deviance
 from skadmm.problem.problem import on_samples
+from skadmm.run.checkpoint import Keeper
 from skadmm.run.follow import reached
 from skadmm.run.path import Path, alpha_grid, alpha_max, checked_alphas, path
 from skadmm.solvers import SOLVERS
@@ -67,6 +71,16 @@ class Table(NamedTuple):
     """As part of the targets it counts in fits; margins of rows held out lack it."""
 
 
+class Tracking(NamedTuple):
+    """What follows the course of a path."""
+
+    counter: Counter
+    keeper: Keeper | None = None
+    """Stores the path as it goes."""
+    dof: Callable[[Any], float] | None = None
+    """Counts degrees of freedom in another way."""
+
+
 class CrossValidated(StructuredModel):
     """Fits a decreasing grid of alphas in every fold, chooses one, and fits all the data with it."""
 
@@ -77,6 +91,7 @@ class CrossValidated(StructuredModel):
     scoring: Any
     refit: Any
     n_jobs: Any
+    checkpoint: Any
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None, **params: Any) -> Any:
@@ -110,13 +125,27 @@ class CrossValidated(StructuredModel):
         offset = None if offset is None else checked_offset(offset, X.shape[0])
         table = Table(X, np.asarray(y), targets, sample_weight, offset)
         candidates = self._candidates(table)
+        by_criterion = self.selection in ("aic", "bic")
+        state = candidates[0].prepared.random_state
+        folds = [] if by_criterion else list(splits(self._splitter(table.y), X, table.y, metadata, state))
+        first = partial(candidates[0].prepared.problem, targets[0], 1.0)
+        with search_checkpoint(self, first, targets, folds) as kept:
+            grids = kept.grids([candidate.alphas for candidate in candidates])
+            candidates = [one._replace(alphas=grid) for one, grid in zip(candidates, grids, strict=True)]
+            self._choose(candidates, table, folds, judge, kept)
+        return self
+
+    def _choose(
+        self, candidates: list[Candidate], table: Table, folds: list[Split], judge: Judge, kept: NoCheckpoint
+    ) -> None:
+        """Choose alpha and l1_ratio among the candidates, and fit the model with them."""
         several = ratios_of(self)[1]
         if self.selection in ("aic", "bic"):
-            scores, paths = self._by_criterion(candidates, table)
+            scores, paths = self._by_criterion(candidates, table, kept)
             best = chosen = int(scores.argmin())
             self.criterion_ = scores if several else scores[0]
         else:
-            best, chosen = self._by_folds(candidates, table, metadata, judge)
+            best, chosen = self._by_folds(candidates, table, folds, judge, kept)
             paths = [[] for _ in candidates]
         row, column = divmod(chosen, candidates[0].alphas.size)
         grids = np.array([candidate.alphas for candidate in candidates])
@@ -125,8 +154,7 @@ class CrossValidated(StructuredModel):
             self.l1_ratio_ = float(candidates[row].model.l1_ratio)
         self._warn_at_end(candidates[row], best % grids.shape[1], table)
         if self.refit:
-            self._refit(candidates[row], column, table, paths[row])
-        return self
+            self._refit(candidates[row], column, table, paths[row], kept)
 
     # -- the search --------------------------------------------------------------------------------------------
 
@@ -160,44 +188,53 @@ class CrossValidated(StructuredModel):
         top = max(self._alpha_max(prepared, target) for target in targets)
         return alpha_grid(top, count, self.eps)
 
-    def _by_criterion(self, candidates: list[Candidate], table: Table) -> tuple[np.ndarray, list[list[Path]]]:
+    def _by_criterion(
+        self, candidates: list[Candidate], table: Table, kept: NoCheckpoint
+    ) -> tuple[np.ndarray, list[list[Path]]]:
         """AIC or BIC by l1_ratio and alpha, and the paths."""
         count = sum(candidate.alphas.size for candidate in candidates) * len(table.targets)
         tasks = Tasks(self, len(candidates) * len(table.targets), table.X, table.y)
         scores: list[Any] = []
         paths: list[list[Path]] = []
         with Counter("l1_ratios × alphas", count, self.verbose) as counter:
-            for candidate in candidates:
+            for number, candidate in enumerate(candidates):
                 paths.append([])
-                for target in table.targets:
+                for k, target in enumerate(table.targets):
+                    track = Tracking(counter, kept.path(number, "whole", k))
                     with tasks.task("path"):
                         paths[-1].append(
-                            CrossValidated._whole_path(candidate.model, candidate, target, counter, certify=True)
+                            CrossValidated._whole_path(candidate.model, candidate, target, track, certify=True)
                         )
                 scores.append(sum(getattr(one, self.selection) for one in paths[-1]))
         tasks.close()
         return np.array(scores), paths
 
     def _by_folds(
-        self, candidates: list[Candidate], table: Table, metadata: dict[str, Any], judge: Judge
+        self, candidates: list[Candidate], table: Table, folds: list[Split], judge: Judge, kept: NoCheckpoint
     ) -> tuple[int, int]:
         """The best place in the grid, l1_ratio by l1_ratio, and the chosen one."""
         several = len(candidates) > 1 or ratios_of(self)[1]
-        folds = list(splits(self._splitter(table.y), table.X, table.y, metadata, candidates[0].prepared.random_state))
-        jobs = [(candidate, split) for candidate in candidates for split in folds]
+        jobs = [(c, f) for c in range(len(candidates)) for f in range(len(folds))]
         tasks = Tasks(self, len(jobs), table.X, table.y)
         steps = len(jobs) * len(table.targets) * candidates[0].alphas.size
         with Counter("folds × l1_ratios × alphas", steps, self.verbose) as counter:
+
+            def held_out(c: int, f: int) -> np.ndarray:
+                tracks = [Tracking(counter, kept.path(c, f, k)) for k in range(len(table.targets))]
+                job = partial(CrossValidated._held_out, candidates[c].model, candidates[c], folds[f])
+                return kept.scores(c, f, partial(job, table, judge, tracks))
+
             if self.n_jobs in (None, 1):
                 found = []
                 for job in jobs:
                     with tasks.task("fold"):
-                        found.append(CrossValidated._held_out(job[0].model, *job, table, judge, counter))
+                        found.append(held_out(*job))
             else:
                 # Threads: the compiled work lets go of the interpreter's lock, and the data are shared.
                 found = Parallel(n_jobs=self.n_jobs, prefer="threads", max_nbytes="1M")(
-                    delayed(CrossValidated._held_out)(job[0].model, *job, table, judge, counter) for job in jobs
+                    delayed(held_out)(*job) for job in jobs
                 )
+                found = [kept.scores(*job, partial(np.asarray, one)) for job, one in zip(jobs, found, strict=True)]
         tasks.close()
         scores = np.array(found).reshape(len(candidates), len(folds), -1).transpose(0, 2, 1)
         mean = scores.mean(axis=2)
@@ -250,18 +287,20 @@ class CrossValidated(StructuredModel):
             f"{type(self).__name__}: the best alpha, {alphas[best]:.3g}, is the {end} of the grid, so a better one may "
             f"lie beyond it: {advice}",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
     # -- one fold ------------------------------------------------------------------------------------------------
 
-    def _held_out(self, candidate: Candidate, split: Split, table: Table, judge: Judge, counter: Counter) -> np.ndarray:
-        """The score of every alpha on the rows that one fold holds out."""
+    def _held_out(
+        self, candidate: Candidate, split: Split, table: Table, judge: Judge, tracks: list[Tracking]
+    ) -> np.ndarray:
+        """The score of every alpha on the rows that one fold holds out; a path for each target has its track."""
         of_fold = self._large_fold if isinstance(table.X, LargeTable) else self._memory_fold
-        return of_fold(candidate, split, table, judge, counter)
+        return of_fold(candidate, split, table, judge, tracks)
 
     def _memory_fold(
-        self, candidate: Candidate, split: Split, table: Table, judge: Judge, counter: Counter
+        self, candidate: Candidate, split: Split, table: Table, judge: Judge, tracks: list[Tracking]
     ) -> np.ndarray:
         """Rows in memory: those of the fold are copied."""
         train, test, state = split
@@ -270,8 +309,8 @@ class CrossValidated(StructuredModel):
         fold = self._fold(prepared, table.X[train], weight)
         fold = CrossValidated._adapted(copy.copy(self), fold, [target[train] for target in table.targets])
         answers = [
-            self._path(fold, target[train], candidate.alphas, lambda *_: counter.step(), certify=False)
-            for target in table.targets
+            self._path(fold, target[train], candidate.alphas, track, certify=False)
+            for target, track in zip(table.targets, tracks, strict=True)
         ]
         losses, margins = np.zeros(candidate.alphas.size), []
         # Only now: the fit is over, and its memory is free.
@@ -290,7 +329,7 @@ class CrossValidated(StructuredModel):
         return judge.scores(models, table.X[test], table.y[test], test)
 
     def _large_fold(
-        self, candidate: Candidate, split: Split, table: Table, judge: Judge, counter: Counter
+        self, candidate: Candidate, split: Split, table: Table, judge: Judge, tracks: list[Tracking]
     ) -> np.ndarray:
         """Rows in files or on a cluster: a fold is a vector of weights, and no row is copied."""
         n = table.X.shape[0]
@@ -302,8 +341,8 @@ class CrossValidated(StructuredModel):
         held = fold._replace(sample_weight=held_weight)
         fold = CrossValidated._adapted(copy.copy(self), fold, table.targets)
         losses, answers = np.zeros(candidate.alphas.size), []
-        for target in table.targets:
-            answers.append(self._path(fold, target, candidate.alphas, lambda *_: counter.step(), certify=False))
+        for target, track in zip(table.targets, tracks, strict=True):
+            answers.append(self._path(fold, target, candidate.alphas, track, certify=False))
             if judge.scorer is None:
                 problem = held.problem(target, 1.0)
                 losses += [problem.loss_value(x) for x in answers[-1].x]
@@ -338,15 +377,17 @@ class CrossValidated(StructuredModel):
 
     # -- the model that is chosen --------------------------------------------------------------------------------
 
-    def _refit(self, candidate: Candidate, chosen: int, table: Table, paths: list[Path]) -> None:
+    def _refit(self, candidate: Candidate, chosen: int, table: Table, paths: list[Path], kept: NoCheckpoint) -> None:
         """The path over all the data, and the certified model at the chosen alpha."""
         prepared, model = candidate.prepared, candidate.model
         if not paths:
             steps = len(table.targets) * candidate.alphas.size
+            number = 0 if ratios_of(self)[0] == [None] else ratios_of(self)[0].index(model.l1_ratio)
             with Counter("path", steps, self.verbose) as counter:
+                tracks = [Tracking(counter, kept.path(number, "whole", k)) for k in range(len(table.targets))]
                 paths = [
-                    CrossValidated._whole_path(model, candidate, target, counter, certify=False)
-                    for target in table.targets
+                    CrossValidated._whole_path(model, candidate, target, track, certify=False)
+                    for target, track in zip(table.targets, tracks, strict=True)
                 ]
         self.path_ = paths[0] if len(paths) == 1 else paths
         solutions = [np.asarray(one.x).reshape(len(one.x), -1, prepared.design.width) for one in paths]
@@ -358,11 +399,11 @@ class CrossValidated(StructuredModel):
             start = {"x0": one.x[chosen]} if self.method in ("auto", "san-admm", *SOLVERS) else {}
             results.append(self._solve(prepared, target, float(candidate.alphas[chosen]), None, **start))
         self._take(prepared, results)
-        self._warn_if_short(results + self._relax(prepared, table.targets, results), stacklevel=5)
+        self._warn_if_short(results + self._relax(prepared, table.targets, results), stacklevel=6)
 
-    def _whole_path(self, candidate: Candidate, target: Any, counter: Counter, *, certify: bool) -> Path:
+    def _whole_path(self, candidate: Candidate, target: Any, track: Tracking, *, certify: bool) -> Path:
         """The path of one target over all the data."""
-        return self._path(candidate.prepared, target, candidate.alphas, lambda *_: counter.step(), certify=certify)
+        return self._path(candidate.prepared, target, candidate.alphas, track, certify=certify)
 
     def _scores(self, X: Any) -> np.ndarray:
         known = self.__dict__.get("held_out_margins")
@@ -391,7 +432,7 @@ class CrossValidated(StructuredModel):
         return alpha_max(prepared._replace(limits=None).problem(target, 1.0), self._trend(prepared))
 
     def _path(
-        self, prepared: Prepared, target: np.ndarray, alphas: np.ndarray, callback: Any, *, certify: bool = True
+        self, prepared: Prepared, target: np.ndarray, alphas: np.ndarray, track: Tracking, *, certify: bool = True
     ) -> Path:
         if prepared.penalty.A.shape[0] == 0:  # nothing to penalise: one answer for every alpha
             result = self._solve(prepared, target, 0.0, None)
@@ -409,7 +450,8 @@ class CrossValidated(StructuredModel):
         options = {"random_state": prepared.random_state} if stochastic else {}
         return path(
             prepared.problem(target, 1.0), alphas, tol=float(self.tol), passes=float(self.max_passes),
-            method=self.method, callback=callback, certify=certify, dof=certify, **options,
+            method=self.method, callback=lambda *_: track.counter.step(), certify=certify,
+            dof=certify and (track.dof or True), checkpoint=track.keeper, **options,
         )  # fmt: skip
 
     def _held_rows(self, fold: Prepared, table: Table, split: Split) -> Any:

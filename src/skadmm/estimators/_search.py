@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -56,6 +57,8 @@ def check_search(model: Any) -> None:
         raise ValueError(f"selection={model.selection!r}: it takes one of {', '.join(map(repr, SELECTIONS))}")
     if not isinstance(model.refit, (bool, np.bool_)):
         raise ValueError(f"refit={model.refit!r}: it takes True or False")
+    if model.checkpoint is not None and not isinstance(model.checkpoint, (str, os.PathLike)):
+        raise ValueError(f"checkpoint={model.checkpoint!r}: it takes the name of a file, or None")
     if model.scoring is None:
         return
     if not (isinstance(model.scoring, str) or callable(model.scoring)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -173,23 +172,15 @@ class TrendModel(StructuredModel):
         self.changepoints_ = 1 + np.flatnonzero(y)
         self.knots_ = self.positions_[self.changepoints_]
 
-    def _path(
-        self, prepared: Any, target: np.ndarray, alphas: np.ndarray, callback: Any, *, certify: bool = True
-    ) -> Any:
+    def _path(self, prepared: Any, target: np.ndarray, alphas: np.ndarray, track: Any, *, certify: bool = True) -> Any:
         """Degrees of freedom over a graph follow from the zeros of the solver's own Ax."""
         over_graph = self._signal and isinstance(prepared.penalty.trend, GraphTrend)
         if not over_graph or prepared.penalty.A.shape[0] == 0:
-            return super()._path(prepared, target, alphas, callback, certify=certify)
+            return super()._path(prepared, target, alphas, track, certify=certify)
         if not certify:  # a fold, in which degrees of freedom do not count
-            return super()._path(*_with_all_nodes(prepared, target), alphas, callback, certify=certify)
-        dof = []
-
-        def count(k: int, solution: Solution) -> None:
-            dof.append(_dof(prepared.penalty, solution))
-            callback(k, solution)
-
-        found = super()._path(prepared, target, alphas, count, certify=certify)
-        return replace(found, dof=np.array(dof))
+            return super()._path(*_with_all_nodes(prepared, target), alphas, track, certify=certify)
+        track = track._replace(dof=lambda solution: _dof(prepared.penalty, solution))
+        return super()._path(prepared, target, alphas, track, certify=certify)
 
     def _held_rows(self, fold: Any, table: Any, split: Any) -> Any:
         """Between the positions of a fold the signal is read off as in predict."""

@@ -456,6 +456,9 @@ class FusedLassoClassifierCV(SeveralClasses, _Fused, CrossValidated, Classificat
         False: only the scores and the best parameters are kept, and no model is fitted to all the data.
     n_jobs : int or None
         Folds at a time, in threads that share the data; ``joblib.parallel_config("loky")`` takes processes.
+    checkpoint : str, path or None
+        A file in which the search is stored as it goes. Where it exists already, a search of the same model and data
+        continues with the fold and the alpha at which it stood.
     graph : None, tuple, networkx graph, adjacency matrix, edge list or "precision"
         The features' neighbourhood. None: a chain in column order. A tuple of integers: a grid of that shape. Nodes may
         be column numbers, or the names of a DataFrame's columns; the edges of a list are pairs, or triples with a
@@ -608,6 +611,7 @@ class FusedLassoClassifierCV(SeveralClasses, _Fused, CrossValidated, Classificat
         scoring: Any = None,
         refit: bool = True,
         n_jobs: Any = None,
+        checkpoint: Any = None,
         graph: Any = None,
         l1_ratio: Any = 0.5,
         edge_weights: Any = None,
@@ -642,6 +646,7 @@ class FusedLassoClassifierCV(SeveralClasses, _Fused, CrossValidated, Classificat
         self.scoring = scoring
         self.refit = refit
         self.n_jobs = n_jobs
+        self.checkpoint = checkpoint
         self.graph = graph
         self.l1_ratio = l1_ratio
         self.edge_weights = edge_weights
@@ -693,6 +698,9 @@ class FusedLassoRegressorCV(SeveralOutputs, _Fused, CrossValidated, Regression):
         False: only the scores and the best parameters are kept, and no model is fitted to all the data.
     n_jobs : int or None
         Folds at a time, in threads that share the data; ``joblib.parallel_config("loky")`` takes processes.
+    checkpoint : str, path or None
+        A file in which the search is stored as it goes. Where it exists already, a search of the same model and data
+        continues with the fold and the alpha at which it stood.
     graph : None, tuple, networkx graph, adjacency matrix, edge list or "precision"
         The features' neighbourhood. None: a chain in column order. A tuple of integers: a grid of that shape. Nodes may
         be column numbers, or the names of a DataFrame's columns; the edges of a list are pairs, or triples with a
@@ -839,6 +847,7 @@ class FusedLassoRegressorCV(SeveralOutputs, _Fused, CrossValidated, Regression):
         scoring: Any = None,
         refit: bool = True,
         n_jobs: Any = None,
+        checkpoint: Any = None,
         graph: Any = None,
         l1_ratio: Any = 0.5,
         edge_weights: Any = None,
@@ -871,6 +880,7 @@ class FusedLassoRegressorCV(SeveralOutputs, _Fused, CrossValidated, Regression):
         self.scoring = scoring
         self.refit = refit
         self.n_jobs = n_jobs
+        self.checkpoint = checkpoint
         self.graph = graph
         self.l1_ratio = l1_ratio
         self.edge_weights = edge_weights

@@ -417,6 +417,9 @@ class GeneralizedLassoClassifierCV(SeveralClasses, _Generalized, CrossValidated,
         False: only the scores and the best parameters are kept, and no model is fitted to all the data.
     n_jobs : int or None
         Folds at a time, in threads that share the data; ``joblib.parallel_config("loky")`` takes processes.
+    checkpoint : str, path or None
+        A file in which the search is stored as it goes. Where it exists already, a search of the same model and data
+        continues with the fold and the alpha at which it stood.
     A : matrix of shape (m, n_features), "identity" or None
         The penalty matrix, its entries used as they are; a DataFrame is matched to the columns of X by name. None is
         the identity, the plain lasso. The matrix of a graph with its weights and signs is
@@ -553,6 +556,7 @@ class GeneralizedLassoClassifierCV(SeveralClasses, _Generalized, CrossValidated,
         scoring: Any = None,
         refit: bool = True,
         n_jobs: Any = None,
+        checkpoint: Any = None,
         A: Any = None,
         penalty: Any = "l1",
         l1_ratio: Any = 0.0,
@@ -584,6 +588,7 @@ class GeneralizedLassoClassifierCV(SeveralClasses, _Generalized, CrossValidated,
         self.scoring = scoring
         self.refit = refit
         self.n_jobs = n_jobs
+        self.checkpoint = checkpoint
         self.A = A
         self.penalty = penalty
         self.l1_ratio = l1_ratio
@@ -633,6 +638,9 @@ class GeneralizedLassoRegressorCV(SeveralOutputs, _Generalized, CrossValidated, 
         False: only the scores and the best parameters are kept, and no model is fitted to all the data.
     n_jobs : int or None
         Folds at a time, in threads that share the data; ``joblib.parallel_config("loky")`` takes processes.
+    checkpoint : str, path or None
+        A file in which the search is stored as it goes. Where it exists already, a search of the same model and data
+        continues with the fold and the alpha at which it stood.
     A : matrix of shape (m, n_features), "identity" or None
         The penalty matrix, its entries used as they are; a DataFrame is matched to the columns of X by name. None is
         the identity, the plain lasso. The matrix of a graph with its weights and signs is
@@ -763,6 +771,7 @@ class GeneralizedLassoRegressorCV(SeveralOutputs, _Generalized, CrossValidated, 
         scoring: Any = None,
         refit: bool = True,
         n_jobs: Any = None,
+        checkpoint: Any = None,
         A: Any = None,
         penalty: Any = "l1",
         l1_ratio: Any = 0.0,
@@ -792,6 +801,7 @@ class GeneralizedLassoRegressorCV(SeveralOutputs, _Generalized, CrossValidated, 
         self.scoring = scoring
         self.refit = refit
         self.n_jobs = n_jobs
+        self.checkpoint = checkpoint
         self.A = A
         self.penalty = penalty
         self.l1_ratio = l1_ratio

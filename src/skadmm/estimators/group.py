@@ -427,6 +427,9 @@ class GroupLassoClassifierCV(SeveralClasses, _Grouped, CrossValidated, Classific
         False: only the scores and the best parameters are kept, and no model is fitted to all the data.
     n_jobs : int or None
         Folds at a time, in threads that share the data; ``joblib.parallel_config("loky")`` takes processes.
+    checkpoint : str, path or None
+        A file in which the search is stored as it goes. Where it exists already, a search of the same model and data
+        continues with the fold and the alpha at which it stood.
     groups : list of sequences of column numbers or names, labels, dict, Series or None
         A list of sequences (or a dict of them by the group's name): the features of each group; groups may overlap, and
         a feature in none is not penalised. An array or list of integers or strings: the label of each feature's one
@@ -567,6 +570,7 @@ class GroupLassoClassifierCV(SeveralClasses, _Grouped, CrossValidated, Classific
         scoring: Any = None,
         refit: bool = True,
         n_jobs: Any = None,
+        checkpoint: Any = None,
         groups: Any = None,
         group_weights: Any = "sqrt",
         unknown: str = "raise",
@@ -599,6 +603,7 @@ class GroupLassoClassifierCV(SeveralClasses, _Grouped, CrossValidated, Classific
         self.scoring = scoring
         self.refit = refit
         self.n_jobs = n_jobs
+        self.checkpoint = checkpoint
         self.groups = groups
         self.group_weights = group_weights
         self.unknown = unknown
@@ -648,6 +653,9 @@ class GroupLassoRegressorCV(SeveralOutputs, _Grouped, CrossValidated, Regression
         False: only the scores and the best parameters are kept, and no model is fitted to all the data.
     n_jobs : int or None
         Folds at a time, in threads that share the data; ``joblib.parallel_config("loky")`` takes processes.
+    checkpoint : str, path or None
+        A file in which the search is stored as it goes. Where it exists already, a search of the same model and data
+        continues with the fold and the alpha at which it stood.
     groups : list of sequences of column numbers or names, labels, dict, Series or None
         A list of sequences (or a dict of them by the group's name): the features of each group; groups may overlap, and
         a feature in none is not penalised. An array or list of integers or strings: the label of each feature's one
@@ -782,6 +790,7 @@ class GroupLassoRegressorCV(SeveralOutputs, _Grouped, CrossValidated, Regression
         scoring: Any = None,
         refit: bool = True,
         n_jobs: Any = None,
+        checkpoint: Any = None,
         groups: Any = None,
         group_weights: Any = "sqrt",
         unknown: str = "raise",
@@ -812,6 +821,7 @@ class GroupLassoRegressorCV(SeveralOutputs, _Grouped, CrossValidated, Regression
         self.scoring = scoring
         self.refit = refit
         self.n_jobs = n_jobs
+        self.checkpoint = checkpoint
         self.groups = groups
         self.group_weights = group_weights
         self.unknown = unknown

@@ -15,6 +15,7 @@ from skadmm.io import archive, codec
 ADDED = (
     "penalty", "scoring", "refit", "penalty_factor", "positive", "bounds", "monotone", "adaptive", "relax",
     "categorical_features", "handle_unknown", "unknown", "multi_class", "output_penalty", "task_graph",
+    "checkpoint",
 )  # fmt: skip
 """Parameters that are younger than some files; their defaults are what those files mean."""
 

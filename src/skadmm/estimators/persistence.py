@@ -34,6 +34,9 @@ class ModelFileError(ValueError):
 
 KIND = archive.Kind("skadmm-model", 1, "model", ModelFileError, {"class": str, "parameters": dict, "state": dict})
 
+OF_THE_MACHINE = ("checkpoint",)
+"""Parameters that mean something only where the model was fitted; they are stored as None."""
+
 
 def _is_loss(value: Any) -> bool:
     """Is it an instance of a registered loss?"""
@@ -57,7 +60,9 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         raise TypeError(f"model={name}: save takes an estimator of skadmm")
     check_is_fitted(model)
     writer = codec.Writer()
-    parameters = {key: writer.encode(value, key) for key, value in model.get_params(deep=False).items()}
+    given = model.get_params(deep=False)
+    given |= {name: None for name in OF_THE_MACHINE if name in given}
+    parameters = {key: writer.encode(value, key) for key, value in given.items()}
     state = {key: writer.encode(getattr(model, key), key) for key in _fitted_names(model)}
     archive.write(Path(path), KIND, {"class": name, "parameters": parameters, "state": state}, writer.arrays)
 

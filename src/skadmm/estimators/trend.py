@@ -177,6 +177,9 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
         False: only the scores and the best parameters are kept, and no model is fitted to all the data.
     n_jobs : int or None
         Folds at a time, in threads that share the data; ``joblib.parallel_config("loky")`` takes processes.
+    checkpoint : str, path or None
+        A file in which the search is stored as it goes. Where it exists already, a search of the same model and data
+        continues with the fold and the alpha at which it stood.
     order : int ≥ 0
         The degree of the pieces: 0 constant, 1 linear, 2 quadratic, 3 cubic; at most two less than there are distinct
         positions, or one less than there are columns of a table.
@@ -286,6 +289,7 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
         scoring: Any = None,
         refit: bool = True,
         n_jobs: Any = None,
+        checkpoint: Any = None,
         order: int = 1,
         graph: Any = None,
         design: str = "auto",
@@ -311,6 +315,7 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
         self.scoring = scoring
         self.refit = refit
         self.n_jobs = n_jobs
+        self.checkpoint = checkpoint
         self.order = order
         self.graph = graph
         self.design = design

@@ -62,6 +62,32 @@ class Resumable(Protocol):
         """Continue from `state`; raises where it is not one of this run."""
 
 
+class Keeper(Protocol):
+    """Where the state of a computation is kept: a file of its own, or a part of one."""
+
+    path: Path
+    """The file."""
+
+    @property
+    def due(self) -> bool:
+        """Is it time to write?"""
+
+    def read(self) -> dict[str, Any] | None:
+        """The state, or None where there is none yet."""
+
+    def write(self, state: dict[str, Any]) -> None:
+        """Replace the state."""
+
+
+@contextlib.contextmanager
+def resumed(keeper: Keeper) -> Iterator[None]:
+    """Report a state that cannot be taken up as a fault of the file."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError, OverflowError) as error:
+        raise CheckpointError(f"checkpoint={str(keeper.path)!r}: not a sound checkpoint: {error}") from error
+
+
 class Checkpoint:
     """The file of one run: read once at the start, written every few seconds."""
 
@@ -94,27 +120,20 @@ class Checkpoint:
                     f"checkpoint={str(self.path)!r}: it belongs to another run: its {name} is {_short(then)}, this "
                     f"one has {_short(now)}. Give another name, or delete the file"
                 )
-        with self._sound():
+        with resumed(self):
             return dict(codec.Reader(arrays).decode(manifest["run"]))
 
     def beginning(self, kept: dict[str, Any]) -> tuple[int, float | None, StepChoice | None]:
         """The seed and the step that the run began with, and the selection behind the step."""
-        with self._sound():
+        with resumed(self):
             tuning = None if kept["tuning"] is None else StepChoice(**kept["tuning"])
             step = kept["settings"]["step"]
             return int(kept["settings"]["seed"]), None if step is None else float(step), tuning
 
     def resume_from(self, run: Resumable, kept: dict[str, Any]) -> None:
         """Let the run continue from the state in the file."""
-        with self._sound():
+        with resumed(self):
             run.resume(kept)
-
-    @contextlib.contextmanager
-    def _sound(self) -> Iterator[None]:
-        try:
-            yield
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError, OverflowError) as error:
-            raise CheckpointError(f"checkpoint={str(self.path)!r}: not a sound checkpoint: {error}") from error
 
     @property
     def due(self) -> bool:

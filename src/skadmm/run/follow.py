@@ -8,7 +8,7 @@ strength needs no evaluation of samples.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -129,6 +129,8 @@ class Following:
             self.configs[ReducedNewton.name] = ReducedNewtonConfig.uncertified(last)
         self.tol = goal.at(1.0, 1.0)
         """What the next strength is solved to."""
+        self.resumable = True
+        """Does the engine stand at the last solution returned? Not amid strengths that were solved at once."""
 
     def _setup(self, problem: Problem) -> Setup:
         return _setup(problem, self.tol)
@@ -148,7 +150,11 @@ class Following:
             return engine
         if engine is not None:
             engine.close()
-        self.solvers = solvers
+        return self._begin(solvers, problem, point)
+
+    def _begin(self, solvers: select.Solvers, problem: Problem, point: Any) -> select.Running:
+        """The engine of these solvers at the start of `problem`."""
+        setup, self.solvers = self._setup(problem), solvers
         if self.method in SOLVERS:
             self.engine = solvers[0].engine(setup, point, self.configs.get(self.method))
         else:
@@ -166,11 +172,32 @@ class Following:
                 yield self._solved(engine, problem)
                 at += 1
                 continue
-            for x, loss, gap, touched in zip(*stretch, strict=True):
-                passes = float(touched) / problem.n_samples
-                yield Solution(x, float(loss), float(gap), Status.SOLVED, None, passes)
             at += stretch.losses.size
             self._aim(engine.setup.problem, float(stretch.losses[-1]), engine)
+            for k, (x, loss, gap, touched) in enumerate(zip(*stretch, strict=True)):
+                self.resumable = k == stretch.losses.size - 1
+                passes = float(touched) / problem.n_samples
+                yield Solution(x, float(loss), float(gap), Status.SOLVED, None, passes)
+
+    def state(self) -> dict[str, Any]:
+        """Which solvers run, at which strength, and the state of the running one."""
+        if self.engine is None:
+            return {"tol": self.tol, "engine": None}
+        return {
+            "tol": self.tol,
+            "strength": float(self.engine.setup.problem.psi.strength),
+            "solvers": [solver.name for solver in self.solvers],
+            "engine": self.engine.state(),
+        }
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Continue from the solution at which :meth:`state` was called."""
+        self.tol = float(state["tol"])
+        if state["engine"] is None:
+            return
+        problem = with_new_strength(self.problem, float(state["strength"]))
+        point = dual_update.start(problem, np.zeros(problem.n_features), None, None)
+        self._begin(tuple(SOLVERS[name] for name in state["solvers"]), problem, point).resume(state["engine"])
 
     def _aim(self, problem: Problem, loss: float, engine: select.Running) -> None:
         """What the next strength is solved to: the objective there is no larger than here."""
@@ -210,8 +237,18 @@ class Following:
 class Follower(Protocol):
     """Solves one problem for decreasing strengths of ψ."""
 
+    @property
+    def resumable(self) -> bool:
+        """Is the state that of the last solution returned?"""
+
     def along(self, alphas: np.ndarray) -> Iterator[Solution]:
         """The solutions, each computed when it is asked for."""
+
+    def state(self) -> dict[str, Any]:
+        """All that the next strength needs, for a checkpoint."""
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint: the next strength is the one after it."""
 
 
 class Separately:
@@ -220,10 +257,22 @@ class Separately:
     def __init__(self, problem: Problem, options: dict[str, Any]) -> None:
         self.problem, self.options = problem, options
         self.last: Result | None = None
+        self.resumable = True
 
     def along(self, alphas: np.ndarray) -> Iterator[Solution]:
         """The solutions at these strengths."""
         return map(self, map(float, alphas))
+
+    def state(self) -> dict[str, Any]:
+        """The last result, with the tables from which the next solve starts."""
+        return {"last": self.last, "tables": {} if self.last is None else self.last.tables}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Continue after a result."""
+        last = state["last"]
+        if last is not None and not isinstance(last, Result):
+            raise ValueError("'last' is not a result")
+        self.last = None if last is None else replace(last, tables=dict(state["tables"]))
 
     def __call__(self, alpha: float) -> Solution:
         """The solution at strength `alpha`."""
@@ -239,6 +288,19 @@ class Certified:
 
     def __init__(self, follower: Following) -> None:
         self.follower = follower
+
+    @property
+    def resumable(self) -> bool:
+        """As the follower says."""
+        return self.follower.resumable
+
+    def state(self) -> dict[str, Any]:
+        """That of the follower."""
+        return self.follower.state()
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """As the follower does."""
+        self.follower.resume(state)
 
     def along(self, alphas: np.ndarray) -> Iterator[Solution]:
         """The solutions at these strengths."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,9 @@ from skadmm.problem.alpha_max import alpha_max
 from skadmm.problem.problem import Problem
 from skadmm.problem.structure import degrees_of_freedom
 from skadmm.regularizers import with_strength
+from skadmm.run.checkpoint import Checkpoint, Keeper, fingerprint
 from skadmm.run.follow import Certified, Follower, Following, Goal, Separately, Solution, can_follow, check_memory
+from skadmm.run.path_record import PathRecord
 from skadmm.solvers import SOLVERS
 
 if TYPE_CHECKING:
@@ -144,8 +147,10 @@ def path(
     certify: bool = True,
     early_stop: bool = True,
     callback: Callable[[int, Solution], None] | None = None,
-    dof: bool = True,
+    dof: bool | Callable[[Solution], float] = True,
     memory_limit: float | None = None,
+    checkpoint: str | os.PathLike[str] | Keeper | None = None,
+    checkpoint_every: float = 60.0,
     **options: Any,
 ) -> Path:
     """Solve for decreasing strengths of ψ, each started from the one before.
@@ -176,10 +181,17 @@ def path(
         has explained so far; ``Path.stopped_early`` says so. Strengths that are given are all solved.
     callback : function of (k, Solution), optional
         Called after each strength.
-    dof : bool
-        False: degrees of freedom, and with them AIC and BIC, are left out (NaN), which saves time.
+    dof : bool or function of a Solution
+        False: degrees of freedom, and with them AIC and BIC, are left out (NaN), which saves time. A function counts
+        them instead.
     memory_limit : float or None
         Bytes that the path may take besides the data. None: what is available now.
+    checkpoint : path or None
+        Store the path in this file after a strength. Where the file exists already, the path continues with the next
+        strength, and the solutions are bit for bit those of a path that was never stopped; the callback sees the
+        strengths solved from there on. A checkpoint of another problem, setting or version is refused.
+    checkpoint_every : float
+        Seconds between two checkpoints; 0 writes one after every strength.
     **options
         Further options of :func:`skadmm.solve`; with any of them every strength is a solve() of its own.
 
@@ -228,28 +240,60 @@ def path(
     else:
         following = Following(problem, goal, method)
         follower = Certified(following) if certify and method not in SOLVERS else following
-    A, psi = problem.constraint.A, problem.psi
-    solutions, freedom = [], []
+    if isinstance(checkpoint, (str, os.PathLike)):
+        every = _checks.number(checkpoint_every, "checkpoint_every", least=0)
+        asked: dict[str, Any] = {"alphas": (n_alphas, eps, early_stop) if alphas is None else grid, "tol": tol}
+        asked |= {"passes": passes, "method": method, "certify": certify, "dof": bool(dof), "options": options}
+        unit = problem.replace(psi=with_strength(problem.psi, 1.0))
+        checkpoint = Checkpoint(checkpoint, every, fingerprint(unit, **asked))
+    record = PathRecord(grid, checkpoint)
+    count = dof if callable(dof) else _freedom_of(problem) if dof else _not_counted
     with one_thread():
-        for k, solution in enumerate(follower.along(grid)):
-            if callback is not None:
-                callback(k, solution)
-            freedom.append(degrees_of_freedom(A, solution.x, psi, solution.y) if dof else np.nan)
-            solutions.append(solution._replace(y=None))  # as large as A has rows, and no longer needed
-            if alphas is None and early_stop and no_longer_moves([one.loss for one in solutions]):
-                break
-    losses = np.array([solution.loss for solution in solutions])
+        _follow(record, follower, count, callback, early_stop=alphas is None and early_stop)
+    losses = np.array(record.losses)
     return Path(
-        alphas=grid[: losses.size],
-        x=np.array([solution.x for solution in solutions]),
+        alphas=record.grid[: losses.size],
+        x=np.array(record.x),
         losses=losses,
-        dof=np.array(freedom),
-        gaps=np.array([solution.reached for solution in solutions]),
-        statuses=[str(solution.status) for solution in solutions],
+        dof=np.array(record.dof),
+        gaps=np.array(record.reached),
+        statuses=record.statuses,
         n_samples=problem.n_rows,
         deviance=np.array([deviance(problem.loss, loss, problem.n_rows, problem.n_outputs) for loss in losses]),
         stopped_early=losses.size < grid.size,
     )
+
+
+def _follow(
+    record: PathRecord,
+    follower: Follower,
+    dof: Callable[[Solution], float],
+    callback: Callable[[int, Solution], None] | None,
+    *,
+    early_stop: bool,
+) -> None:
+    """Solve for the strengths that `record` does not have."""
+    record.resume(follower)
+    if record.ended:
+        return
+    for solution in follower.along(record.grid[len(record) :]):
+        if callback is not None:
+            callback(len(record), solution)
+        record.add(solution, dof(solution))
+        record.ended = len(record) == record.grid.size or (early_stop and no_longer_moves(record.losses))
+        record.keep(follower)
+        if record.ended:
+            return
+
+
+def _freedom_of(problem: Problem) -> Callable[[Solution], float]:
+    """Counts the degrees of freedom of solutions."""
+    A, psi = problem.constraint.A, problem.psi
+    return lambda solution: degrees_of_freedom(A, solution.x, psi, solution.y)
+
+
+def _not_counted(solution: Solution) -> float:
+    return np.nan
 
 
 def no_longer_moves(losses: list[float]) -> bool:

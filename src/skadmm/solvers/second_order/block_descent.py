@@ -24,17 +24,16 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from skadmm.backends import Evaluation
-from skadmm.io.state import transient
 from skadmm.kernels.expansion import expand, loss_along
 from skadmm.kernels.rows import as_matrix
 from skadmm.losses import Squared
 from skadmm.problem.problem import COUPLED, Problem
-from skadmm.regularizers import SquaredL2, Zero
+from skadmm.regularizers import SquaredL2, Zero, with_strength
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
 from skadmm.solvers.second_order.base import Accuracy, SecondOrderSolver, SolverState, Stretch
@@ -130,8 +129,27 @@ class BlockDescentState(SolverState):
     """Samples touched before the first step at this strength."""
     refusals: int = 0
     """Steps in a row that did not decrease the objective."""
-    kept_by_strong_rule: np.ndarray | None = transient(default=None)
+    kept_by_strong_rule: np.ndarray | None = None
     """Blocks that may leave zero at a new strength."""
+    origin: float = 0.0
+    """The strength of ψ from which the penalty is scaled; 0 before another one follows."""
+
+
+class Origin(NamedTuple):
+    """The problem for which a penalty over blocks was built, and that penalty."""
+
+    problem: Problem
+    penalty: BlockPenalty
+
+    @property
+    def strength(self) -> float:
+        """That of ψ."""
+        return float(self.problem.psi.strength)
+
+    def scaled_to(self, strength: float) -> BlockPenalty:
+        """The penalty at another strength. From one origin: ratios of ratios would add up their rounding, and a resumed
+        path would differ."""
+        return self.penalty.scaled(strength / self.strength)._replace(ridge=self.penalty.ridge)
 
 
 class BlockDescent(SecondOrderSolver[BlockDescentState]):
@@ -146,6 +164,7 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         super().__init__(setup, config)
         problem = setup.problem
         self.penalty, self.row_shares = block_penalty(problem)
+        self.origin = Origin(problem, self.penalty)
         self.samples, self.every = problem.samples(), np.arange(problem.n_samples)
         self.columns = self._read_columns(problem)
         self.transposed = self.columns.T
@@ -218,18 +237,26 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
 
     def reweighted(self, problem: Problem) -> Self:
         """The same solver for another strength of ψ; columns, Gram matrices and what is known of A are shared."""
-        before, now = self.problem.psi.strength, problem.psi.strength
-        if before <= 0.0 or self.squares_change or not isinstance(problem.omega, (Zero, SquaredL2)):
+        if self.problem.psi.strength <= 0.0 or self.squares_change or not isinstance(problem.omega, (Zero, SquaredL2)):
             return super().reweighted(problem)
         other = copy.copy(self)
         other.setup, other.problem = replace(self.setup, problem=problem), problem
         other.certifier = self.certifier.reweighted(problem)
-        other.penalty = self.penalty.scaled(now / before)._replace(ridge=self.penalty.ridge)
+        other.penalty = self.origin.scaled_to(problem.psi.strength)
         return other
+
+    def restore(self, state: BlockDescentState, kept: dict[str, Any]) -> None:
+        """Also the penalty, from the strength at which it was built."""
+        super().restore(state, kept)
+        if state.origin > 0.0:
+            first = self.problem.replace(psi=with_strength(self.problem.psi, state.origin))
+            self.origin = Origin(first, block_penalty(first)[0])
+            self.penalty = self.origin.scaled_to(self.problem.psi.strength)
 
     def follow(self, state: BlockDescentState, problem: Problem) -> BlockDescentState:
         """Margins, gradient and Gram matrix stay; the blocks that the sequential strong rule keeps join the set."""
         state.finished = state.stalled = False
+        state.origin = self.origin.strength
         state.steps, state.refusals, state.lower_bound = 0, 0, -np.inf
         state.begun = float(state.point.clock[1])
         if self.squares_change:
@@ -253,6 +280,7 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
             config.sweeps, config.short_sweeps, config.max_rounds, config.first_set, config.growth, config.set_share,
             config.whole_set, config.exact_below, config.lookahead, config.surplus,
         )  # fmt: skip
+        state.origin = self.origin.strength
         stretch = BlockPath(self, accuracy, settings).follow(state, strengths)
         if state.evaluated:
             self._at_gradient(state)
