@@ -6,6 +6,7 @@ import scipy.sparse
 from twins import CLASSES, KINDS, RHO, WEIGHT, X0, A, C, D, X
 
 from skadmm import Problem, solve
+from skadmm.operators import chain
 from skadmm.problem.rescaling import diagonal, rescaled
 from skadmm.regularizers import L1, Box, GroupL2, NonNegative, SquaredL2
 
@@ -135,3 +136,17 @@ def test_constants_are_those_of_the_new_columns():
 def test_what_is_refused(method, kind, said):
     with pytest.raises(ValueError, match=said):
         solve(Problem(TABLE, CLASSES, **SPLIT), method, passes=1, precondition=kind)
+
+
+def test_the_balanced_rho_does_not_depend_on_units():
+    """With X and A multiplied by factors, ρAᵀA keeps its share of the curvature, and so does the run."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 6))
+    target = X[:, 0] + 0.1 * rng.standard_normal(60)
+    for factor in (1.0, 100.0):
+        problem = Problem(factor * X, target, "squared", psi=L1(0.01), A=chain(6))
+        hessian, gram = factor**2 * X.T @ X / 60, (problem.constraint.A.T @ problem.constraint.A).toarray()
+        rho = solve(problem, "batch-admm", passes=2, step=1e-6).settings["rho"]
+        assert rho * np.trace(gram) == pytest.approx(np.trace(hessian))
+        assert solve(problem, "batch-admm", passes=2, step=1e-6, rho=0.3).settings["rho"] == 0.3
+        assert solve(problem, "exact-admm", passes=2).settings["rho"] == 0.01

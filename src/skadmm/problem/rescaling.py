@@ -29,6 +29,13 @@ def diagonal(problem: Problem, rho: float) -> np.ndarray:
     return 1.0 / np.sqrt(np.where(squares > 0, squares, 1.0))
 
 
+def balanced_rho(problem: Problem) -> float | None:
+    """ρ at which the trace of ρAᵀA equals that of the bound of the loss's Hessian; None where one of them is zero."""
+    squares = problem.constraint.sum_of_squares
+    rho = problem.L_mean / squares if squares > 0.0 else 0.0
+    return rho if 0.0 < rho < np.inf else None
+
+
 def rescaled(problem: Problem, scale: np.ndarray) -> Problem:
     """The problem in u, x = scale · u."""
     local = problem.local

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from skadmm import _checks
 from skadmm.problem.problem import Problem, held_out
-from skadmm.problem.rescaling import PRECONDITIONERS, diagonal, rescaled
+from skadmm.problem.rescaling import PRECONDITIONERS, balanced_rho, diagonal, rescaled
 from skadmm.regularizers import SquaredL2, Zero
 from skadmm.run import memory
 from skadmm.run.limits import Limits
@@ -129,6 +129,14 @@ def _check_backend(problem: Problem, algorithm: Algorithm) -> None:
         raise ValueError(f"method={algorithm.name!r}: on the {backend.name} backend it takes one of {takes}")
 
 
+def _default_rho(problem: Problem, algorithm: Algorithm, precondition: str | None) -> float:
+    """The ρ of ``rho="auto"``: a balanced one for methods with a step size. The paper's for methods that solve their
+    x-steps whatever ρ is, and for a preconditioner, whose scale contains both curvatures."""
+    if algorithm.stepless or precondition is not None:
+        return PAPER_RHO
+    return balanced_rho(problem) or PAPER_RHO
+
+
 def prepare(problem: Problem, method: str, given: Arguments) -> Plan:
     """Check the arguments of solve(); every message names the argument, what came, and what is allowed."""
     if not isinstance(problem, Problem):
@@ -137,7 +145,7 @@ def prepare(problem: Problem, method: str, given: Arguments) -> Plan:
     solver = method if method in SOLVERS else ""
     algorithm = ALGORITHMS[choice.method if choice is not None else "san-admm" if solver else method]
     rho_given = given.rho != "auto"
-    rho = _checks.number(given.rho, "rho", above=0) if rho_given else PAPER_RHO
+    rho = _checks.number(given.rho, "rho", above=0) if rho_given else _default_rho(problem, algorithm, given.precondition)
     limits = _limits(given, until_solved=choice is not None or algorithm.certifies)
     batch_size = given.batch_size
     if batch_size is None:

@@ -104,7 +104,9 @@ def solve(
         ``skadmm.SOLVERS`` runs one of the second-order solvers behind san-admm alone; ``Result.solver`` names those
         that ran.
     rho : float or "auto"
-        The penalty parameter ρ. "auto" is the paper's 0.01 for the first-order methods; san-admm adapts it.
+        The penalty parameter ρ. "auto" is the one at which ρAᵀA has as much curvature as the loss (the paper's
+        experiments have 0.01) for methods with a step size; 0.01 for exact-admm and with `precondition`; san-admm
+        adapts it.
     passes : float or None
         Stop after this many effective passes over the data (step selection not counted in this limit). None: 30, as in
         the paper; 2,000 as a safety net where `tol` is given and the method is "auto" or certifies its answers.
