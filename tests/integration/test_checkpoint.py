@@ -141,7 +141,7 @@ def test_another_version_and_damage_are_refused(problem, tmp_path):
         (lambda m: m.update(version=9), "written in version 9"),
         (lambda m: m["fingerprint"].update({"version of skadmm": "0.0.1"}), "version of skadmm is '0.0.1'"),
         (lambda m: m.pop("run"), "no run"),
-        (lambda m: m.update(run={"kind": "dict", "pairs": []}), "not a sound checkpoint"),
+        (lambda m: m.update(run={"kind": "dict", "pairs": []}), "not a valid checkpoint"),
         (lambda m: m.update(run={"kind": "pickle", "value": "cos"}), "kind 'pickle' is not known"),
     ]
     for change, message in changes:

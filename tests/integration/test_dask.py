@@ -313,7 +313,7 @@ def test_a_checkpoint_names_no_folder_elsewhere(client, tmp_path):
     (name,) = (name for name in folders if name in entries["manifest.json"])
     text = entries["manifest.json"].replace(name, b"../../" + name[6:])
     archives.write(tmp_path / "c", archives.with_manifest(entries, text))
-    with pytest.raises(CheckpointError, match="the name of what the workers keep"):
+    with pytest.raises(CheckpointError, match="not a name under which workers keep"):
         solve(there, passes=50, **run)
 
 

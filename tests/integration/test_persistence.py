@@ -94,7 +94,7 @@ def rewritten(path, change):
         (lambda m, e: m.update(version=99, skadmm="9.0"), "written in version 99.*upgrade"),
         (lambda m, e: m.update(version="1"), "not a version"),
         (lambda m, e: m.update(format="other"), "not a skadmm model"),
-        (lambda m, e: m.update({"class": "Pipeline"}), "not a sound"),
+        (lambda m, e: m.update({"class": "Pipeline"}), "not a valid"),
         (lambda m, e: m.pop("state"), "no state"),
         (lambda m, e: m["parameters"].pop("alpha"), "'alpha' does not belong"),
         (lambda m, e: m["parameters"].update(evil={"kind": "int", "value": "1"}), "'evil' does not belong"),

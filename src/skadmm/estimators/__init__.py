@@ -58,7 +58,7 @@ _MODULES = {
 }
 
 
-if not TYPE_CHECKING:  # type checkers would take every name for known
+if not TYPE_CHECKING:  # with it, type checkers would accept every name
 
     def __getattr__(name: str) -> Any:
         if name == "ESTIMATORS":

@@ -1,4 +1,4 @@
-"""adaptive=: weights from a first fit, so that what is clearly there is penalised less.
+"""adaptive=: weights from a first fit, so that terms which are large in it are penalised less.
 
 The first fit has the same loss and a weak ridge in place of the penalty. A term of the penalty whose value there is v
 gets the weight (mean / (v + 1e-3 · mean))^γ, `mean` the mean of v over the terms of its kind: |x_j| for the ℓ1 norm,
@@ -23,11 +23,11 @@ from skadmm.operators.canonical import canonical
 PILOT_RIDGE = 1e-2
 """The ridge of the first fit, relative to the mean curvature of the columns."""
 SMALLEST_TERM = 1e-3
-"""A term counts as at least this share of the mean, so that weights are finite."""
+"""The minimum value of a term, as a share of the mean, so that weights are finite."""
 
 
 def checked_gamma(adaptive: Any) -> float:
-    """γ: 0 for False, 1 for True, or the number given."""
+    """The exponent γ: 0 for False, 1 for True, or the number given."""
     if isinstance(adaptive, (bool, np.bool_)):
         return float(adaptive)
     try:
@@ -39,7 +39,7 @@ def checked_gamma(adaptive: Any) -> float:
 def term_weights(penalty: Penalty, solutions: list[np.ndarray], gamma: float) -> np.ndarray:
     """The weight of each row of the penalty; the rows of a group share one. Several solutions share their means."""
     if penalty.kind is not None:
-        raise ValueError("adaptive: it takes the penalties ℓ1 and groups, and penalty= is another one")
+        raise ValueError("adaptive: it takes penalty='l1' or groups; another penalty has no terms to weight")
     A = penalty.A
     entries = np.maximum(np.asarray(abs(A).max(axis=1).toarray()).ravel(), np.finfo(float).tiny)
     values = np.mean([np.abs(A @ x) / entries for x in solutions], axis=0)

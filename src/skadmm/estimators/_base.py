@@ -1,4 +1,4 @@
-"""What every estimator shares: parameters checked, table and penalty prepared, problems solved, warnings given."""
+"""The base class of the estimators: it checks parameters, prepares table and penalty, solves problems and warns."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from skadmm.solvers import ALGORITHMS, SOLVERS
 
 
 class SeveralOutputs:
-    """A family of models that takes several outputs in one problem; before the others among its bases."""
+    """A family of models that takes several outputs in one problem. It comes first among the base classes."""
 
     output_penalty: Any
     task_graph: Any
@@ -62,7 +62,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
     warm_start: Any
     random_state: Any
     verbose: Any
-    # What users know; a family without such an option knows nothing.
+    # Options that only some families have; these are the values for the others.
     positive: Any = False
     bounds: Any = None
     monotone: Any = None
@@ -187,7 +187,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
             _checks.number(self.alpha, "alpha", least=0)
 
     def _table(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, np.ndarray | None]:
-        """X, y and the weights, validated; float64, dense in C order or CSR. A large table stays where it is."""
+        """X, y and the weights, validated: float64, dense in C order or CSR. A large table is not copied."""
         if is_npz(X):
             X, y, sample_weight = read_npz(X, y, sample_weight)
         self._integer_names = None if is_large(X) else integer_names(X)
@@ -230,7 +230,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
     # -- a fit before, and one after ---------------------------------------------------------------------------
 
     def _adapted(self, prepared: Prepared, targets: list[Any]) -> Prepared:
-        """With the weights of `adaptive`, from a first fit to the rows of `prepared` by a ridge."""
+        """`prepared` with the weights of `adaptive`, which come from a first fit with a ridge to its rows."""
         gamma = checked_gamma(self.adaptive)
         self.__dict__.pop("adaptive_weights_", None)
         if gamma == 0.0 or prepared.penalty.A.shape[0] == 0:
@@ -248,7 +248,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         return prepared._replace(penalty=reweighted(penalty, weights), plain=penalty)
 
     def _relax(self, prepared: Prepared, targets: list[Any], results: list[Result]) -> list[Result]:
-        """With `relax`, the values fitted again on the structure found; the results of these fits."""
+        """With `relax`, fit the values again on the structure found; returns the results of these fits."""
         for name in ("penalized_coef_", "standard_errors_"):
             self.__dict__.pop(name, None)
         if not self.relax:
@@ -284,7 +284,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         problem = prepared.problem(target, alpha)
         start: dict[str, Any] = {}
         if earlier is not None and _fits(earlier, problem):
-            # The second-order method needs the point alone; the tables of others belong to their samples.
+            # The second-order method needs only the point; the tables of other methods belong to their samples.
             start = {"warm_start": earlier} if earlier.method == "san-admm" else {"x0": earlier.x}
         elif prepared.starts_at_constant and not is_dask(target):
             columns = target.T if target.ndim == 2 else [target]
@@ -396,7 +396,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
 
 
 def _refuse_several(targets: list[Any], what: str) -> None:
-    """For what takes one output at a time."""
+    """Raise where there are several outputs and `what` takes one."""
     if any(getattr(target, "ndim", 1) == 2 for target in targets):
         raise ValueError(f"{what}: it takes one output, and the model has several in one problem")
 
@@ -411,15 +411,15 @@ def _fits(earlier: Any, problem: Problem) -> bool:
 
 
 def _advice(result: Result, columns: bool = True) -> str:
-    """What to do about a result that is short of the tolerance, and works when done; `columns` that have scales."""
+    """Advice for a result that did not reach the tolerance; `columns` says whether X has columns with scales."""
     status = result.status
     if status in (Status.PASS_LIMIT, Status.TIME_LIMIT):
         scale = "scale the columns of X (standardize=True), " if columns else ""
         return f"Raise max_passes or tol, {scale}or raise alpha."
     if status is Status.STALLED:
         within = f"tol={_rounded_up(reached(result)):g} accepts this fit" if reached(result) < 1.0 else "raise alpha"
-        more = "; columns of one scale (standardize=True) may allow more" if columns else ""
-        return f"Rounding allows no more: {within}{more}."
+        more = "; columns of one scale (standardize=True) may allow a smaller gap" if columns else ""
+        return f"Rounding prevents a smaller gap: {within}{more}."
     return "The problem may have no minimiser: raise alpha, l1_ratio or ridge."
 
 

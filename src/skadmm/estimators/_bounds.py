@@ -51,7 +51,7 @@ class Limits(NamedTuple):
         return np.flatnonzero(np.isfinite(self.lower) | np.isfinite(self.upper))
 
     def along(self, kept: np.ndarray) -> Limits:
-        """The limits at some positions of a line, along which the order, if there is one, has one direction."""
+        """The limits at some positions of a line; an order of the coefficients has one direction along the line."""
         first, second = np.arange(kept.size - 1), np.arange(1, kept.size)
         if self.tail.size == 0:
             first = second = self.tail
@@ -122,7 +122,7 @@ def ordered_pairs(
     direction = _directions(monotone, edges, names)
     if graph is not None and np.any((graph.signs < 0) & (direction != 0)):
         raise ValueError(
-            "monotone: the graph has edges of sign −1, along which there is no order: give edge_signs=False"
+            "monotone: the graph has edges of sign −1, along which no order is defined: give edge_signs=False"
         )
     kept = direction != 0
     edges, direction = edges[kept], direction[kept]

@@ -1,4 +1,4 @@
-"""One number per feature, however it is given: a number, an array, a dict by name, or a pandas Series by index."""
+"""One number per feature, given as a number, an array, a dict by name, or a pandas Series by index."""
 
 from __future__ import annotations
 

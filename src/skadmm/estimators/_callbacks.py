@@ -13,10 +13,10 @@ try:
 except ImportError:  # before scikit-learn 1.9
 
     class CallbackSupport:  # type: ignore[no-redef]
-        """Nothing to support."""
+        """A base class without members, for versions of scikit-learn that have no callbacks."""
 
     def with_callbacks(method: Any) -> Any:
-        """The method as it is."""
+        """Return the method unchanged."""
         return method
 
 
@@ -43,7 +43,7 @@ class Tasks:
         inner.call_on_fit_task_end(**context)
 
     def close(self) -> None:
-        """The fit is done."""
+        """Report that the fit has ended."""
         if self._context is not None:
             self._context.call_on_fit_task_end(estimator=self._estimator, X=self._X, y=self._y)
 

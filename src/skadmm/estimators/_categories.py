@@ -1,8 +1,8 @@
-"""categorical_features=: columns of levels as sparse indicator columns, and what joins the levels of one column.
+"""categorical_features=: columns of levels as sparse indicator columns, and the edges or groups over their levels.
 
-Every level has a column of its own; none is left out as a reference. The share of the ℓ1 norm decides the constant that
-levels and intercept could exchange: the coefficients are deviations from the intercept, and fused levels that carry
-nothing are exactly zero.
+Every level has a column of its own; none is left out as a reference. A constant could be moved between the levels and
+the intercept; the share of the ℓ1 norm determines it. The coefficients are therefore deviations from the intercept, and
+fused levels without an effect are exactly zero.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from skadmm.backends.frames import is_pandas, is_polars
 from skadmm.estimators._graphs import FeatureGraph
 
 MAX_PAIRED_LEVELS = 500
-"""The most unordered levels of which all pairs become edges."""
+"""The maximum number of unordered levels of which all pairs become edges."""
 UNKNOWN = ("error", "ignore")
 
 
@@ -31,8 +31,8 @@ class Levels(NamedTuple):
 
 
 def reading(model: Any, X: Any, y: Any, options: dict[str, Any]) -> tuple[Any, Any]:
-    """X encoded and y, validated; what is learnt about the columns goes onto `model`. With ``reset=False`` in `options`
-    and no y, X alone, encoded as in the fit."""
+    """Validate y and encode X; the levels found are stored on `model`. With ``reset=False`` in `options` and no y, only
+    X is returned, encoded as in the fit."""
     if sp.issparse(X) or not (is_pandas(X) or is_polars(X) or isinstance(X, (np.ndarray, list, tuple))):
         raise TypeError(f"categorical_features: X is a {type(X).__name__}; it takes a DataFrame or an array")
     if model.handle_unknown not in UNKNOWN:
@@ -66,7 +66,7 @@ def levels_of(given: Any, X: Any, names: list[str] | None) -> dict[Any, Levels]:
 
 
 def _asked(given: Any, X: Any, names: list[str] | None) -> dict[int, Any]:
-    """The numbers of the categorical columns; with what a dict says about each, else None."""
+    """The numbers of the categorical columns, each with its value in a dict, or None where no dict was given."""
     d = X.shape[1]
     if isinstance(given, str):
         if given != "from_dtype":
@@ -101,7 +101,7 @@ def _column(X: Any, j: int) -> Any:
 
 
 def _dtype_levels(column: Any) -> Levels | None:
-    """What the dtype of a column says; None where it is no categorical one. The values are those of the dtype."""
+    """The levels of a column's categorical dtype; None where the dtype is another."""
     dtype: Any = getattr(column, "dtype", None)
     if isinstance(dtype, pd.CategoricalDtype):
         return Levels(dtype.categories.tolist(), bool(dtype.ordered))
@@ -153,8 +153,8 @@ def names_out(levels: Mapping[Any, Levels], d: int, names: list[str] | None) -> 
 
 
 def encoded(X: Any, names: list[str] | None, categories: Mapping[Any, np.ndarray], unknown: str) -> sp.csr_array:
-    """The table with an indicator column for each level. Levels that are not known, and missing values, are an error,
-    or with `unknown` = "ignore" rows of zeros."""
+    """The table with an indicator column for each level. Unknown levels and missing values raise, or give rows of zeros
+    with `unknown` = "ignore"."""
     blocks = []
     for j in range(X.shape[1]):
         key, column = j if names is None else names[j], _column(X, j)
@@ -165,7 +165,7 @@ def encoded(X: Any, names: list[str] | None, categories: Mapping[Any, np.ndarray
             values = np.asarray(column, dtype=np.float64)
         except (TypeError, ValueError):
             raise ValueError(
-                f"X has the column {key!r}, which is not of numbers: name it in categorical_features"
+                f"X has the column {key!r}, which does not hold numbers: name it in categorical_features"
             ) from None
         if not np.isfinite(values).all():
             raise ValueError(f"X contains NaN or infinity in the column {key!r}")
@@ -232,7 +232,7 @@ def level_groups(model: Any) -> list[np.ndarray]:
 
 
 def forget(model: Any) -> None:
-    """Remove what an earlier fit learnt about levels."""
+    """Remove the levels that an earlier fit stored."""
     for name in ("categories_", "ordered_categories_", "feature_names_out_"):
         model.__dict__.pop(name, None)
 

@@ -43,7 +43,7 @@ class SeveralClasses(SeveralOutputs):
 
 
 class Classification(ClassifierMixin, StructuredModel):
-    """What the estimators of classes share."""
+    """The base class of the classifiers."""
 
     class_weight: Any
 
@@ -60,7 +60,7 @@ class Classification(ClassifierMixin, StructuredModel):
             self._check_classes()
             return X, y, sample_weight if is_dask(y) else self._class_weighted(y, sample_weight)
         check_classification_targets(y)
-        # A weight of zero is a row left out, with its class.
+        # A row with the weight zero is left out, and so is a class that only occurs in such rows.
         self.classes_ = np.unique(y if sample_weight is None else y[sample_weight > 0])
         self._check_classes()
         return X, y, self._class_weighted(y, sample_weight)
@@ -79,7 +79,7 @@ class Classification(ClassifierMixin, StructuredModel):
 
     @property
     def _joint(self) -> bool:
-        """Is one multinomial model fitted to more than two classes?"""
+        """Return whether one multinomial model is fitted to more than two classes."""
         return self._multi_class() == "multinomial" and self.classes_.size > 2
 
     def _multi_class(self) -> str:
@@ -93,7 +93,7 @@ class Classification(ClassifierMixin, StructuredModel):
         return [np.where(y == label, 1.0, -1.0) for label in positive]
 
     def _assign(self, coefs: np.ndarray, intercepts: np.ndarray) -> None:
-        # A number added to all intercepts of a multinomial model changes nothing: they have mean zero.
+        # Adding a number to all intercepts of a multinomial model changes nothing, so they are given the mean zero.
         self.coef_, self.intercept_ = coefs, intercepts - intercepts.mean() if self._joint else intercepts
 
     def _as_scores(self, margins: np.ndarray) -> np.ndarray:
@@ -101,7 +101,7 @@ class Classification(ClassifierMixin, StructuredModel):
         return margins
 
     def decision_function(self, X: Any, offset: Any = None) -> np.ndarray:
-        """The margins: positive means the second class, or, one column each, the class rather than the rest.
+        """The margins. With two classes a positive margin means the second class; otherwise each class has a column.
 
         Parameters
         ----------
@@ -152,8 +152,7 @@ class Classification(ClassifierMixin, StructuredModel):
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any, offset: Any = None) -> np.ndarray:
-        """The probability of each class; for more than two, of the multinomial model, or of one model per class, made
-        to add up to one.
+        """The probability of each class. With one model per class the probabilities are scaled to add up to one.
 
         Parameters
         ----------

@@ -22,17 +22,17 @@ def integer_names(X: Any) -> list[Any] | None:
 
 
 def are_integers(names: Sequence[Any] | None) -> bool:
-    """Are the columns named by integers?"""
+    """Return whether the columns are named by integers."""
     return names is not None and all(map(is_integer, names))
 
 
 def is_integer(name: Any) -> bool:
-    """Is it an integer, and not a truth value?"""
+    """Return whether a name is an integer, and not a boolean."""
     return isinstance(name, Integral) and not isinstance(name, bool)
 
 
 def check_mode(unknown: Any) -> bool:
-    """Should names that X does not have be left out?"""
+    """Check `unknown`, and return whether names that X does not have are left out."""
     if unknown not in MODES:
         raise ValueError(f"unknown={unknown!r}: it takes 'raise' or 'ignore'")
     return bool(unknown == "ignore")

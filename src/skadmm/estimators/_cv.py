@@ -64,11 +64,11 @@ class Table(NamedTuple):
 
     X: Any
     y: np.ndarray
-    """As given, in this process."""
+    """The targets as given, in this process."""
     targets: list[Any]
     sample_weight: np.ndarray | None
     offset: np.ndarray | None = None
-    """As part of the targets it counts in fits; margins of rows held out lack it."""
+    """The offsets of the rows, which are part of the targets in fits and not part of held-out margins."""
 
 
 class Tracking(NamedTuple):
@@ -212,7 +212,7 @@ class CrossValidated(StructuredModel):
     def _by_folds(
         self, candidates: list[Candidate], table: Table, folds: list[Split], judge: Judge, kept: NoCheckpoint
     ) -> tuple[int, int]:
-        """The best place in the grid, l1_ratio by l1_ratio, and the chosen one."""
+        """The position of the best score in the grid, which has a row for each l1_ratio, and the chosen position."""
         several = len(candidates) > 1 or ratios_of(self)[1]
         jobs = [(c, f) for c in range(len(candidates)) for f in range(len(folds))]
         tasks = Tasks(self, len(jobs), table.X, table.y)
@@ -230,7 +230,7 @@ class CrossValidated(StructuredModel):
                     with tasks.task("fold"):
                         found.append(held_out(*job))
             else:
-                # Threads: the compiled work lets go of the interpreter's lock, and the data are shared.
+                # Threads, because compiled code releases the interpreter's lock and the data are shared.
                 found = Parallel(n_jobs=self.n_jobs, prefer="threads", max_nbytes="1M")(
                     delayed(held_out)(*job) for job in jobs
                 )
@@ -244,7 +244,7 @@ class CrossValidated(StructuredModel):
         self.cv_mean_, self.cv_se_ = mean[part], error[part]
         worse = judge.sign * mean
         if not np.isfinite(worse).any():
-            raise ValueError(f"scoring={self.scoring!r} is not finite at any alpha")
+            raise ValueError(f"scoring={self.scoring!r}: the scores must be finite; there is none at any alpha")
         best = int(np.nanargmin(worse))
         if self.selection == "min":
             return best, best
@@ -313,7 +313,7 @@ class CrossValidated(StructuredModel):
             for target, track in zip(table.targets, tracks, strict=True)
         ]
         losses, margins = np.zeros(candidate.alphas.size), []
-        # Only now: the fit is over, and its memory is free.
+        # Only here, because the memory of the fit is free now.
         rows, _ = as_rows(self._held_rows(fold, table, split))
         for target, answer in zip(table.targets, answers, strict=True):
             if judge.scorer is None:
@@ -368,7 +368,7 @@ class CrossValidated(StructuredModel):
         return self
 
     def _with_margins(self, margins: np.ndarray) -> Any:
-        """This model as it would be with these margins of the rows held out; for scorers, which ask for predictions."""
+        """A copy of this model that predicts with these margins of the held-out rows, for scorers."""
         other = copy.copy(self)
         other.held_out_margins = margins
         if getattr(other, "positions_", None) is not None:
@@ -428,13 +428,13 @@ class CrossValidated(StructuredModel):
         return None
 
     def _alpha_max(self, prepared: Prepared, target: np.ndarray) -> float:
-        # Without limits: it is as large or larger where the null model is within them.
+        # Computed without the limits: it is at least as large as with them where the null model is within them.
         return alpha_max(prepared._replace(limits=None).problem(target, 1.0), self._trend(prepared))
 
     def _path(
         self, prepared: Prepared, target: np.ndarray, alphas: np.ndarray, track: Tracking, *, certify: bool = True
     ) -> Path:
-        if prepared.penalty.A.shape[0] == 0:  # nothing to penalise: one answer for every alpha
+        if prepared.penalty.A.shape[0] == 0:  # there is no penalty, so every alpha has the same solution
             result = self._solve(prepared, target, 0.0, None)
             same = np.ones(alphas.size)
             loss, dof = result.objective, result.x.size

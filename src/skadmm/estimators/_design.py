@@ -1,8 +1,8 @@
 """The table as the solver sees it: centred and scaled columns, and a column of ones for the intercept.
 
-With an intercept a shift of the columns changes nothing but the intercept, which no penalty reaches: x·(a − m) + b' is
-x·a + b with b = b' − m·x. Centred columns are what the solvers are accurate and fast on, so dense tables are centred,
-and of a sparse table those columns whose entries are all stored.
+With an intercept a shift of the columns changes only the intercept, which is not penalised: x·(a − m) + b' is x·a + b
+with b = b' − m·x. Solvers are more accurate and faster on centred columns, so all columns of a dense table are centred,
+and those columns of a sparse table whose entries are all stored.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Design(NamedTuple):
     scale: np.ndarray
     intercept: bool
     centre: np.ndarray = NO_CENTRE
-    """Empty where columns are not centred."""
+    """The centre of each column; empty where columns are not centred."""
     scaled_penalty: bool = False
     """True where the columns are as they were given and the penalty is on scale · x instead: the same model, without a
     copy of the table."""
@@ -37,7 +37,7 @@ class Design(NamedTuple):
         return self.scale.size + int(self.intercept)
 
     def widened(self, A: sp.csr_array) -> sp.csr_array:
-        """`A` on the solver's x, with an empty column for the intercept: no penalty reaches it."""
+        """`A` on the solver's x, with an empty column for the intercept, which is not penalised."""
         if self.scaled_penalty:
             A = sp.csr_array(A @ sp.diags_array(self.scale))
         return sp.csr_array((A.data, A.indices, A.indptr), shape=(A.shape[0], A.shape[1] + 1)) if self.intercept else A
@@ -85,8 +85,8 @@ def build_design(X: Any, sample_weight: np.ndarray | None, *, fit_intercept: boo
 def assembled(
     X: Any, scale: np.ndarray, intercept: bool, centre: np.ndarray = NO_CENTRE, rows: np.ndarray | None = None
 ) -> Design:
-    """The columns of `X`, less `centre`, divided by `scale`, and one of ones: C order or CSR, so few kernels to
-    compile. With `rows`, those rows of `X` alone, copied once."""
+    """The columns (`X` − `centre`) / `scale`, and a column of ones, in C order or CSR so that few kernels are compiled.
+    With `rows`, only those rows of `X` are copied, once."""
     plain = bool(np.all(scale == 1.0))
     if sp.issparse(X):
         X = X if rows is None else X[rows]
@@ -118,7 +118,7 @@ def assembled(
 
 
 def _less(matrix: sp.csr_array, centre: np.ndarray) -> sp.csr_array:
-    """Every row less `centre`, most of whose entries are zero."""
+    """Every row minus `centre`, most of whose entries are zero."""
     (shifted,) = np.nonzero(centre)
     rows = np.tile(centre[shifted], (matrix.shape[0], 1))
     starts = np.arange(matrix.shape[0] + 1) * shifted.size
@@ -138,7 +138,7 @@ def centre(X: Any, sample_weight: np.ndarray | None) -> np.ndarray:
 
 
 def _all_stored(X: Any) -> np.ndarray:
-    """Which columns of a sparse table have no entry that is not stored?"""
+    """A mask of the columns of a sparse table whose entries are all stored."""
     return np.bincount(X.indices, minlength=X.shape[1]) == X.shape[0]
 
 

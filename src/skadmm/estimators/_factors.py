@@ -15,7 +15,7 @@ class Factors(NamedTuple):
 
     features: np.ndarray | None = None
     rows: np.ndarray | None = None
-    """Of each edge of a graph, or of each row of a penalty matrix."""
+    """The factor of each edge of a graph, or of each row of a penalty matrix."""
 
 
 NO_FACTORS = Factors()
@@ -33,7 +33,7 @@ def checked_factors(
         (features, edges), each of which may be None.
     d : int
     names : sequence or None
-        Of the features.
+        The names of the features, where they have any.
     edges : array of shape (m, 2), optional
         The edges, where the penalty has a graph.
     n_rows : int, optional
@@ -53,7 +53,7 @@ def checked_factors(
     rows = None if of_rows is None else _of_rows(of_rows, d, names, edges, n_rows)
     for part in (features, rows):
         if part is not None and not (np.isfinite(part).all() and (part >= 0).all()):
-            raise ValueError("penalty_factor takes finite numbers ≥ 0")
+            raise ValueError("penalty_factor holds negative or infinite numbers: it takes finite numbers ≥ 0")
     return Factors(features, rows)
 
 

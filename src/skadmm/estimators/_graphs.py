@@ -1,4 +1,4 @@
-"""graph=: whatever the features' neighbourhood comes as, as a penalty matrix and a graph with names."""
+"""graph=: the neighbourhood of the features in any of its forms, as a penalty matrix and a graph with names."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class FeatureGraph(NamedTuple):
         return sp.csr_array(sp.coo_array((entries, positions), shape=(m, self.n_features)))
 
     def to_networkx(self) -> Any:
-        """As a networkx graph with the features' names as nodes."""
+        """Return the graph as a networkx graph with the features' names as nodes."""
         import networkx as nx
 
         graph = nx.Graph()
@@ -109,7 +109,7 @@ def feature_graph(
     """`graph` on the columns of `X`.
 
     None is a chain in column order; a tuple of integers is the shape of a grid; "precision" learns a graph on the rows
-    of `X`; all else goes to :func:`skadmm.operators.incidence`, with the columns' names as nodes where it has names.
+    of `X`; anything else is given to :func:`skadmm.operators.incidence`, with the names of the columns as nodes.
     Weights and signs are those the graph carries, unless `weights` and `signs` say otherwise. With ``unknown="ignore"``
     edges at nodes that are not among the columns are left out, with a warning.
     """
@@ -118,7 +118,7 @@ def feature_graph(
     if graph is None or isinstance(graph, str) or _is_shape(graph):
         for given, name in ((weights, "edge_weights"), (signs, "edge_signs")):
             if given is not None and given is not False and graph != "precision":
-                raise ValueError(f"{name} takes None for a chain or a grid")
+                raise ValueError(f"{name} takes None or False for a chain or a grid")
         if graph is None:
             rows = chain(d) if d > 1 else sp.csr_array((0, d))
         elif isinstance(graph, str):
@@ -149,7 +149,7 @@ def feature_graph(
 
 
 def _has_directions(graph: Any) -> bool:
-    """Has each edge a first and a second node: in a directed networkx graph, and in a list of edges?"""
+    """Return whether edges have a direction, as in a directed networkx graph or a list of edges."""
     if _is_networkx(graph):
         return bool(graph.is_directed())
     return isinstance(graph, (list, tuple)) and not _is_shape(graph)
@@ -172,7 +172,7 @@ def from_matrix(
 
 
 def joined(first: FeatureGraph, second: FeatureGraph) -> FeatureGraph:
-    """The edges of both graphs on the same features; of an edge in both, that of the first."""
+    """The edges of both graphs on the same features; an edge that is in both is taken from the first."""
     known = {frozenset(edge) for edge in first.edges.tolist()}
     new = np.array([frozenset(edge) not in known for edge in second.edges.tolist()], dtype=bool)
     edges, weights, signs = (
@@ -199,7 +199,7 @@ EDGE_COLUMNS = ("source", "target", "weight")
 
 
 def unframed(graph: Any, names: Sequence[Any] | None, ignore: bool = False) -> Any:
-    """A DataFrame as an adjacency matrix in the order of the columns of X, or as a list of edges; all else as it is."""
+    """A DataFrame as an adjacency matrix in the order of X's columns, or as a list of edges; other values unchanged."""
     if not (hasattr(graph, "columns") and hasattr(graph, "index") and hasattr(graph, "loc")):
         return graph
     rows, columns = list(graph.index), list(graph.columns)
@@ -266,12 +266,12 @@ def _without(graph: Any, missing: set[Any]) -> tuple[Any, np.ndarray]:
 
 
 def _array(value: Any) -> Any:
-    """A sequence of numbers as an array, so that some can be taken; all else as it is."""
+    """A sequence of numbers as an array, so that some can be selected; other values unchanged."""
     return value if value is None or isinstance(value, (bool, str)) or not np.iterable(value) else np.asarray(value)
 
 
 def _per_edge(value: Any, kept: np.ndarray) -> bool:
-    """Does it hold one number for each edge?"""
+    """Return whether `value` holds one number for each edge."""
     return isinstance(value, np.ndarray) and value.shape == kept.shape
 
 

@@ -107,12 +107,12 @@ def _by_label(labels: list[Any]) -> list[np.ndarray]:
 
 
 def _is_missing(label: Any) -> bool:
-    """Is it None, NaN or pandas' NA?"""
+    """Return whether a label is None, NaN or pandas' NA."""
     return label is None or type(label).__name__ in ("NAType", "NaTType") or label != label  # noqa: PLR0124
 
 
 def _columns(groups: list[list[Any]], columns: dict[Any, int], numbered: bool, ignore: bool) -> list[list[Any]]:
-    """The groups by column number; `numbered` tells that integers are names of columns."""
+    """The groups by column number; `numbered` says that integers are names of columns."""
     stated = dict.fromkeys(member for group in groups for member in group if isinstance(member, str) or numbered)
     unknown = [member for member in stated if member not in columns]
     if unknown and not ignore:
@@ -122,15 +122,15 @@ def _columns(groups: list[list[Any]], columns: dict[Any, int], numbered: bool, i
         empty = sum(not group for group in left)
         warn_unknown("groups", len(unknown), len(stated), f"which empties {empty} of {len(left)} groups", stacklevel=5)
     if not any(left):
-        raise ValueError("groups has no column of X")
+        raise ValueError("groups: none of its members is among the columns of X")
     return [[columns.get(member, member) if member in stated else member for member in group] for group in left]
 
 
 def group_penalty(
     groups: list[np.ndarray], d: int, weights: Any, l1_ratio: float, factors: np.ndarray | None = None
 ) -> Penalty:
-    """(1 − l1_ratio) Σ w_g ‖f_g x_g‖ + l1_ratio Σ f_j |x_j|: the plain part as groups of one feature; f are the
-    `factors`, and a feature whose factor is zero is in no group."""
+    """(1 − l1_ratio) Σ w_g ‖f_g x_g‖ + l1_ratio Σ f_j |x_j|, where the ℓ1 part consists of groups of one feature. f are
+    the `factors`; a feature whose factor is zero is in no group."""
     if isinstance(weights, str):
         if weights != "sqrt":
             raise ValueError(f"group_weights={weights!r}: it takes 'sqrt', None or one number per group")

@@ -1,4 +1,4 @@
-"""Tables that stay where they are: files on disk, a Dask collection, or rows on processes of this machine."""
+"""Tables that are not read into memory as a whole: files on disk, Dask collections, and rows on other processes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROWS_PER_CHUNK = 16_384
 
 
 class LargeTable:
-    """What the estimators see of such a table: its shape, without a column of ones."""
+    """A large table as the estimators see it; its shape does not count a column of ones."""
 
     def __init__(self, table: Any) -> None:
         self.table, self.names, self.ones = table, None, False
@@ -37,12 +37,12 @@ class LargeTable:
 
 
 def is_large(X: Any) -> bool:
-    """Is it a table of that kind?"""
+    """Return whether X is a large table."""
     return is_stored(X) or is_dask(X) or isinstance(X, Processes)
 
 
 def refuse_large(X: Any, what: str) -> None:
-    """For what copies rows about."""
+    """Raise where X is a large table and `what`, which copies rows, needs a table in memory."""
     if is_large(X):
         raise TypeError(f"X: {what} takes a table in memory; fit takes folders of blocks and Dask collections")
 
@@ -68,7 +68,7 @@ def stored_target(X: Any, y: Any) -> Any:
 
 
 def refuse_knowledge(model: Any, X: Any) -> None:
-    """Refuse the options that need the rows, or a solver that reads them, in this process."""
+    """Raise where an option needs rows in this process and X is a large table."""
     for name in ("relax", "categorical_features"):
         value = getattr(model, name, None)
         if value is not None and value is not False:
@@ -79,7 +79,7 @@ def refuse_knowledge(model: Any, X: Any) -> None:
 
 
 def read_large(model: Any, X: Any, y: Any, sample_weight: Any, *, ones: bool) -> tuple[LargeTable, Any, Any]:
-    """The table, the targets and the weights; what the estimator knows of its features, onto `model`. `ones` says
+    """The table, the targets and the weights; the number and names of the features are stored on `model`. `ones` says
     whether a file that has to be converted gets a column of ones."""
     if is_stored(X):
         columns = [name if isinstance(name, str) else None for name in (y, sample_weight)]

@@ -58,7 +58,7 @@ def class_probabilities(loss: Any, margins: np.ndarray) -> np.ndarray:
     """The probabilities of the first and of the second class, one row per margin."""
     loss = as_loss(loss)
     second = loss.mean(margins)
-    # Of a symmetric loss, mean(−z) keeps the digits that 1 − mean(z) would lose.
+    # For a symmetric loss mean(−z) is more accurate than 1 − mean(z).
     return np.column_stack([loss.mean(-margins) if loss.symmetric else 1.0 - second, second])
 
 
@@ -90,7 +90,7 @@ def loss_of(loss: Any, target: Any) -> Any:
 
 
 def best_constant(loss: Any, target: np.ndarray, weight: np.ndarray | None) -> float:
-    """The constant margin with the smallest mean loss; far out where the loss decreases without end."""
+    """The constant margin with the smallest mean loss; very large where the loss decreases without end."""
     plain, values, offset = split_offset(loss, target)
     weights = np.empty(0) if weight is None else np.asarray(weight, dtype=float)
     targets = Targets(target, weights, loss)
@@ -119,9 +119,9 @@ def best_constant(loss: Any, target: np.ndarray, weight: np.ndarray | None) -> f
 def explained(loss: Any, target: np.ndarray, margins: np.ndarray, weight: np.ndarray | None) -> float:
     """D²: the share of the deviance of the best constant that the margins explain.
 
-    The deviance of a sample is its loss less the smallest one that any margin has, which is −ℓ*(0). The target may
-    carry an offset, which margins do not include. 1 where the constant has no deviance and neither have the margins, 0
-    where only they have.
+    The deviance of a sample is its loss minus the smallest loss over all margins, which is −ℓ*(0). The target may carry
+    an offset, which margins do not include. Where the constant has no deviance, the result is 1 if the margins have
+    none either, and 0 otherwise.
     """
     weights = np.empty(0) if weight is None else np.asarray(weight, dtype=float)
     targets = Targets(target, weights, loss)

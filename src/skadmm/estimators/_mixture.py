@@ -13,7 +13,7 @@ from skadmm.regularizers._base import checked_strength, conjugate, dual_norm, du
 class Mixture(NamedTuple):
     """reg([v; z]) = strength · (first(v) + second(z)), v of length `split`.
 
-    :class:`~skadmm.regularizers.Stacked` is the same without a strength, which a path needs.
+    :class:`~skadmm.regularizers.Stacked` is the same function without a strength. A path needs the strength.
     """
 
     strength: float

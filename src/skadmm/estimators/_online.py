@@ -20,27 +20,27 @@ from skadmm.run.result import Result
 from skadmm.run.solve import solve
 
 ONE_PASS = "opg-admm"
-"""It keeps nothing but x, y and the dual from one batch to the next."""
+"""The method of partial_fit, which keeps only x, y and the dual from one batch to the next."""
 FEW = 50
-"""With fewer samples in the first batch the step is the theory's, not one selected by trial."""
+"""With fewer samples than this in the first batch, the step size is that of the theory and is not selected by trial."""
 
 
 def _takes_batches(estimator: Any) -> bool:
-    """Batches see neither constraints exactly nor what a fit to all the data would know."""
+    """Return whether partial_fit is available; it is not for options that need exact constraints or all the data."""
     for name in ("positive", "bounds", "monotone", "adaptive", "relax", "categorical_features"):
         value = getattr(estimator, name, None)
         if value is not None and value is not False:
-            raise AttributeError(f"{name}={value!r}: partial_fit is approximate, and takes none; fit takes it")
+            raise AttributeError(f"{name}={value!r}: only fit takes this option; partial_fit is approximate")
     if isinstance(estimator, SeveralClasses) and estimator.multi_class == "multinomial":
         raise AttributeError("partial_fit takes multi_class='ovr', and not 'multinomial'")
     return True
 
 
 class _Going(StructuredModel):
-    """What the two kinds share."""
+    """The part of partial_fit that classification and regression share."""
 
     _online: tuple[Prepared, list[Result], list[float]]
-    """Where the passes stand: penalty and scale of the first batch, a result and a step for each problem."""
+    """The state between batches: penalty and scale of the first batch, a result and a step size for each problem."""
 
     def _one_pass(self, X: Any, y: Any, sample_weight: np.ndarray | None) -> None:
         targets = self._targets(y, sample_weight)
@@ -76,7 +76,7 @@ class _Going(StructuredModel):
     def _take(self, prepared: Prepared, results: list[Result]) -> None:
         super()._take(prepared, results)
         if hasattr(self, "_online") and prepared.penalty.groups is None:
-            # x is only nearly fused after a pass, y exactly.
+            # After one pass x is fused only approximately; y is fused exactly.
             tied = [result.y == 0 for result in results]
             parts = self._parts(prepared, results)
             A = prepared.penalty.A
@@ -112,7 +112,7 @@ class OnlineRegression(Regression, _Going):
         return self
 
     def _targets(self, y: Any, sample_weight: np.ndarray | None) -> list[np.ndarray]:
-        if hasattr(self, "_online"):  # the first batch's mean serves them all
+        if hasattr(self, "_online"):  # the mean of the first batch is used for all batches
             return [np.asarray(y, dtype=np.float64) - self._offset]
         return super()._targets(y, sample_weight)
 
@@ -132,7 +132,7 @@ class OnlineClassification(Classification, _Going):
         X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
         y : array of shape (n_samples,)
         classes : array, optional
-            All the classes there will be; needed in the first call, unless the model was fitted before.
+            All classes that will occur; needed in the first call, unless the model was fitted before.
         sample_weight : array of shape (n_samples,), optional
 
         Returns

@@ -17,7 +17,7 @@ nuclear norm."""
 
 
 class OutputOptions(NamedTuple):
-    """What an estimator says about several outputs."""
+    """How an estimator penalises several outputs."""
 
     penalty: str = "entries"
     """One of OUTPUT_PENALTIES."""
@@ -30,7 +30,7 @@ class OutputPenalty(NamedTuple):
 
     A: sp.csr_array
     penalty: Penalty
-    """On the columns of X, for one output."""
+    """The penalty on the columns of X, for one output."""
     n_outputs: int
     across: str
     n_single: int

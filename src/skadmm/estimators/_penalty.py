@@ -1,4 +1,4 @@
-"""The penalty of a model: ψ(Ax) with one strength, and how it is put together."""
+"""The penalty of a model: ψ(Ax) with one strength, and how it is composed."""
 
 from typing import Any, NamedTuple
 
@@ -21,8 +21,8 @@ class Penalty(NamedTuple):
     groups: Any = None
     """The rows of A in each group, or None."""
     trend: Any = None
-    """What is known of A where it is differences alone: a :class:`~skadmm.operators.line.Line`, or a
-    :class:`~skadmm.operators.line.GraphTrend`."""
+    """The structure of A where it holds only differences: a :class:`~skadmm.operators.line.Line` or a
+    :class:`~skadmm.operators.line.GraphTrend`; None otherwise."""
     graph: Any = None
     """The :class:`FeatureGraph` that A was built from, or None."""
     members: Any = None
@@ -38,15 +38,15 @@ class Penalty(NamedTuple):
 
 
 def with_l1(matrix: sp.csr_array, l1_ratio: float, factors: Factors = NO_FACTORS) -> sp.csr_array:
-    """(1 − l1_ratio)‖Gx‖₁ + l1_ratio‖x‖₁ as one ‖Ax‖₁, rows and features times their `factors`; parts that weigh
-    nothing are left out."""
+    """(1 − l1_ratio)‖Gx‖₁ + l1_ratio‖x‖₁ as one ‖Ax‖₁, rows and features times their `factors`; parts with the weight
+    zero are left out."""
     d = matrix.shape[1]
     matrix = multiplied(matrix, factors.rows)
     if l1_ratio == 0.0:
         if factors.features is not None:
             raise ValueError(
-                "penalty_factor: numbers per feature weigh the ℓ1 norm, and l1_ratio=0 leaves none of it; give them "
-                "per edge, or a larger l1_ratio"
+                "penalty_factor: numbers per feature multiply the terms of the ℓ1 norm, which l1_ratio=0 leaves out; "
+                "give numbers per edge, or a larger l1_ratio"
             )
         return canonical(matrix)
     plain = multiplied(sp.eye_array(d, format="csr"), factors.features)
@@ -69,7 +69,7 @@ def general_penalty(matrix: sp.csr_array, penalty: Any, l1_ratio: float, factors
     if l1_ratio == 1.0 or (isinstance(reg, L1) and reg.weights is None):
         return Penalty(with_l1(matrix, l1_ratio, factors))
     if factors.rows is not None and np.any(factors.rows == 0.0):
-        raise ValueError("penalty_factor: a row of A with the factor 0 takes penalty='l1'; remove the row instead")
+        raise ValueError("penalty_factor: a factor 0 for a row of A takes penalty='l1'; or remove the row from A")
     matrix = multiplied(matrix, factors.rows)
     if l1_ratio == 0.0:
         with_l1(sp.csr_array((0, matrix.shape[1])), 0.0, factors._replace(rows=None))  # refuses factors of features
@@ -92,12 +92,12 @@ def checked_penalty(penalty: Any, rows: int) -> Any:
         raise TypeError(f"penalty=None: {allowed}")
     as_regularizer(reg, rows, "penalty")
     if not has_strength(type(reg)):
-        raise ValueError(f"penalty={penalty!r} has no strength, so that alpha cannot scale it: {allowed}")
+        raise ValueError(f"penalty={penalty!r} has no strength, which alpha would scale: {allowed}")
     return reg
 
 
 def has_strength(cls: type[Any]) -> bool:
-    """Has this class of regularisers a field that multiplies it?"""
+    """Return whether a class of regularisers has a field that multiplies it."""
     return "strength" in cls._fields
 
 

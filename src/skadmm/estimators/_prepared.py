@@ -1,4 +1,4 @@
-"""What a fit solves: a table, a penalty and limits of the coefficients, put into problems."""
+"""The problems that a fit solves, made from a table, a penalty and limits of the coefficients."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from skadmm.regularizers import Stacked
 
 
 class Prepared(NamedTuple):
-    """A table and a penalty, ready to be put into problems."""
+    """A table and a penalty, from which problems are made."""
 
     design: Design
     penalty: Penalty
@@ -29,14 +29,14 @@ class Prepared(NamedTuple):
     ridge: float
     random_state: Any
     limits: Limits | None = None
-    """What the coefficients have to satisfy."""
+    """The constraints on the coefficients."""
     plain: Penalty | None = None
     """The penalty before adaptive weights; None where it has none."""
     outputs: OutputOptions = OutputOptions()
     """How several outputs are penalised together."""
 
     def problem(self, target: np.ndarray, alpha: float) -> Problem:
-        """The problem for one target; for one of several columns, that of all of them."""
+        """The problem for one target, which may have several columns."""
         if getattr(target, "ndim", 1) == 2:
             return self._joint_problem(target, alpha)
         free = alpha == 0.0 or self.penalty.A.shape[0] == 0
@@ -59,7 +59,7 @@ class Prepared(NamedTuple):
         )
 
     def _penalised(self, alpha: float | None) -> dict[str, Any]:
-        """ψ and A x = y, with what is known of A and with rows for the limits; `alpha` is None without a penalty."""
+        """ψ and A x = y, with the structure of A and with rows for the limits; `alpha` is None without a penalty."""
         A, trend, limits = self.design.widened(self.penalty.A), self.penalty.trend, self.limits
         if limits is not None:
             rows, box = self.design.widened(limits.rows(self.design.scale)), limits.box(self.design.scale)
@@ -93,11 +93,11 @@ class Prepared(NamedTuple):
 
     @property
     def starts_at_constant(self) -> bool:
-        """Does the intercept start at the best constant? Where the curvature has no bound, zero may be far off."""
+        """Return whether the intercept starts at the best constant, as it does for losses of unbounded curvature."""
         return self.design.intercept and self.loss.smooth and not np.isfinite(self.loss.curvature_bound)
 
     def unadapted(self) -> Prepared:
-        """Without adaptive weights."""
+        """The same problems without adaptive weights."""
         return self if self.plain is None else self._replace(penalty=self.plain, plain=None)
 
     def coefficients(self, x: np.ndarray) -> tuple[np.ndarray, float]:

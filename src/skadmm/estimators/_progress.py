@@ -34,6 +34,6 @@ class Counter:
             self._bar.stop()
 
     def step(self) -> None:
-        """One more is done."""
+        """Count one step."""
         if self._bar is not None:
             self._bar.advance(self._task)

@@ -20,7 +20,7 @@ def _unset(option: Any) -> bool:
 
 
 class Regression(RegressorMixin, StructuredModel):
-    """What the estimators of numbers share."""
+    """The base class of the regressors."""
 
     def _checked_loss(self) -> Any:
         return _losses.checked_loss(self.loss, labels=False)
@@ -31,7 +31,7 @@ class Regression(RegressorMixin, StructuredModel):
         return tags
 
     def _takes_several(self) -> bool:
-        """Does y take several columns? Not with what is known of single coefficients."""
+        """Return whether y may have several columns; it may not with constraints on single coefficients."""
         known = ("positive", "bounds", "monotone", "adaptive", "relax")
         return isinstance(self, SeveralOutputs) and all(_unset(getattr(self, name)) for name in known)
 
@@ -46,7 +46,7 @@ class Regression(RegressorMixin, StructuredModel):
 
     def _targets(self, y: Any, sample_weight: np.ndarray | None) -> list[np.ndarray]:
         y = y if is_dask(y) else np.asarray(y, dtype=np.float64)
-        # Centred targets start the intercept at their mean: a constant target then leaves nothing to fit.
+        # Targets are centred, so that the intercept starts at their mean and a constant target is fitted exactly.
         centred = self._intercept_and_scaling()[0] and self._checked_loss().residual
         self._offset: Any = 0.0
         if centred and not is_dask(y) and y.ndim == 2:

@@ -1,4 +1,4 @@
-"""relax=: the structure of a penalised fit kept, its values fitted again without the penalty.
+"""relax=: the structure of a penalised fit is kept, and its values are fitted again without the penalty.
 
 What is zero stays zero, what is fused stays fused; the clusters, groups or pieces that are left are free parameters.
 The penalty finds the structure, and no longer shrinks the values. Standard errors are those of this second fit: they
@@ -37,16 +37,16 @@ class Relaxed(NamedTuple):
     x: np.ndarray
     """The solver's x, with the intercept."""
     standard_errors: np.ndarray
-    """Of the coefficients on the scale of the solver; NaN where they are not determined."""
+    """Standard errors of the coefficients on the scale of the solver; NaN where they are not determined."""
     result: Result | None
-    """None where there was nothing to fit."""
+    """The result of the second fit; None where there was nothing to fit."""
 
 
 class Sample(NamedTuple):
-    """What the second fit needs of the first one's data."""
+    """The data of the first fit that the second one needs."""
 
     X: Any
-    """With a column of ones where there is an intercept."""
+    """The table, with a column of ones where there is an intercept."""
     target: np.ndarray
     sample_weight: np.ndarray | None
     loss: Any
@@ -90,7 +90,7 @@ def relaxed(sample: Sample, basis: sp.csr_array, limits: Limits | None, tol: flo
 
 
 def _active(problem: Problem, x: np.ndarray) -> bool:
-    """Does a bound hold the solution?"""
+    """Return whether a bound is active at the solution."""
     if problem.n_split == 0:
         return False
     y = problem.constraint.A @ x
@@ -99,8 +99,9 @@ def _active(problem: Problem, x: np.ndarray) -> bool:
 
 
 def _covariance(problem: Problem, x: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray:
-    """Of the parameters: σ²(XᵀX)⁻¹ for the squared loss, with σ² from the residuals; the inverse of the Fisher
-    information for a loss in ``LIKELIHOODS``; the sandwich of both for other smooth losses; NaN for one with kinks."""
+    """The covariance of the parameters: σ²(XᵀX)⁻¹ for the squared loss, with σ² from the residuals; the inverse of the
+    Fisher information for a loss in ``LIKELIHOODS``; the sandwich estimator for other smooth losses; NaN for losses
+    with kinks."""
     n, k = problem.n_samples, problem.n_features
     if not problem.loss.smooth:
         return np.full((k, k), np.nan)

@@ -1,4 +1,4 @@
-"""What cross-validation is asked for: how models are judged, which rows are held out, which parameters go where."""
+"""The settings of cross-validation: how models are scored, which rows are held out, and where metadata go."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Judge(NamedTuple):
     """How held-out rows judge a model: by the loss, or by a scorer of scikit-learn."""
 
     scorer: Callable[..., float] | None
-    """None: the mean held-out loss, where less is better."""
+    """The scorer; None for the mean held-out loss, where less is better."""
     options: dict[str, Any]
     """What the scorer takes besides the model, X and y: one entry per sample."""
 
@@ -52,7 +52,7 @@ class Judge(NamedTuple):
 
 
 def check_search(model: Any) -> None:
-    """Raise where a parameter of the search is not what it should be."""
+    """Raise where a parameter of the search is not allowed."""
     if model.selection not in SELECTIONS:
         raise ValueError(f"selection={model.selection!r}: it takes one of {', '.join(map(repr, SELECTIONS))}")
     if not isinstance(model.refit, (bool, np.bool_)):
@@ -98,7 +98,7 @@ def at_ratio(model: Any, ratio: float | None) -> Any:
 def routing(model: Any) -> MetadataRouter:
     """Where the metadata of ``fit`` go: groups to the splitter, weights to the scorer."""
     router = MetadataRouter(owner=type(model).__name__).add_self_request(model)
-    # A splitter of scikit-learn says itself what it takes; a number of folds takes nothing.
+    # A splitter of scikit-learn declares the metadata that it takes; a number of folds takes none.
     if hasattr(model.cv, "split") and hasattr(model.cv, "get_metadata_routing"):
         router.add(splitter=model.cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
     scorer = None if model.scoring is None else check_scoring(model, scoring=model.scoring)
@@ -156,7 +156,7 @@ def masked(sample_weight: Any, rows: np.ndarray, n: int) -> np.ndarray:
 
 
 def _own(random_state: Any) -> Any:
-    """A generator of its own drawn from `random_state`; a seed stays as it is."""
+    """A new generator drawn from `random_state`; a seed is returned unchanged."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31))
     if isinstance(random_state, np.random.Generator):

@@ -116,7 +116,7 @@ class TrendModel(StructuredModel):
         if self.graph is not None:
             graph = feature_graph(self.graph, X, names)
             G = graph.matrix()
-            # The null space of a graph with negative signs is not that of constants, which a GraphTrend stands for.
+            # A GraphTrend means that constants are not penalised, which is not so with negative signs.
             signed = bool(np.any(G.sum(axis=1) != 0.0))
             known = GraphTrend(G, order) if ratio == 0.0 and not signed else None
             return Penalty(with_l1(graph_trend(G, order), ratio), trend=known, graph=graph)
@@ -135,7 +135,7 @@ class TrendModel(StructuredModel):
     def _splitter(self, y: Any) -> Any:
         if not self._signal or not (self.cv is None or isinstance(self.cv, int)):
             return super()._splitter(y)
-        # Neighbours in different folds: to predict a whole stretch that was left out is another problem.
+        # Neighbours are in different folds, because predicting a whole range that was left out is another problem.
         folds = _checks.count(5 if self.cv is None else self.cv, "cv", least=2)
         return PredefinedSplit(np.argsort(np.argsort(self._positions, kind="stable")) % folds)
 
@@ -144,8 +144,8 @@ class TrendModel(StructuredModel):
         return trend._replace(G=prepared.design.widened(trend.G)) if isinstance(trend, GraphTrend) else trend
 
     def _grid(self, prepared: Any, targets: list[np.ndarray]) -> np.ndarray:
-        """From alpha_max down to a share of it that falls with the order: a bend of width w costs alpha · w^−(order+1),
-        so that the same range of widths takes more decades."""
+        """The strengths from alpha_max down to a share of it that decreases with the order: a bend of width w costs
+        alpha · w^−(order+1), so that the same range of widths takes more decades."""
         counted = isinstance(self.alphas, (int, np.integer)) and not isinstance(self.alphas, bool)
         if self.eps is not None or not counted or prepared.penalty.A.shape[0] == 0:
             return super()._grid(prepared, targets)
@@ -160,14 +160,14 @@ class TrendModel(StructuredModel):
             self.dof_ = _dof(prepared.penalty, results[0])
 
     def _locate_knots(self, prepared: Any, result: Result) -> None:
-        """Where pieces of a signal along a line meet."""
+        """Find where the pieces of a signal along a line meet."""
         self.changepoints_ = self.knots_ = None
         if not self._signal or self.graph is not None:
             return
         m = self.positions_.size - 1 - int(self.order)
         if prepared.penalty.A.shape[0] and result.y.size:
             y = result.y[:m]
-        else:  # where alpha is zero there is no y
+        else:  # with alpha = 0 there is no y
             y = spaced_trend(self.positions_, int(self.order)) @ result.x
         self.changepoints_ = 1 + np.flatnonzero(y)
         self.knots_ = self.positions_[self.changepoints_]
@@ -183,14 +183,14 @@ class TrendModel(StructuredModel):
         return super()._path(prepared, target, alphas, track, certify=certify)
 
     def _held_rows(self, fold: Any, table: Any, split: Any) -> Any:
-        """Between the positions of a fold the signal is read off as in predict."""
+        """The held-out rows; between the positions of a fold the signal is interpolated as in ``predict``."""
         if not self._signal or self.graph is not None:
             return super()._held_rows(fold, table, split)
         positions = self.positions_[np.unique(table.X[split.train].indices)]
         return interpolation(positions, self.positions_[table.X[split.test].indices], int(self.order))
 
     def _fold(self, prepared: Any, part: Any, weight: Any) -> Any:
-        """In a fold only the positions it observes are there."""
+        """A fold's own problem, which has only the positions that the fold observes."""
         if not self._signal or self.graph is not None:
             return super()._fold(prepared, part, weight)
         kept = np.unique(part.indices)
@@ -238,9 +238,9 @@ def _along(positions: np.ndarray, order: int, l1_ratio: float, unit: float | Non
 
 
 def _with_all_nodes(prepared: Any, target: np.ndarray) -> tuple[Any, np.ndarray]:
-    """A fold over a graph in which the nodes left out are observed too, with little weight, as the means of their
-    neighbours: between values that the penalty holds equal in cost it decides for the middle, and the Hessian stays
-    positive, as fast solvers need it."""
+    """A fold over a graph in which the nodes that are left out are observed too, with a small weight, as the means of
+    their neighbours. Where several values have the same penalty, this selects the middle one, and the Hessian stays
+    positive definite, which fast solvers need."""
     X, G = prepared.design.X, prepared.penalty.trend.G
     n, d = X.shape
     count = np.bincount(X.indices, minlength=d)
@@ -261,6 +261,6 @@ def _with_all_nodes(prepared: Any, target: np.ndarray) -> tuple[Any, np.ndarray]
 
 def _dof(penalty: Penalty, solution: Result | Solution) -> int:
     """The degrees of freedom of a signal over a graph."""
-    # The interior point method leaves rounding in y where it finds no exact pattern.
+    # The interior point method leaves rounding errors in y where it finds no exact pattern.
     y = penalty.A @ solution.x if solution.y is None else solution.y
     return penalty.trend.dof(np.where(ties(penalty.A, solution.x), 0.0, y))

@@ -94,7 +94,7 @@ class FusedLassoClassifier(SeveralClasses, _Fused, OnlineClassification):
         pairs, and other columns have no edges unless `graph` gives some. "from_dtype" takes those of a categorical
         dtype of pandas or polars. A dict has "ordered", "unordered" or the levels in their order, by column.
     handle_unknown : "error" or "ignore"
-        Of levels that the fit has not seen, and missing ones: an error, or rows in which the column has no level.
+        What happens to levels that the fit has not seen, and to missing values: an error, or a row without a level.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
     loss : str or loss
@@ -293,7 +293,7 @@ class FusedLassoRegressor(SeveralOutputs, _Fused, OnlineRegression):
         pairs, and other columns have no edges unless `graph` gives some. "from_dtype" takes those of a categorical
         dtype of pandas or polars. A dict has "ordered", "unordered" or the levels in their order, by column.
     handle_unknown : "error" or "ignore"
-        Of levels that the fit has not seen, and missing ones: an error, or rows in which the column has no level.
+        What happens to levels that the fit has not seen, and to missing values: an error, or a row without a level.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
     loss : str or loss
@@ -500,7 +500,7 @@ class FusedLassoClassifierCV(SeveralClasses, _Fused, CrossValidated, Classificat
         pairs, and other columns have no edges unless `graph` gives some. "from_dtype" takes those of a categorical
         dtype of pandas or polars. A dict has "ordered", "unordered" or the levels in their order, by column.
     handle_unknown : "error" or "ignore"
-        Of levels that the fit has not seen, and missing ones: an error, or rows in which the column has no level.
+        What happens to levels that the fit has not seen, and to missing values: an error, or a row without a level.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
     loss : str or loss
@@ -742,7 +742,7 @@ class FusedLassoRegressorCV(SeveralOutputs, _Fused, CrossValidated, Regression):
         pairs, and other columns have no edges unless `graph` gives some. "from_dtype" takes those of a categorical
         dtype of pandas or polars. A dict has "ordered", "unordered" or the levels in their order, by column.
     handle_unknown : "error" or "ignore"
-        Of levels that the fit has not seen, and missing ones: an error, or rows in which the column has no level.
+        What happens to levels that the fit has not seen, and to missing values: an error, or a row without a level.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
     loss : str or loss

@@ -24,7 +24,7 @@ class _Generalized(StructuredModel):
         A, d = as_operator(_in_column_order(self.A, names), X.shape[1]), X.shape[1]
         factors = checked_factors(self.penalty_factor, d, names, n_rows=A.shape[0])
         if (self.A is None or isinstance(self.A, str)) and factors.features is not None:
-            # A is the identity: its rows are the features, whatever the share of the ℓ1 norm.
+            # A is the identity, so its rows are the features for every share of the ℓ1 norm.
             rows = factors.features if factors.rows is None else factors.rows * factors.features
             factors = Factors(None if checked_ratio(self.l1_ratio) == 0.0 else factors.features, rows)
         return general_penalty(A, self.penalty, checked_ratio(self.l1_ratio), factors)
@@ -36,7 +36,7 @@ class _Generalized(StructuredModel):
 
 
 def _in_column_order(A: Any, names: Any) -> Any:
-    """A DataFrame whose columns are named, in the order of the columns of X; all else as it is."""
+    """A DataFrame with named columns, in the order of the columns of X; other values unchanged."""
     if names is None or not hasattr(A, "columns") or not all(isinstance(column, str) for column in A.columns):
         return A
     missing = [name for name in names if name not in A.columns]
@@ -84,7 +84,7 @@ class GeneralizedLassoClassifier(SeveralClasses, _Generalized, OnlineClassificat
         Columns of levels: each level gets a coefficient. "from_dtype" takes those of a categorical dtype of pandas or
         polars. A dict has "ordered", "unordered" or the levels in their order, by column.
     handle_unknown : "error" or "ignore"
-        Of levels that the fit has not seen, and missing ones: an error, or rows in which the column has no level.
+        What happens to levels that the fit has not seen, and to missing values: an error, or a row without a level.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
     loss : str or loss
@@ -262,7 +262,7 @@ class GeneralizedLassoRegressor(SeveralOutputs, _Generalized, OnlineRegression):
         Columns of levels: each level gets a coefficient. "from_dtype" takes those of a categorical dtype of pandas or
         polars. A dict has "ordered", "unordered" or the levels in their order, by column.
     handle_unknown : "error" or "ignore"
-        Of levels that the fit has not seen, and missing ones: an error, or rows in which the column has no level.
+        What happens to levels that the fit has not seen, and to missing values: an error, or a row without a level.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
     loss : str or loss
@@ -448,7 +448,7 @@ class GeneralizedLassoClassifierCV(SeveralClasses, _Generalized, CrossValidated,
         Columns of levels: each level gets a coefficient. "from_dtype" takes those of a categorical dtype of pandas or
         polars. A dict has "ordered", "unordered" or the levels in their order, by column.
     handle_unknown : "error" or "ignore"
-        Of levels that the fit has not seen, and missing ones: an error, or rows in which the column has no level.
+        What happens to levels that the fit has not seen, and to missing values: an error, or a row without a level.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
     loss : str or loss
@@ -669,7 +669,7 @@ class GeneralizedLassoRegressorCV(SeveralOutputs, _Generalized, CrossValidated, 
         Columns of levels: each level gets a coefficient. "from_dtype" takes those of a categorical dtype of pandas or
         polars. A dict has "ordered", "unordered" or the levels in their order, by column.
     handle_unknown : "error" or "ignore"
-        Of levels that the fit has not seen, and missing ones: an error, or rows in which the column has no level.
+        What happens to levels that the fit has not seen, and to missing values: an error, or a row without a level.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
     loss : str or loss

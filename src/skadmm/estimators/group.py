@@ -88,7 +88,7 @@ class GroupLassoClassifier(SeveralClasses, _Grouped, OnlineClassification):
         Columns of levels: each level gets a coefficient, and the levels of a column are one group. "from_dtype" takes
         those of a categorical dtype of pandas or polars. A dict has "ordered", "unordered" or the levels, by column.
     handle_unknown : "error" or "ignore"
-        Of levels that the fit has not seen, and missing ones: an error, or rows in which the column has no level.
+        What happens to levels that the fit has not seen, and to missing values: an error, or a row without a level.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
     loss : str or loss
@@ -271,7 +271,7 @@ class GroupLassoRegressor(SeveralOutputs, _Grouped, OnlineRegression):
         Columns of levels: each level gets a coefficient, and the levels of a column are one group. "from_dtype" takes
         those of a categorical dtype of pandas or polars. A dict has "ordered", "unordered" or the levels, by column.
     handle_unknown : "error" or "ignore"
-        Of levels that the fit has not seen, and missing ones: an error, or rows in which the column has no level.
+        What happens to levels that the fit has not seen, and to missing values: an error, or a row without a level.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
     loss : str or loss
@@ -462,7 +462,7 @@ class GroupLassoClassifierCV(SeveralClasses, _Grouped, CrossValidated, Classific
         Columns of levels: each level gets a coefficient, and the levels of a column are one group. "from_dtype" takes
         those of a categorical dtype of pandas or polars. A dict has "ordered", "unordered" or the levels, by column.
     handle_unknown : "error" or "ignore"
-        Of levels that the fit has not seen, and missing ones: an error, or rows in which the column has no level.
+        What happens to levels that the fit has not seen, and to missing values: an error, or a row without a level.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
     loss : str or loss
@@ -688,7 +688,7 @@ class GroupLassoRegressorCV(SeveralOutputs, _Grouped, CrossValidated, Regression
         Columns of levels: each level gets a coefficient, and the levels of a column are one group. "from_dtype" takes
         those of a categorical dtype of pandas or polars. A dict has "ordered", "unordered" or the levels, by column.
     handle_unknown : "error" or "ignore"
-        Of levels that the fit has not seen, and missing ones: an error, or rows in which the column has no level.
+        What happens to levels that the fit has not seen, and to missing values: an error, or a row without a level.
     ridge : float ≥ 0
         Strength of an added (ridge/2)‖x‖².
     loss : str or loss

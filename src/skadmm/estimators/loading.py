@@ -17,7 +17,7 @@ ADDED = (
     "categorical_features", "handle_unknown", "unknown", "multi_class", "output_penalty", "task_graph",
     "checkpoint",
 )  # fmt: skip
-"""Parameters that are younger than some files; their defaults are what those files mean."""
+"""Parameters that older files do not have; for those files they take their defaults."""
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -64,14 +64,14 @@ def load(path: str | os.PathLike[str]) -> Any:
         cls = ESTIMATORS[manifest["class"]]
         reader = codec.Reader(arrays)
         parameters = {key: reader.decode(value) for key, value in manifest["parameters"].items()}
-        # Files written before there were these.
+        # Older files do not have these.
         known = cls().get_params(deep=False)
         parameters = {name: known[name] for name in ADDED if name in known} | parameters
         state = {key: reader.decode(value) for key, value in manifest["state"].items()}
         if manifest["class"].startswith("TrendFilter") and "positions_" not in state:
             state["positions_"] = state.pop("knots_", None)  # their name in version 0.1
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
-        raise ModelFileError(f"{path}: not a sound skadmm model: {error}") from error
+        raise ModelFileError(f"{path}: not a valid skadmm model: {error}") from error
     if set(parameters) != set(known):
         odd = sorted(set(parameters) ^ set(known))[0]
         raise ModelFileError(f"{path}: the parameter {odd!r} does not belong to {cls.__name__} of this version")

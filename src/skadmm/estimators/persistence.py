@@ -39,7 +39,7 @@ OF_THE_MACHINE = ("checkpoint",)
 
 
 def _is_loss(value: Any) -> bool:
-    """Is it an instance of a registered loss?"""
+    """Return whether a value is an instance of a registered loss."""
     return isinstance(value, tuple) and any(type(value) is loss for _, loss in LOSSES.items())
 
 

@@ -1,4 +1,4 @@
-"""``model.report(path)``: one HTML file about a fitted model that needs nothing else."""
+"""``model.report(path)``: one HTML file about a fitted model that needs no other file and no network."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from skadmm.oracle.speculative import SpeculativeOracle
 
 
 def oracle_for(backend: Backend, checkpoint: Any = None) -> SampleOracle:
-    """The oracle over the samples of a backend, by its capabilities; `checkpoint` is where the run is kept, if it is.
+    """The oracle over the samples of a backend, chosen by its capabilities; `checkpoint` is that of the run, or None.
 
     Where rows are slow to read, all of a step is computed at once.
     """

@@ -6,7 +6,7 @@ sees sums over samples only. One step is
     begin     choose the samples, a growing batch or all of them, and the point where their margins start
     along     Σ of the losses along a step (``ends``, ``losses``): a line search costs no further reading of rows
     settle    take the step, all samples (``join``: a batch): the sums that a quadratic model is made of
-    renew     bring Σ h a aᵀ up to date, where a model is wanted
+    renew     bring Σ h a aᵀ up to date, where a model is needed
 
 Oracles: ``local.py`` (rows in memory), ``single_pass.py`` (rows in files), ``remote.py`` (rows on a cluster), and
 ``speculative.py``, which saves a slow oracle most of its requests.
@@ -22,19 +22,19 @@ from skadmm.oracle.batches import GrowingBatch
 from skadmm.problem.free_columns import FreeColumns
 
 LARGE_SHIFT = 0.5
-"""A step shifts the margin of a sample by a lot if by more than this …"""
+"""The shift of a margin by a step above which a sample counts as a large-shift sample."""
 LARGE_SHIFT_SHARE = 0.02
-"""… but at most this share of the samples are revisited."""
+"""The maximum share of the samples that are revisited as large-shift samples."""
 
 
 MOST_SHIFTED = 0.5
-"""Where more than this share of the margins shift by a lot, the samples that have curvature are revisited, if few."""
+"""Where more than this share of the margins have large shifts, only samples with curvature are revisited, if few."""
 CURVED = 1e-3
-"""A sample has curvature where it has this share of the largest one."""
+"""A sample counts as having curvature where its curvature is at least this share of the largest one."""
 
 
 class LostMemory(Exception):  # noqa: N818
-    """The numbers kept of some samples are gone: call ``restart`` and place all samples again."""
+    """Raised where the numbers kept for some samples are lost: call ``restart`` and evaluate all samples again."""
 
 
 class Ends(NamedTuple):
@@ -45,19 +45,19 @@ class Ends(NamedTuple):
 
 
 class BatchSums(NamedTuple):
-    """What a batch adds to the model, after a step."""
+    """The changes that a batch makes to the model after a step."""
 
     H: Any
     """The change of Σ h a aᵀ: a matrix, or 0.0 for none."""
     q: np.ndarray
     """The change of Σ (h z − slope) a."""
     squares: np.ndarray
-    """Σ a² of samples that are new; zero for others."""
+    """Σ a² over the samples that are new; zero for the others."""
     max_curvature: float
 
 
 class FullSums(NamedTuple):
-    """All samples after a step."""
+    """Sums over all samples after a step."""
 
     gradient: np.ndarray
     """Σ slope a."""
@@ -65,19 +65,19 @@ class FullSums(NamedTuple):
 
 
 class CurvatureChange(NamedTuple):
-    """What brings Σ h a aᵀ up to date."""
+    """The changes that bring Σ h a aᵀ up to date."""
 
     H: Any
     """The change of Σ h a aᵀ: a matrix, or 0.0 for none."""
     squares: Any
-    """Σ a² where the sums are built from nothing; else 0.0."""
+    """Σ a² where the sums are built from zero; else 0.0."""
 
 
 class ShiftAlong(NamedTuple):
-    """The large-shift samples along a step."""
+    """Sums over the large-shift samples along a step."""
 
     slope: float
-    """Σ slope · move, of the margins' moves."""
+    """Σ slope · move, where `move` is the move of each margin."""
     curvature: float
     """Σ h · move², with the curvatures in H."""
     start: float
@@ -89,7 +89,7 @@ class ShiftAlong(NamedTuple):
 
 
 class ShiftSums(NamedTuple):
-    """What a step on the large-shift samples changes in the model."""
+    """The changes that a step on the large-shift samples makes to the model."""
 
     H: np.ndarray
     """The change of Σ h a aᵀ."""
@@ -98,7 +98,7 @@ class ShiftSums(NamedTuple):
 
 
 class MarginsAndSlopes(NamedTuple):
-    """Of every sample at the point where all of them were last evaluated."""
+    """The margin and the slope of every sample at the point where all of them were last evaluated."""
 
     margins: np.ndarray
     slopes: np.ndarray
@@ -108,31 +108,31 @@ class LargeShifts(Protocol):
     """Steps on the samples whose margins the last step shifted most; the others keep their expansions."""
 
     def threshold(self) -> float:
-        """The shift above which a sample is one of them; ∞ where there are none."""
+        """The shift above which a sample is a large-shift sample; ∞ where there are none."""
 
     def curved(self, limit: float) -> float:
-        """The curvature above which there are at most `limit` samples that shifted by more than LARGE_SHIFT, where the
-        number of all that did is more than MOST_SHIFTED; 0 elsewhere.
+        """The curvature above which at most `limit` samples shifted by more than LARGE_SHIFT, where more than a share
+        of MOST_SHIFTED of all samples did; 0 otherwise.
 
-        The expansions of samples without curvature are nearly exact, for the tail of a loss is linear. Where classes
-        are separable or nearly so, most samples are there.
+        The expansions of samples without curvature are nearly exact, because the tail of a loss is linear. Where
+        classes are separable or nearly so, most samples are in that tail.
         """
 
     def begin(self, threshold: float, count: int | None = None, curvature: float = -1.0) -> int:
-        """Copy the samples whose margins moved by more, and which have more than `curvature`, for steps of their own;
-        returns how many there are. A caller who knows `count` already saves a request."""
+        """Copy the samples whose margins moved by more than `threshold` and whose curvature is above `curvature`, for
+        steps of their own, and return their number. A caller that passes `count` saves a request."""
 
     def along(self, step: np.ndarray) -> ShiftAlong:
-        """Their losses along a step."""
+        """Sums of the losses of the copied samples along a step."""
 
     def losses(self, t: float) -> float:
-        """Σ of their losses at t times that step."""
+        """Σ of the losses of the copied samples at t times that step."""
 
     def move(self, length: float) -> ShiftSums:
         """Take `length` times the step."""
 
     def end(self) -> None:
-        """Back to all samples, at the margins they had before; H keeps what it has learnt."""
+        """Return to all samples, at the margins they had before; H keeps the changes of these steps."""
 
 
 class SampleOracle(Protocol):
@@ -149,10 +149,11 @@ class SampleOracle(Protocol):
     def begin(
         self, batch: GrowingBatch | None, x: np.ndarray | None, new: bool = False, stale: float | None = None
     ) -> None:
-        """Choose the samples of a batch, or all where it is None; margins start at `x`, or where they are if None.
+        """Choose the samples of a batch, or all where it is None. Margins start at `x`, or at their current values
+        where it is None.
 
         `new` and `stale` are what ``join`` or ``renew`` will be given if the step is taken whole; `stale` is None where
-        no model will be wanted. Only a speculative oracle uses them.
+        no model will be needed. Only a speculative oracle uses them.
         """
 
     def along(self, step: np.ndarray | None, t: float) -> float:
@@ -171,45 +172,45 @@ class SampleOracle(Protocol):
         """Take `length` times the step of all samples."""
 
     def renew(self, stale: float, afresh: bool) -> CurvatureChange:
-        """Bring Σ h a aᵀ up to date over samples whose curvature changed by more than `stale`; afresh: from nothing."""
+        """Bring Σ h a aᵀ up to date over samples whose curvature changed by more than `stale`; `afresh` starts at 0."""
 
     def conjugate(self, scale: float) -> float:
         """Σ w ℓ*(scale θ / w), θ the slopes at the last evaluation, or those that ``free_columns`` has found."""
 
     def margins_and_slopes(self) -> MarginsAndSlopes | None:
-        """Those of every sample, where they are in this process."""
+        """The margins and slopes of every sample; None where they are not in this process."""
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint needs."""
 
     def resume(self, state: dict[str, Any]) -> bool:
-        """Take up the state of a checkpoint; False where it could not be found, and the samples are to be placed
-        again."""
+        """Restore the state of a checkpoint. Returns False where it could not be found, so that the samples have to be
+        evaluated again."""
 
     def restart(self) -> None:
         """Forget all samples, as at the beginning."""
 
     def close(self) -> None:
-        """The run is over: nothing need be kept."""
+        """Release everything, because the run has ended."""
 
 
 class SinglePass(SampleOracle, Protocol):
-    """An oracle that can do all of a step in one request, on the guess that it will be taken whole."""
+    """An oracle that can compute all of a step in one request, assuming that the step will be taken whole."""
 
     def batch_ahead(self, step: np.ndarray | None, new: bool) -> tuple[Ends, BatchSums]:
         """``ends`` of a step and what ``join(1.0, new)`` would return."""
 
     def batch_taken(self) -> None:
-        """The step of ``batch_ahead`` is taken whole."""
+        """Take the step of ``batch_ahead`` whole."""
 
     def evaluate_ahead(self, step: np.ndarray | None, both: bool, stale: float | None) -> Ahead:
         """Σ of the losses at both ends of a step, or only at its end, and what follows if it is taken whole."""
 
     def evaluation_taken(self) -> None:
-        """The step of ``evaluate_ahead`` is taken whole."""
+        """Take the step of ``evaluate_ahead`` whole."""
 
     def renewed(self, stale: float) -> None:
-        """H has been brought up to date by the sum of ``evaluate_ahead``."""
+        """Record that H has been brought up to date by the sum of ``evaluate_ahead``."""
 
 
 class Ahead(NamedTuple):
@@ -221,4 +222,4 @@ class Ahead(NamedTuple):
     H: Any
     """What ``renew`` would add to Σ h a aᵀ: a matrix, or 0.0 for none."""
     large_shifts: int
-    """How many margins would have moved by more than LARGE_SHIFT."""
+    """The number of margins that would have moved by more than LARGE_SHIFT."""

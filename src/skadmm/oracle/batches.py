@@ -1,7 +1,7 @@
 """The growing batches of the first pass: each has as many samples as all before it, spread over the data.
 
-Where a table is large, a batch is made of runs of rows next to each other instead of single ones: a disk brings whole
-stretches of a file, however few of their rows are wanted.
+Where a table is large, a batch is made of runs of neighbouring rows instead of single rows, because a disk reads whole
+ranges of a file, however few of their rows are needed.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ class BatchConfig:
     """Settings of the growing batches."""
 
     first_batch: int = 32
-    """The first batch holds one in so many samples …"""
+    """The first batch holds one sample in this many."""
     rows_per_feature: int = 8
-    """… but at least this many per feature."""
+    """The minimum number of samples per feature in the first batch."""
     large_table: int = 1 << 27
-    """From so many stored entries on, batches are made of runs of neighbouring rows …"""
+    """The number of stored entries from which batches are made of runs of neighbouring rows."""
     run_entries: int = 1 << 17
-    """… each of about so many stored entries."""
+    """The approximate number of stored entries in a run of neighbouring rows."""
 
 
 class GrowingBatch(NamedTuple):
-    """Of every `stride` runs of `width` rows, the one numbered `start`."""
+    """A batch that takes, from every `stride` runs of `width` rows, the run numbered `start`."""
 
     start: int
     stride: int
     width: int = 1
 
     def size(self, n: int) -> int:
-        """How many of n samples."""
+        """The number of samples in the batch, out of n."""
         return sum(len(range(at.start, at.stop, at.step)) for at in self.slices(0, n))
 
     def rows(self, n: int) -> np.ndarray:
-        """Their numbers."""
+        """The row numbers of the batch, out of n."""
         return rows_of(self.slices(0, n))
 
     def slices(self, first: int, size: int) -> list[slice]:
-        """Where they are among `size` consecutive samples, the first of which is number `first` of all."""
+        """The rows of the batch among `size` consecutive samples, the first of which has the number `first`."""
         if self.width == 1:
             return [slice((self.start - first) % self.stride, size, self.stride)]
         period, begin = self.stride * self.width, self.start * self.width

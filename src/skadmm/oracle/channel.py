@@ -24,7 +24,7 @@ from skadmm.problem.free_columns import ColumnSums
 
 
 class Cluster(Protocol):
-    """What the oracle needs of a backend: requests to all blocks of rows at once, each on the worker that holds it."""
+    """What the oracle needs from a backend: requests to all blocks at once, each on the worker that holds the block."""
 
     n: int
     sizes: np.ndarray
@@ -40,14 +40,14 @@ class Cluster(Protocol):
 
 
 class KeptBeside(Protocol):
-    """The checkpoint of a run, beside which workers keep their part."""
+    """The checkpoint of a run, next to which workers keep their part."""
 
     written: int
-    """How often it was."""
+    """How many times the checkpoint was written."""
 
     @property
     def beside(self) -> Any:
-        """The folder for it."""
+        """The folder for the parts of the workers."""
 
 
 class Request(NamedTuple):
@@ -64,7 +64,7 @@ def whole(oracle: Any) -> Any:
 
 
 def free_columns(oracle: Any) -> OracleFreeColumns:
-    """Its free columns."""
+    """The free columns of a block's oracle."""
     return oracle.free_columns
 
 
@@ -75,7 +75,7 @@ def nothing(oracle: Any) -> None:
 def start_oracle(
     samples: Samples, memory: dict[str, Any], run: str, first: int, make: Callable[[Samples, int], Any]
 ) -> float:
-    """A fresh oracle for this block."""
+    """Create a new oracle for this block."""
     memory[run] = (0, make(samples, first))
     return 0.0
 
@@ -87,11 +87,11 @@ def end_oracle(samples: Samples, memory: dict[str, Any], run: str) -> float:
 
 
 def ask_oracle(samples: Samples, memory: dict[str, Any], run: str, number: int, requests: list[Request]) -> Any:
-    """The next requests to this block's oracle; the result of the last of them."""
+    """Send the next requests to this block's oracle, and return the result of the last of them."""
     last, oracle = memory.get(run, (None, None))
     if last != number - 1:
         return (Lost(),)
-    memory[run] = (-1, None)  # should this be cut short, what is left is of no use
+    memory[run] = (-1, None)  # a request that is interrupted leaves a state that must not be used
     for part, method, arguments in requests:
         result = method(part(oracle), *arguments)
     memory[run] = (number, oracle)
@@ -106,9 +106,9 @@ class Channel:
         self._backend, self._make = backend, make
         self.run = f"oracle-{uuid.uuid4().hex}"
         self.number = -1
-        """Of the last request; −1 before the first and after the last."""
+        """The number of the last request; −1 before the first and after the last."""
         self.waiting: list[Request] = []
-        """Requests without a result, which go along with the next one: a round costs more than what it carries."""
+        """Requests without a result, which are sent with the next one: a round costs more than its content."""
 
     def ask(self, method: Callable[..., Any], *arguments: Any, part: Callable[[Any], Any] = whole) -> Any:
         """The sum of the results over all blocks."""
@@ -126,7 +126,7 @@ class Channel:
         return result
 
     def tell(self, method: Callable[..., Any], *arguments: Any, part: Callable[[Any], Any] = whole) -> None:
-        """A request without a result: it goes with the next one."""
+        """Add a request without a result, which is sent with the next one."""
         self.waiting.append(Request(part, method, arguments))
 
     def deliver(self) -> None:
@@ -162,9 +162,9 @@ class Channel:
                 continue
 
     def close(self) -> None:
-        """The run has ended: the workers may forget it."""
+        """Let the workers drop the run, because it has ended."""
         if self.number >= 0:
-            with contextlib.suppress(WorkerGone):  # and its memory with it
+            with contextlib.suppress(WorkerGone):  # a lost worker keeps nothing
                 self.every_block("end_oracle", end_oracle, [(self.run,)] * self.blocks)
         self.number, self.waiting = -1, []
 
@@ -175,10 +175,11 @@ class KeptOnWorkers:
     def __init__(self, channel: Channel, checkpoint: KeptBeside | None) -> None:
         self._channel, self._checkpoint = channel, checkpoint
         self._kept, self._offered = "", ("", 0)
-        """What workers keep for the checkpoint in the file; and for the last one, with how many were written then."""
+        """The name of what workers keep for the checkpoint in the file; and the name of what they keep for the last
+        state, with the number of checkpoints written before it."""
 
     def state(self) -> dict[str, Any]:
-        """Under which name the workers keep all that they know beside the checkpoint; none where they could not."""
+        """The name under which the workers keep their state next to the checkpoint; empty where they could not."""
         channel, keeper = self._channel, self._checkpoint
         if channel.number < 0 or keeper is None:
             return {"kept": ""}
@@ -199,12 +200,12 @@ class KeptOnWorkers:
         return {"kept": "" if isinstance(failed, Lost) or failed else name}
 
     def resume(self, state: dict[str, Any]) -> bool:
-        """Let the workers read what they have kept; could they?"""
+        """Let the workers read what they have kept, and return whether they could."""
         channel, keeper, name = self._channel, self._checkpoint, state["kept"]
         if name == "" or keeper is None:
             return False
         if not (isinstance(name, str) and worker_files.NAME.fullmatch(name)):
-            raise ValueError("the name of what the workers keep is not one")
+            raise ValueError("'kept' is not a name under which workers keep their state")
         channel.restart()
         given = (channel.run, keeper.beside, name)
         try:
@@ -229,7 +230,7 @@ class RemoteFreeColumns:
         return self._channel.ask(OracleFreeColumns.begin, free, part=free_columns)
 
     def sums(self) -> ColumnSums:
-        """At the margins now."""
+        """The sums at the current margins."""
         return ColumnSums(*self._channel.ask(OracleFreeColumns.sums, part=free_columns))
 
     def reach(self, step: np.ndarray) -> float:
@@ -237,11 +238,11 @@ class RemoteFreeColumns:
         return float(self._channel.ask(OracleFreeColumns.reach, step, part=free_columns))
 
     def move(self, step: np.ndarray) -> None:
-        """Move the coefficients; goes with the next request."""
+        """Move the coefficients; sent with the next request."""
         self._channel.tell(OracleFreeColumns.move, step, part=free_columns)
 
     def correct(self, step: np.ndarray) -> np.ndarray:
-        """Change the slopes; Σ θ a_j."""
+        """Change the slopes, and return Σ θ a_j."""
         return self._channel.ask(OracleFreeColumns.correct, step, part=free_columns)
 
     def end(self, found: bool) -> np.ndarray:

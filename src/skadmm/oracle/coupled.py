@@ -33,8 +33,8 @@ class CoupledOracle(LocalOracle):
         return float(sum(in_parts(part, range(self.size // k), SCALAR_WORK * self.size)))
 
     def join(self, length: float, new: bool) -> BatchSums:
-        """Always an error: growing batches are of single margins, which this loss has not."""
-        raise ValueError("a loss that joins margins has no growing batches")
+        """Raise always: growing batches need a loss of one margin per sample."""
+        raise ValueError("the loss joins several margins of a sample: growing batches take a loss of one margin")
 
     def renew(self, stale: float, afresh: bool) -> CurvatureChange:
         """The change of Σ h a aᵀ over samples one of whose curvatures changed by more than `stale`."""
@@ -57,31 +57,31 @@ class CoupledOracle(LocalOracle):
 
 
 class NoLargeShifts:
-    """No samples take steps of their own."""
+    """Large shifts of an oracle that has none: no samples take steps of their own."""
 
     def threshold(self) -> float:
-        """Infinite."""
+        """Return infinity: no sample is a large-shift sample."""
         return np.inf
 
     def curved(self, limit: float) -> float:
-        """None are."""
+        """Return 0: there are no large-shift samples."""
         return 0.0
 
     def begin(self, threshold: float, count: int | None = None, curvature: float = -1.0) -> int:
-        """None are copied."""
+        """Return 0: no samples are copied."""
         return 0
 
     def along(self, step: np.ndarray) -> ShiftAlong:
-        """Nothing changes."""
+        """Sums over no samples."""
         return ShiftAlong(0.0, 0.0, 0.0, 0.0, 0.0)
 
     def losses(self, t: float) -> float:
-        """Of no samples."""
+        """The sum of no losses."""
         return 0.0
 
     def move(self, length: float) -> ShiftSums:
-        """Nothing changes."""
+        """Changes by no samples."""
         return ShiftSums(np.zeros(()), np.zeros(()))
 
     def end(self) -> None:
-        """Nothing was copied."""
+        """Do nothing: no samples were copied."""

@@ -1,7 +1,7 @@
 """Steps on the few samples whose margins the last step shifted most.
 
-A sample with a rare feature creeps along the tail of its loss by one unit of margin per step. There are few of them, so
-they are copied and take several steps of their own, while all others keep their second-order expansions.
+A sample with a rare feature moves along the tail of its loss by only one unit of margin per step. There are few such
+samples, so they are copied and take several steps of their own, while all others keep their second-order expansions.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class ShiftedSamples(NamedTuple):
     """Copies of the large-shift samples."""
 
     numbers: np.ndarray
-    """Their numbers among all."""
+    """The numbers of the samples among all."""
     every: np.ndarray
-    """0, 1, …: their numbers among themselves."""
+    """The numbers of the copies, 0, 1, 2 and so on."""
     samples: Samples
     move: np.ndarray
     """By how much the step moves each margin."""
@@ -42,7 +42,7 @@ class ShiftedSamples(NamedTuple):
 
 
 class Scalars(Protocol):
-    """What the oracle keeps of each sample; see ``local.py``."""
+    """What the oracle keeps for each sample; see ``local.py``."""
 
     z: np.ndarray
     slope: np.ndarray
@@ -57,7 +57,7 @@ class Copies(Protocol):
     shifted: ShiftedSamples | None
 
     def drop(self) -> None:
-        """Forget them."""
+        """Drop the copies."""
 
 
 class LocalLargeShifts:
@@ -77,13 +77,13 @@ class LocalLargeShifts:
         return Max(self._scalars.shift.max())
 
     def threshold(self) -> float:
-        """The shift above which a sample is one of them; ∞ where there are none."""
+        """The shift above which a sample is a large-shift sample; ∞ where there are none."""
         shift = self._scalars.shift
         rows = large_shift_samples(shift)
         return float(np.nextafter(shift[rows].min(), -np.inf)) if rows.size else np.inf
 
     def curved(self, limit: float) -> float:
-        """The curvature above which the samples with large shifts are few; 0 where they are not."""
+        """The curvature above which the samples with large shifts are few; 0 where there is no such curvature."""
         many = self.count(np.array([LARGE_SHIFT]))[0] > MOST_SHIFTED * self._scalars.shift.size
         level = CURVED * self.max_curvature()
         return level if many and level > 0.0 and 0 < self.count_curved(level) <= limit else 0.0
@@ -93,11 +93,11 @@ class LocalLargeShifts:
         return Max(self._scalars.curvatures.max(initial=0.0))
 
     def count_curved(self, level: float) -> int:
-        """How many samples with more curvature shifted by more than LARGE_SHIFT."""
+        """The number of samples with a curvature above `level` that shifted by more than LARGE_SHIFT."""
         return int(np.count_nonzero((self._scalars.curvatures > level) & (self._scalars.shift > LARGE_SHIFT)))
 
     def begin(self, threshold: float, count: int | None = None, curvature: float = -1.0) -> int:
-        """Copy the samples whose margins shifted by more, with more than `curvature`; how many there are."""
+        """Copy samples that shifted by more than `threshold` and have more than `curvature`; return their number."""
         self._temporary.drop()
         whole, scalars = self._samples, self._scalars
         index = np.flatnonzero((scalars.shift > threshold) & (scalars.curvatures > curvature))
@@ -115,13 +115,13 @@ class LocalLargeShifts:
 
     @property
     def copies(self) -> ShiftedSamples:
-        """Between ``begin`` and ``end``."""
+        """The copied samples, which exist between ``begin`` and ``end``."""
         if self._temporary.shifted is None:
-            raise ValueError("the large-shift samples are asked for before begin()")
+            raise ValueError("there are no copies of large-shift samples: call begin() first")
         return self._temporary.shifted
 
     def along(self, step: np.ndarray) -> ShiftAlong:
-        """Their losses along a step."""
+        """Sums of the losses of the copied samples along a step."""
         copies, reader = self.copies, self._reader
         rows, every, move = copies.samples.rows, copies.every, copies.move
         for _ in in_parts(
@@ -138,12 +138,12 @@ class LocalLargeShifts:
         )
 
     def losses(self, t: float) -> float:
-        """Σ of their losses at t times the step."""
+        """Σ of the losses of the copied samples at t times the step."""
         copies = self.copies
         return float(loss_along(copies.samples, copies.every, copies.z, copies.move, t))
 
     def move(self, length: float) -> ShiftSums:
-        """Take the step; the changes of the sums of the model."""
+        """Take `length` times the step, and return the changes of the sums of the model."""
         index, every, samples, move, z, slope, curvatures = self.copies
         used = self._scalars.used_curvatures[index]
         old = used * z - slope

@@ -25,28 +25,28 @@ from skadmm.problem.free_columns import LocalFreeColumns
 
 @dataclass
 class SampleScalars:
-    """What is kept of each sample between two steps."""
+    """What is kept for each sample between two steps."""
 
     z: np.ndarray
-    """Its margin where it was last evaluated."""
+    """The margin of each sample where it was last evaluated."""
     slope: np.ndarray
-    """w ℓ' there."""
+    """The slope w ℓ' at that margin."""
     curvatures: np.ndarray
-    """w ℓ'' there, or more where the loss says so."""
+    """The curvature w ℓ'' at that margin, or more where the loss defines a larger one for models."""
     used_curvatures: np.ndarray
-    """The curvature that is part of H."""
+    """The curvature with which the sample is part of H."""
     shift: np.ndarray
-    """How far the last step shifted its margin; during a step, the margin before it."""
+    """How far the last step shifted each margin; during a step, the margin before it."""
     placed_before: bool = False
-    """Has a step been completed, so that a margin can be said to have shifted?"""
+    """True once a step has been completed, so that shifts are defined."""
 
     @classmethod
     def zeros(cls, size: int) -> SampleScalars:
-        """Of `size` samples, before the first evaluation."""
+        """Zeros for `size` samples, as before the first evaluation."""
         return cls(np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size))
 
     def clear(self) -> None:
-        """As before the first evaluation."""
+        """Reset everything to the state before the first evaluation."""
         for numbers in (self.z, self.slope, self.curvatures, self.used_curvatures, self.shift):
             numbers[:] = 0.0
         self.placed_before = False
@@ -59,17 +59,17 @@ class Temporary:
     shifted: ShiftedSamples | None = None
     """Copies of the large-shift samples."""
     orthogonal: np.ndarray | None = None
-    """Slopes that are orthogonal to the free columns, and certify instead of the samples' own."""
+    """Slopes that are orthogonal to the free columns, which the certificate uses in place of the samples' own."""
 
     def drop(self) -> None:
-        """Forget both."""
+        """Drop both."""
         self.shifted = self.orthogonal = None
 
 
 def move_margins(
     rows: Any, index: np.ndarray, x: np.ndarray | None, step: np.ndarray | None, z: np.ndarray, move: np.ndarray
 ) -> None:
-    """Margins z of some rows at `x`, if that is given, and by how much a step moves them, if there is one."""
+    """Compute the margins z of some rows at `x`, and how far `step` moves them, where these are given."""
     if step is not None and x is not None:
         margins_of_two(rows, index, x, step, z, move)
     elif step is not None:
@@ -103,7 +103,7 @@ class LocalOracle:
         self._start: np.ndarray | None = None
         """The point at which margins are still to be computed, when the step is known."""
         self._old = np.empty(0)
-        """What the samples of a batch had added to Σ (h z − slope) a before the step."""
+        """The contribution of the batch to Σ (h z − slope) a before the step."""
         self._batch: GrowingBatch | None = None
 
     def _make_reader(self, rows_per_chunk: int, between: Callable[[], None]) -> RowReader:
@@ -111,20 +111,20 @@ class LocalOracle:
 
     @property
     def _slices(self) -> list[slice]:
-        """The rows of the batch. Their numbers are changed in place: new arrays would cost more than the sums where
-        freed memory goes back to the system at once, as it does on Dask's workers."""
+        """The rows of the batch. The numbers of their samples are changed in place: new arrays would cost more than
+        the sums where freed memory is returned to the system at once, as on Dask's workers."""
         return [slice(0, self.size, 1)] if self._batch is None else self._batch.slices(self.first, self.size)
 
     @property
     def _index(self) -> Index:
-        """Their numbers."""
+        """The row numbers of the batch."""
         slices = self._slices
         return range(self.size)[slices[0]] if len(slices) == 1 else rows_of(slices)
 
     # -- storage -------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """What is kept of each sample."""
+        """What is kept for each sample."""
         return stored.capture(self.scalars)
 
     def resume(self, state: dict[str, Any]) -> bool:
@@ -138,7 +138,7 @@ class LocalOracle:
         self.temporary.drop()
 
     def close(self) -> None:
-        """Nothing is kept elsewhere."""
+        """Do nothing: everything is in this process."""
 
     # -- a step --------------------------------------------------------------------------------------------------
 
@@ -186,10 +186,10 @@ class LocalOracle:
         return float(sum(in_parts(part, index, SCALAR_WORK * len(index))))
 
     def join(self, length: float, new: bool) -> BatchSums:
-        """Take the step of a batch: what changes in the sums of the model."""
+        """Take the step of a batch, and return the changes of the sums of the model."""
         self._go(length)
         scalars = self.scalars
-        change = self._move  # of no use any more
+        change = self._move  # no longer needed, so its memory is used again
         for at in self._slices:
             added = np.multiply(scalars.curvatures[at], scalars.z[at], out=change[at])
             added -= scalars.slope[at]
@@ -201,7 +201,7 @@ class LocalOracle:
         return BatchSums(*sums, self._max_curvature())
 
     def settle(self, length: float) -> FullSums:
-        """Take the step of all samples: the gradient there."""
+        """Take the step of all samples, and return the gradient after it."""
         self._go(length)
         self._measure()
         return FullSums(self.reader.sum_rows(self._index, self.scalars.slope), self._max_curvature())
@@ -224,19 +224,19 @@ class LocalOracle:
     # -- the certificate -----------------------------------------------------------------------------------------
 
     def conjugate(self, scale: float) -> float:
-        """Σ w ℓ*(scale θ / w) of the slopes that certify."""
+        """Σ w ℓ*(scale θ / w), where θ are the slopes that the certificate uses."""
         orthogonal = self.temporary.orthogonal
         theta = self.scalars.slope if orthogonal is None else orthogonal
         return self.size * float(mean_conjugate(self.samples, np.multiply(theta, scale, out=self._move)))
 
     def margins_and_slopes(self) -> MarginsAndSlopes:
-        """Of every sample, where all of them were last evaluated."""
+        """The margin and the slope of every sample, where all of them were last evaluated."""
         return MarginsAndSlopes(self.scalars.z, self.scalars.slope)
 
     # -- parts of a step -----------------------------------------------------------------------------------------
 
     def _set(self, numbers: np.ndarray, value: Any) -> None:
-        """Give the rows of the batch the numbers of another array, or one for all."""
+        """Set the entries of the batch's rows to those of another array, or to one number."""
         for at in self._slices:
             numbers[at] = value[at] if isinstance(value, np.ndarray) else value
 
@@ -250,7 +250,7 @@ class LocalOracle:
                 self.scalars.z[at] += move
 
     def _measure(self) -> None:
-        """How far the margins went."""
+        """Compute how far the step shifted each margin."""
         for at in self._slices:
             shift = self.scalars.shift[at]
             np.abs(np.subtract(self.scalars.z[at], shift, out=shift), out=shift)
@@ -285,13 +285,13 @@ class OracleFreeColumns(LocalFreeColumns):
         self._scalars, self._temporary = scalars, temporary
 
     def begin(self, free: np.ndarray) -> np.ndarray:
-        """From where all samples were last evaluated; Σ |a_j| |θ|."""
+        """Start where all samples were last evaluated; returns Σ |a_j| |θ|."""
         self._temporary.drop()
         self.place(self._scalars.z, self._scalars.slope)
         return super().begin(free)
 
     def end(self, found: bool) -> np.ndarray:
-        """Σ θ a over all features; the slopes certify from now on, where they were found."""
+        """Return Σ θ a over all features; where slopes were found, the certificate uses them from now on."""
         gradient = super().end(found)
         self._temporary.orthogonal = self.slopes if found else None
         return gradient

@@ -34,7 +34,7 @@ class RowReader:
         return take_rows(self.rows, index if index.size > 1 else np.append(index, [0, 0]))
 
     def read(self, work: Callable[[np.ndarray], None], index: Index) -> None:
-        """`work` on all of the rows in `index`, one part at a time."""
+        """Call `work` on all rows in `index`, one part at a time."""
         parts = in_parts(work, index, self.entries(index), self.chunk_size(index), self.between)
         collections.deque(parts, maxlen=0)
 
@@ -57,13 +57,13 @@ class RowReader:
     def sum_expansions(
         self, index: Index, curvatures: np.ndarray, scale: np.ndarray, new: bool
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Σ curvatures_i a_i a_iᵀ, Σ scale_i a_i and, of `new` samples, Σ a_i²."""
+        """Σ curvatures_i a_i a_iᵀ, Σ scale_i a_i and, for `new` samples, Σ a_i²."""
         return sum_expansions(
             self.rows, index, curvatures, scale, new, self.products(index), self.chunk_size(index), self.between
         )
 
     def chunk_size(self, index: Index) -> int:
-        """How many of these rows to read at once: rows far apart touch as much of a file as all between them."""
+        """The number of these rows to read at once. Rows that are far apart read as much of a file as all between."""
         span = int(index[-1] - index[0]) + 1 if len(index) > 0 else 1
         return max(256, int(self.rows_per_chunk * len(index) / span))
 
@@ -72,5 +72,5 @@ class RowReader:
         return len(index) * self.entries_per_row
 
     def products(self, index: Index) -> float:
-        """About what their outer products cost, in entries read; BLAS forms dense ones at a tenth of the cost."""
+        """The approximate cost of the outer products, in entries read; BLAS forms dense ones at a tenth of it."""
         return self.entries(index) * self.entries_per_row * (DENSE_PRODUCT if is_dense(self.rows) else 1.0)

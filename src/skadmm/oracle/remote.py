@@ -28,11 +28,11 @@ from skadmm.oracle.large_shifts import LocalLargeShifts
 from skadmm.oracle.single_pass import SinglePassOracle
 
 EDGES = 256
-"""Thresholds tried in one round, when one is sought among values on several workers."""
+"""The number of thresholds tried in one round of the search for a threshold over values on several workers."""
 
 
 def large_shifts(oracle: SinglePassOracle) -> LocalLargeShifts:
-    """Its large-shift samples."""
+    """The large-shift samples of a block's oracle."""
     return oracle.large_shifts
 
 
@@ -48,21 +48,21 @@ class RemoteOracle:
     # -- storage -------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Under which name the workers keep all that they know beside the checkpoint; none where they could not."""
+        """The name under which the workers keep their state next to the checkpoint; empty where they could not."""
         if self._channel.waiting:
             self._channel.tell(LocalLargeShifts.end, part=large_shifts)
         return self._keeping.state()
 
     def resume(self, state: dict[str, Any]) -> bool:
-        """Let the workers read what they have kept; could they?"""
+        """Let the workers read what they have kept, and return whether they could."""
         return self._keeping.resume(state)
 
     def restart(self) -> None:
-        """A fresh oracle for every block."""
+        """Create a new oracle for every block."""
         self._channel.restart()
 
     def close(self) -> None:
-        """The workers may forget the run."""
+        """Let the workers drop the run."""
         self._channel.close()
 
     # -- a step --------------------------------------------------------------------------------------------------
@@ -70,7 +70,7 @@ class RemoteOracle:
     def begin(
         self, batch: GrowingBatch | None, x: np.ndarray | None, new: bool = False, stale: float | None = None
     ) -> None:
-        """Choose the samples; goes with the next request."""
+        """Choose the samples; sent with the next request."""
         self._channel.tell(SinglePassOracle.begin, batch, x)
 
     def along(self, step: np.ndarray | None, t: float) -> float:
@@ -103,7 +103,7 @@ class RemoteOracle:
         return Ends(*ends), BatchSums(*sums)
 
     def batch_taken(self) -> None:
-        """It is taken whole; goes with the next request."""
+        """Take the step of the batch whole; sent with the next request."""
         self._channel.tell(SinglePassOracle.batch_taken)
 
     def evaluate_ahead(self, step: np.ndarray | None, both: bool, stale: float | None) -> Ahead:
@@ -112,11 +112,11 @@ class RemoteOracle:
         return Ahead(Ends(*ends), FullSums(*sums), H, int(count))
 
     def evaluation_taken(self) -> None:
-        """It is taken whole; goes with the next request."""
+        """Take the step of all samples whole; sent with the next request."""
         self._channel.tell(SinglePassOracle.evaluation_taken)
 
     def renewed(self, stale: float) -> None:
-        """H has been brought up to date; goes with the next request."""
+        """Record that H has been brought up to date; sent with the next request."""
         self._channel.tell(SinglePassOracle.renewed, stale)
 
     def conjugate(self, scale: float) -> float:
@@ -124,7 +124,7 @@ class RemoteOracle:
         return float(self._channel.ask(SinglePassOracle.conjugate, scale))
 
     def margins_and_slopes(self) -> None:
-        """They stay on the workers."""
+        """None: the margins and slopes stay on the workers."""
         return
 
 
@@ -135,7 +135,7 @@ class RemoteLargeShifts:
         self._channel = channel
 
     def threshold(self) -> float:
-        """The shift above which a sample is one of them: a search over numbers, a few rounds of counting."""
+        """The shift above which a sample is a large-shift sample, found by a search with a few rounds of counting."""
         limit = int(LARGE_SHIFT_SHARE * self._channel.n)
         low = LARGE_SHIFT
         if self._count(np.array([low]))[0] <= limit:
@@ -156,7 +156,7 @@ class RemoteLargeShifts:
         return self._channel.ask(LocalLargeShifts.count, edges, part=large_shifts)
 
     def curved(self, limit: float) -> float:
-        """The curvature above which the samples with large shifts are few; 0 where they are not."""
+        """The curvature above which the samples with large shifts are few; 0 where there is no such curvature."""
         if self._count(np.array([LARGE_SHIFT]))[0] <= MOST_SHIFTED * self._channel.n:
             return 0.0
         level = CURVED * float(self._channel.ask(LocalLargeShifts.max_curvature, part=large_shifts))
@@ -164,18 +164,18 @@ class RemoteLargeShifts:
         return level if 0 < count <= limit else 0.0
 
     def begin(self, threshold: float, count: int | None = None, curvature: float = -1.0) -> int:
-        """Copy them, on each worker; how many there are, which takes a request where the caller does not know it."""
+        """Copy the samples on each worker; returns their number, which takes a request unless `count` is given."""
         if count is None:
             return int(self._channel.ask(LocalLargeShifts.begin, threshold, None, curvature, part=large_shifts))
         self._channel.tell(LocalLargeShifts.begin, threshold, None, curvature, part=large_shifts)
         return count
 
     def along(self, step: np.ndarray) -> ShiftAlong:
-        """Their losses along a step."""
+        """Sums of the losses of the copied samples along a step."""
         return ShiftAlong(*self._channel.ask(LocalLargeShifts.along, step, part=large_shifts))
 
     def losses(self, t: float) -> float:
-        """Σ of their losses at t times the step."""
+        """Σ of the losses of the copied samples at t times the step."""
         return float(self._channel.ask(LocalLargeShifts.losses, t, part=large_shifts))
 
     def move(self, length: float) -> ShiftSums:
@@ -183,4 +183,4 @@ class RemoteLargeShifts:
         return ShiftSums(*self._channel.ask(LocalLargeShifts.move, length, part=large_shifts))
 
     def end(self) -> None:
-        """The next ``begin`` of a step does it."""
+        """Do nothing: the next ``begin`` of a step drops the copies."""

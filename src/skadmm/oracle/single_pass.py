@@ -1,7 +1,7 @@
 """An oracle that reads every row once per step.
 
-A step asks for margins first, for sums over the rows once its length is known, and for a Hessian when the run goes on.
-In memory that costs little. Where rows come from a disk, or every request goes to a cluster, all of it is computed at
+A step needs the margins first, sums over the rows once its length is known, and a Hessian when the run continues. In
+memory that costs little. Where rows come from a disk, or every request is sent to a cluster, everything is computed at
 once, as if the step were taken whole, which it nearly always is (``speculative.py``): a few thousand rows are read, and
 their margins, slopes, sums and outer products are formed while they are in the cache.
 """
@@ -39,11 +39,11 @@ from skadmm.oracle.local import LocalOracle, move_margins
 from skadmm.oracle.reader import RowReader
 
 ENTRIES_PER_CHUNK = 1 << 20
-"""Entries of the rows in one chunk, which are read once for all sums."""
+"""The number of entries in a chunk of rows, which is read once for all sums."""
 
 
 class Chunk(NamedTuple):
-    """Some rows, and views of all that is known of them."""
+    """Some rows, and views of the numbers kept for them."""
 
     place: slice
     samples: Samples
@@ -52,16 +52,16 @@ class Chunk(NamedTuple):
 
     @property
     def numbers(self) -> np.ndarray:
-        """The numbers of these, among those samples."""
+        """The numbers of these rows among those samples."""
         return np.arange(self.at.start, self.at.stop, self.at.step)
 
     def of(self, array: np.ndarray) -> np.ndarray:
-        """Its part of an array over all samples."""
+        """The part of an array over all samples that belongs to this chunk."""
         return array[self.place]
 
 
 class Sums:
-    """What the rows of a step add up to, at most `chunk_size` of them at a time."""
+    """The sums over the rows of a step, of which at most `chunk_size` are added at a time."""
 
     def __init__(self, d: int, chunk_size: int) -> None:
         self._chunk_size = chunk_size
@@ -72,10 +72,10 @@ class Sums:
         """Lower triangle of the sum of outer products; None where none were formed."""
         self._workspace: Any = None
         self.max_curvature, self.large_shifts = 0.0, 0
-        """The largest curvature; how many margins move by more than LARGE_SHIFT."""
+        """The largest curvature, and the number of margins that move by more than LARGE_SHIFT."""
 
     def add_outer(self, rows: Any, index: np.ndarray, scale: np.ndarray) -> None:
-        """And scale_i a_i a_iᵀ for the rows in `index`."""
+        """Add Σ scale_i a_i a_iᵀ over the rows in `index`."""
         if index.size == 0:
             return
         if self.outer is None:
@@ -84,7 +84,7 @@ class Sums:
         add_outer(rows, index, scale, self.outer, self._workspace)
 
     def add(self, other: Sums) -> None:
-        """And those of other rows."""
+        """Add the sums of other rows."""
         self.start += other.start
         self.end += other.end
         self.rows += other.rows
@@ -106,7 +106,7 @@ class Sums:
 
 
 class SinglePassOracle(LocalOracle):
-    """A local oracle that can do all of a step at once."""
+    """A local oracle that can compute all of a step at once."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class SinglePassOracle(LocalOracle):
         return Ends(sums.start, sums.end), BatchSums(sums.H, sums.rows, sums.squares, Max(sums.max_curvature))
 
     def batch_taken(self) -> None:
-        """The whole step has been taken."""
+        """Take the whole step of the batch."""
         self._go(1.0)
         self._set(self.scalars.used_curvatures, self.scalars.curvatures)
         self._measure()
@@ -184,12 +184,12 @@ class SinglePassOracle(LocalOracle):
         return Ahead(Ends(sums.start, sums.end), after, sums.H, sums.large_shifts)
 
     def evaluation_taken(self) -> None:
-        """The whole step has been taken."""
+        """Take the whole step of all samples."""
         self._go(1.0)
         self._measure()
 
     def renewed(self, stale: float) -> None:
-        """H has been brought up to date."""
+        """Record that H has been brought up to date."""
         known = self.scalars
         change = np.subtract(known.curvatures, known.used_curvatures, out=self._move)
         rows = np.abs(change, out=change) > stale
@@ -198,7 +198,7 @@ class SinglePassOracle(LocalOracle):
     # -- chunks ----------------------------------------------------------------------------------------------------
 
     def _margins_of(self, chunk: Chunk, x: np.ndarray | None, step: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-        """Margins where the step begins, and by how much it moves them."""
+        """The margins where the step begins, and how far it moves them."""
         z, move = chunk.of(self.scalars.z), chunk.of(self._move)
         rows, index, at = chunk.samples.rows, chunk.numbers, chunk.at
         if step is None:
@@ -209,10 +209,10 @@ class SinglePassOracle(LocalOracle):
         return z, move
 
     def _keep(self, chunk: Chunk, far: np.ndarray) -> None:
-        """The step shifts these rows far, so they may be needed again."""
+        """Keep copies of the rows that the step shifts far, because they may be needed again."""
 
     def _summed(self, evaluate: Callable[[Chunk, Sums], None]) -> Sums:
-        """Evaluate all chunks, several at once; what they add up to does not depend on how many."""
+        """Evaluate all chunks, several at the same time; the sums do not depend on how many."""
         slices = self.chunk_slices()
         size = max((len(range(at.start, at.stop, at.step)) for at in slices), default=0)
         total = Sums(self.d, size)
@@ -231,8 +231,8 @@ class SinglePassOracle(LocalOracle):
         return total
 
     def groups(self, slices: list[slice], size: int) -> Iterator[range]:
-        """The numbers of as many slices as may be read between two moments at which a run can be stopped; `size` is
-        the number of rows in the largest of them."""
+        """Groups of slices that are read between two checks of whether the run was cancelled; `size` is the number of
+        rows in the largest slice."""
         count = max(1, self.reader.rows_per_chunk // (size * slices[0].step)) if slices else 1
         for first in range(0, len(slices), count):
             last = first + count
@@ -240,7 +240,7 @@ class SinglePassOracle(LocalOracle):
             yield range(len(slices))[first:last]
 
     def chunk_slices(self) -> list[slice]:
-        """Where chunks are: not too many rows in one, and as many chunks as parts of the work where there can be."""
+        """The slices of the chunks: a limited number of rows each, and at least PARTS chunks where rows suffice."""
         places = self._slices
         size = self._entries_per_chunk / max(self.reader.entries_per_row, 1.0)
         if len(places) == 1:
@@ -256,13 +256,13 @@ class SinglePassOracle(LocalOracle):
     def _chunk(self, at: slice) -> Chunk:
         rows = self.samples.rows
         whole = is_dense(rows) and not rows.values.flags.c_contiguous
-        place = slice(0, self.size) if whole else slice(at.start, at.stop)  # some rows of columns are another array
+        place = slice(0, self.size) if whole else slice(at.start, at.stop)  # an F-ordered slice needs other kernels
         samples = part_of(self.samples, place.start, place.stop)
         inside = slice(at.start - place.start, at.stop - place.start, at.step)
         return Chunk(place, samples, inside)
 
     def _expect(self, slices: list[slice]) -> None:
-        """These will be read next."""
+        """Announce that these slices will be read next."""
 
 
 class KeptCopies(NamedTuple):
@@ -276,7 +276,7 @@ class FileReader(RowReader):
     """Rows in files; large-shift samples were copied when they were last read, where they are few."""
 
     kept: KeptCopies | None = None
-    """The rows that the last step shifted far; None where they were many."""
+    """Copies of the rows that the last step shifted far; None where there were too many."""
 
     def copied(self, index: np.ndarray) -> Any:
         """Copies of some rows: those kept, or read again, a chunk at a time."""
@@ -311,7 +311,7 @@ class FileOracle(SinglePassOracle):
         self._far: dict[int, KeptCopies] = {}
         """Copies of rows that the step shifts far, by where their chunk begins."""
         self._left, self._lock = 0, threading.Lock()
-        """How many more of them may be kept."""
+        """The number of further rows that may be kept."""
 
     def _make_reader(self, rows_per_chunk: int, between: Callable[[], None]) -> RowReader:
         return FileReader(self.samples.rows, rows_per_chunk, between)
@@ -340,6 +340,6 @@ class FileOracle(SinglePassOracle):
 
     def _expect(self, slices: list[slice]) -> None:
         if self._batch is None:
-            return  # one row after the other: what the system reads ahead by itself is faster
+            return  # rows in sequence: the read-ahead of the operating system is faster
         for at in slices:
             self._backend.fetch(at.start, at.stop)

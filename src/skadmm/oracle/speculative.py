@@ -1,8 +1,8 @@
-"""A step requested all at once, on the guess that it will be taken whole.
+"""A step computed in one request, assuming that it will be taken whole.
 
-It stands between a solver and an oracle that is slow to answer: what the solver will ask next, if it takes the step as
-it is, comes with the response to its first request and is kept for it here. Where the step is shortened, the slow
-oracle is asked again.
+This oracle stands between a solver and a slow oracle. The response to the first request of a step also contains what
+the solver will request next if it takes the whole step, and is kept here. Where the step is shortened, the slow oracle
+gets another request.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from skadmm.problem.free_columns import FreeColumns
 
 
 class SpeculativeOracle:
-    """Answers for a slow oracle over n samples."""
+    """An oracle that saves requests to a slow oracle over n samples."""
 
     def __init__(self, oracle: SinglePass, n: int) -> None:
         self._slow = oracle
@@ -37,21 +37,21 @@ class SpeculativeOracle:
         self._batch: GrowingBatch | None = None
         self._new: bool = False
         self._stale: float | None = None
-        """What was said at the beginning of the step."""
+        """The arguments of ``begin``."""
         self._forget()
 
     def _forget(self) -> None:
         self._batch_sums: BatchSums | None = None
-        """What ``join`` will return, if all of the step is taken …"""
+        """What ``join`` will return if the whole step is taken."""
         self._full_sums: FullSums | None = None
-        """… or ``settle`` …"""
+        """What ``settle`` will return if the whole step is taken."""
         self._H: Any = None
-        """… and ``renew``."""
+        """What ``renew`` will return if the whole step is taken."""
         self.large_shifts.expected = None
 
     @property
     def free_columns(self) -> FreeColumns:
-        """Those of the slow oracle."""
+        """The free columns of the slow oracle."""
         return self._slow.free_columns
 
     # -- a step --------------------------------------------------------------------------------------------------
@@ -59,7 +59,7 @@ class SpeculativeOracle:
     def begin(
         self, batch: GrowingBatch | None, x: np.ndarray | None, new: bool = False, stale: float | None = None
     ) -> None:
-        """Choose the samples; `new` and `stale` tell what is to be computed with the first request."""
+        """Choose the samples; `new` and `stale` say what the first request has to compute."""
         self._forget()
         self._batch, self._new, self._stale = batch, new, stale
         self._slow.begin(batch, x)
@@ -67,7 +67,7 @@ class SpeculativeOracle:
     def along(self, step: np.ndarray | None, t: float) -> float:
         """Σ of the losses at the end of a step, or where the samples are if there is none."""
         if step is not None and t != 1.0:
-            raise ValueError(f"the first request is about the whole step, not {t} of it")
+            raise ValueError(f"t={t}: the first request of a step takes 1, the whole step")
         return self._request(step, both=False).end
 
     def ends(self, step: np.ndarray) -> Ends:
@@ -87,7 +87,7 @@ class SpeculativeOracle:
         return ends
 
     def join(self, length: float, new: bool) -> BatchSums:
-        """The step of a batch is taken."""
+        """Take the step of a batch."""
         sums, self._batch_sums = self._batch_sums, None
         if length != 1.0 or sums is None:
             return self._slow.join(length, new)
@@ -95,7 +95,7 @@ class SpeculativeOracle:
         return sums
 
     def settle(self, length: float) -> FullSums:
-        """A step of all samples is taken."""
+        """Take a step of all samples."""
         sums, self._full_sums = self._full_sums, None
         if length != 1.0 or sums is None:
             self._forget()
@@ -118,57 +118,57 @@ class SpeculativeOracle:
         return self._slow.conjugate(scale)
 
     def margins_and_slopes(self) -> MarginsAndSlopes | None:
-        """Those of the slow oracle."""
+        """The margins and slopes of the slow oracle."""
         return self._slow.margins_and_slopes()
 
     def state(self) -> dict[str, Any]:
-        """Of the slow oracle; between two steps nothing is kept here."""
+        """The state of the slow oracle; between two steps nothing is kept here."""
         return self._slow.state()
 
     def resume(self, state: dict[str, Any]) -> bool:
-        """Let the slow oracle take it up."""
+        """Let the slow oracle restore its state."""
         return self._slow.resume(state)
 
     def restart(self) -> None:
-        """Nothing is known any more."""
+        """Forget all samples."""
         self._forget()
         self._slow.restart()
 
     def close(self) -> None:
-        """The run is over."""
+        """Release everything, because the run has ended."""
         self._slow.close()
 
 
 class SpeculativeLargeShifts:
-    """The large-shift samples of a slow oracle; how many there are is often known with the step."""
+    """The large-shift samples of a slow oracle, whose number often comes with the response to the step."""
 
     def __init__(self, oracle: SinglePass, n: int) -> None:
         self._slow, self._limit, self._most = oracle, LARGE_SHIFT_SHARE * n, MOST_SHIFTED * n
         self.expected: int | None = None
-        """How many margins the step shifts by more than LARGE_SHIFT, if it is taken whole."""
+        """The number of margins that the step shifts by more than LARGE_SHIFT if it is taken whole."""
 
     def threshold(self) -> float:
-        """The shift above which a sample is one of them; ∞ where there are none."""
+        """The shift above which a sample is a large-shift sample; ∞ where there are none."""
         if self.expected is None or self.expected > self._limit:
             return self._slow.large_shifts.threshold()
         return LARGE_SHIFT if self.expected > 0 else np.inf
 
     def curved(self, limit: float) -> float:
-        """The curvature above which they are few; 0 where they are not."""
+        """The curvature above which the samples with large shifts are few; 0 where there is no such curvature."""
         few = self.expected is not None and self.expected <= self._most
         return 0.0 if few else self._slow.large_shifts.curved(limit)
 
     def begin(self, threshold: float, count: int | None = None, curvature: float = -1.0) -> int:
-        """Copy them."""
+        """Copy the samples."""
         known = self.expected if threshold == LARGE_SHIFT and curvature < 0.0 else None
         return self._slow.large_shifts.begin(threshold, count if known is None else known, curvature)
 
     def along(self, step: np.ndarray) -> ShiftAlong:
-        """Their losses along a step."""
+        """Sums of the losses of the copied samples along a step."""
         return self._slow.large_shifts.along(step)
 
     def losses(self, t: float) -> float:
-        """Σ of their losses at t times the step."""
+        """Σ of the losses of the copied samples at t times the step."""
         return self._slow.large_shifts.losses(t)
 
     def move(self, length: float) -> ShiftSums:

@@ -1,8 +1,8 @@
-"""What is kept of the samples of a block, in a file that its worker writes beside a checkpoint: nothing of it travels.
+"""What is kept for the samples of a block, in a file that its worker writes next to a checkpoint. It is never sent.
 
 Each checkpoint has a folder of its own inside ``<checkpoint>.blocks``, under a name that the checkpoint holds, with one
-file for each block. The folder of the last checkpoint that was written stays until the next one is. Where a worker does
-not see the checkpoint's folder, or finds no file there, the run goes on from the point alone.
+file for each block. The folder of the last checkpoint stays until the next checkpoint is written. Where a worker does
+not have access to the checkpoint's folder, or finds no file there, the run continues from the point alone.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ class KeptError(ValueError):
 
 
 NAME = re.compile("[0-9a-f]{32}")
-"""Of the folder of one checkpoint."""
+"""The pattern of the name of one checkpoint's folder."""
 KIND = archive.Kind("skadmm-oracle", 1, "block of a checkpoint", KeptError, {"oracle": dict})
 
 
 def keep(
     samples: Samples, memory: dict[str, Any], run: str, number: int, folder: Path, name: str, stay: Collection[str]
 ) -> Any:
-    """Write the state of this block after request `number`; how often that failed. Older folders go, but for `stay`."""
+    """Write the state of this block after request `number`; returns 1 where that failed. Folders other than `stay` and
+    the new one are removed."""
     last, oracle = memory.get(run, (None, None))
     if last != number:
         return (Lost(),)
@@ -50,7 +51,7 @@ def keep(
 
 
 def resume_from(samples: Samples, memory: dict[str, Any], run: str, folder: Path, name: str) -> Any:
-    """Give the fresh oracle of this block the state in the file."""
+    """Restore the state of this block's new oracle from the file."""
     number, oracle = memory.pop(run, (None, None))
     if oracle is None:
         return (Lost(),)

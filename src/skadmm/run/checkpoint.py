@@ -85,7 +85,7 @@ def resumed(keeper: Keeper) -> Iterator[None]:
     try:
         yield
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError, OverflowError) as error:
-        raise CheckpointError(f"checkpoint={str(keeper.path)!r}: not a sound checkpoint: {error}") from error
+        raise CheckpointError(f"checkpoint={str(keeper.path)!r}: not a valid checkpoint: {error}") from error
 
 
 class Checkpoint:
@@ -98,7 +98,7 @@ class Checkpoint:
         self._last = time.monotonic()
         self._warned = False
         self.written = 0
-        """How many times it was written."""
+        """How many times the file was written."""
 
     @property
     def beside(self) -> Path:

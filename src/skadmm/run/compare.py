@@ -58,7 +58,7 @@ def compare(
     problem : Problem
         The problem that all methods solve.
     methods : names, or None
-        Of ``skadmm.ALGORITHMS``, or of ``skadmm.SOLVERS``. None takes every method in ``skadmm.ALGORITHMS``.
+        Names in ``skadmm.ALGORITHMS`` or ``skadmm.SOLVERS``. None takes every method in ``skadmm.ALGORITHMS``.
     repeats : int
         Runs of each method, each with a seed of its own.
     test_size : float in (0, 1), int or None
@@ -116,7 +116,7 @@ def compare(
     random_state = _checks.count(random_state, "random_state", least=0)
     held_out = None if test_size is None else _held_out(test_size, problem.n_samples)
     if held_out is not None and any("test" in chosen for chosen in options.values()):
-        raise ValueError("test and test_size were both given: it takes one of them")
+        raise ValueError("test and test_size were both given: compare takes one of them")
 
     rows: list[dict[str, Any]] = []
     failures: list[dict[str, Any]] = []
@@ -220,7 +220,7 @@ def _compile(problem: Problem, name: str, options: dict[str, Any]) -> None:
         for option in ("rho", "batch_size", "omega_mode", "options", "precondition")
         if option in options
     }
-    # Whatever goes wrong here goes wrong, and is reported, in the runs themselves.
+    # An error here occurs in the runs themselves too, which report it.
     with warnings.catch_warnings(), contextlib.suppress(Exception):
         warnings.simplefilter("ignore")
         solve(few, name, step="theory", passes=1, record_every=0, progress=False, **kept)
@@ -247,7 +247,7 @@ def _rows(run: dict[str, Any], result: Result, n: int) -> list[dict[str, Any]]:
 
 
 def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that are plain values, for the attributes of the table; arrays, data and callbacks are left out."""
+    """Select the options that are plain values, for the attributes of the table; arrays and callbacks are left out."""
     return {name: value for name, value in options.items() if isinstance(value, (str, int, float, bool, type(None)))}
 
 

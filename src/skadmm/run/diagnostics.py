@@ -1,4 +1,4 @@
-"""What is known of one point: objective, KKT residual and duality gap, in one evaluation of the samples."""
+"""Diagnostics of one point: objective, KKT residual and duality gap, from one evaluation of the samples."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from skadmm.problem.problem import Problem
 
 
 class Diagnostics(NamedTuple):
-    """What is known of a point (x, y) and its multiplier."""
+    """The objective and the optimality measures of a point (x, y) and its multiplier."""
 
     loss: float
     gradient: np.ndarray
-    """Of the mean loss at x."""
+    """The gradient of the mean loss at x."""
     objective: float
-    """At (x, y(x)) where B is invertible, else at (x, y)."""
+    """The objective at (x, y(x)) where B is invertible, else at (x, y)."""
     kkt: KKT
     gap: float
     """The relative duality gap; NaN without a certificate."""
     lower_bound: float
     """The lower bound of the optimum behind the gap; −∞ without one."""
     samples_read: int
-    """Samples that a stopping test counts for all this."""
+    """The number of samples that a stopping test counts for these numbers."""
     by_solver: bool = False
-    """Did the solver assess the point itself, to more digits than the general evaluation has?"""
+    """True where the solver assessed the point itself, with more accuracy than the general evaluation has."""
 
 
 class Evaluator:
-    """Evaluates points of one problem for the record. Nothing is read twice for the same point: arrays given are kept,
-    and must not be changed after.
+    """Evaluates points of one problem for the record. The samples are not read twice for the same point: the arrays
+    given are kept, and must not be changed afterwards.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class Evaluator:
         return diagnostics
 
     def _by_solver(self, x: np.ndarray, y: np.ndarray) -> Diagnostics | None:
-        """What the solver itself says of a point."""
+        """The solver's own assessment of a point, or None where it has none."""
         own = self._assessed(x, y)
         if own is None:
             return None
@@ -114,10 +114,10 @@ class Evaluator:
         return self._last_average[1]
 
     def criterion(self, diagnostics: Diagnostics) -> float:
-        """What points are compared by: the objective, or the KKT residual where y(x) does not exist."""
+        """The number by which points are compared: the objective, or the KKT residual where y(x) does not exist."""
         return diagnostics.objective if self.has_y_of_x else diagnostics.kkt.relative
 
 
 def _same(kept: tuple[np.ndarray, ...], arrays: tuple[np.ndarray, ...]) -> bool:
-    """Are the arrays those that were kept?"""
+    """Return whether the arrays are the ones that were kept."""
     return all(one is two or np.array_equal(one, two) for one, two in zip(kept, arrays, strict=True))

@@ -29,7 +29,7 @@ class Counters:
     """What a run has spent so far; part of its checkpoint."""
 
     seconds: float
-    """On the clock: steps, step selection, and the stopping tests of methods that have none of their own."""
+    """The time of steps, of step selection, and of the stopping tests of methods that have none of their own."""
     checking: int = 0
     """Samples read by those stopping tests."""
     first_touched: int
@@ -44,7 +44,7 @@ class Counters:
         counts = (self.seconds, self.checking, self.first_touched, self.next_record)
         possible = all(count >= 0 for count in counts) and self.first_touched <= touched
         if not (possible and 0 < self.step_passes < np.inf):
-            raise ValueError("a clock or a counter is not what it should be")
+            raise ValueError("a clock or a counter in it is negative or not finite")
 
 
 class Run:
@@ -54,7 +54,7 @@ class Run:
     ----------
     algorithm : Algorithm
     recorder : Recorder
-        Of the engine to drive.
+        The recorder of the engine to drive.
     sampler : Sampler
         Which block each step reads.
     bounds : Limits
@@ -146,7 +146,7 @@ class Run:
             return limits.interrupted(cut_short=True)
 
     def _ending(self, bar: Progress) -> Ending | None:
-        """Record, where that is due; the ending, where the run has come to one."""
+        """Record where that is due, and return how the run ends where it has ended, else None."""
         out_of_time, out_of_passes, finished = self._out_of_time, self._out_of_passes, self.engine.finished
         ending = None
         if self.run_passes >= self.counters.next_record - 1e-12 or out_of_time or out_of_passes or finished:
@@ -175,14 +175,14 @@ class Run:
         return limits.diverged(cause, has_step=not self.algorithm.stepless)
 
     def take_back(self) -> None:
-        """A step was cut short: back to the last whole one."""
+        """Return to the point after the last complete step, because a step was interrupted."""
         self.recorder.put_back(self.last_finite)
         self.engine.give_up()
         if np.isfinite(self.engine.point.x).all():
             self.last_finite = self.recorder.iterate()
 
     def _slice(self, goal: float, pace: float) -> float:
-        """Some steps, on the clock; the pace for the next slice."""
+        """Take some steps, with the clock running, and return the number of steps for the next slice."""
         counters, engine = self.counters, self.engine
         before = self.run_passes
         left = max(1, int(np.ceil((goal - before) / counters.step_passes - 1e-6)))  # rounding is not a step
@@ -205,7 +205,7 @@ class Run:
         return min(1e9, max(1.0, steps * min(10.0, goal_seconds / max(spent, 1e-9))))
 
     def _record(self, bar: Progress) -> Ending | None:
-        """Evaluate the current point, off the clock except where it is the stopping test."""
+        """Evaluate the current point. The clock stands still, except where the evaluation is the stopping test."""
         recorder, tol = self.recorder, self.limits.tol
         tested = tol is not None and not self.algorithm.certifies
         began = _clock.now()
@@ -241,7 +241,7 @@ class Run:
             self.checkpoint.write(self.state())
 
     def state(self) -> dict[str, Any]:
-        """All that a checkpoint keeps."""
+        """The content of a checkpoint."""
         return {
             "settings": self.settings,
             "tuning": None if self.tuning is None else asdict(self.tuning),

@@ -1,4 +1,4 @@
-"""Path following: whatever solver a problem gets, taken from one strength of ψ to the next.
+"""Path following: the solver of a problem is taken from one strength of ψ to the next.
 
 Each strength starts where the last one ended. The running solver keeps what stays valid (``SecondOrderSolver.follow``):
 margins and gradients, for some of them Gram matrices or second-order models too, so that the first candidate for a new
@@ -27,18 +27,18 @@ from skadmm.solvers.second_order.reduced_newton import ReducedNewton, ReducedNew
 
 FIRST_RHO = 0.01
 MAX_EVALUATIONS = 20
-"""Passes at one strength without a certificate."""
+"""The limit of passes at one strength where `certify` is False."""
 SMOOTH_PROBLEMS = 20
-"""A loss with kinks is solved as so many smooth problems, at most, with that many passes each."""
+"""A loss with kinks is solved as a sequence of at most this many smooth problems, each with MAX_EVALUATIONS passes."""
 ROUGH, MAX_ROUGH, NULL_SHARES = 1000.0, 1e-3, (30.0, 100.0)
-"""Without a certificate a strength is done at a gap of this many times tol relative to the objective, but not above the
-second number unless tol is; and of that many times tol of the loss at zero at least and at most …"""
+"""Accuracy where `certify` is False. The gap relative to the objective may be ROUGH times tol, but at most MAX_ROUGH
+unless tol is larger. Relative to the loss at zero it lies between the two NULL_SHARES times tol."""
 LAST_IMPROVEMENT, MAX_IMPROVEMENT = 300.0, 3e-4
-"""… or, for Newton steps on clusters, which converge superlinearly, after a step that improves the objective by less
-than this. The suboptimality then is a small part of that."""
+"""Newton steps on clusters, which converge superlinearly, also stop after a step that improves the objective by less
+than LAST_IMPROVEMENT times tol, at most MAX_IMPROVEMENT, of it. The suboptimality is a small part of that step."""
 ONE_STEP = np.zeros(1, np.int64)
 STRETCH = 25
-"""Strengths that a solver may take at once."""
+"""The number of strengths that a solver may solve together."""
 
 
 class Solution(NamedTuple):
@@ -57,16 +57,16 @@ class Solution(NamedTuple):
 
 @dataclass(frozen=True)
 class Goal:
-    """What each strength is solved to."""
+    """The accuracy to which each strength is solved."""
 
     tol: float
     passes: float
     certify: bool = True
-    """False: a strength is solved roughly, see :meth:`at`."""
+    """False where strengths are solved to a lower accuracy, see :meth:`at`."""
 
     @property
     def limit(self) -> float:
-        """Passes at one strength."""
+        """The limit of passes at one strength."""
         return self.passes if self.certify else min(self.passes, MAX_EVALUATIONS)
 
     def at(self, null: float, objective: float) -> float:
@@ -83,7 +83,7 @@ class Goal:
         return max(min(self.rough(ROUGH, MAX_ROUGH), most), least, self.tol)
 
     def accuracy(self, problem: Problem) -> Accuracy:
-        """The same for all strengths at once."""
+        """The accuracy for all strengths, as solvers take it."""
         null = abs(problem.loss_at_zero)
         if self.certify:
             return Accuracy(self.tol, 0.0, np.inf, ZERO_OBJECTIVE * null)
@@ -101,7 +101,7 @@ def _setup(problem: Problem, tol: float) -> Setup:
 
 
 def check_memory(problem: Problem, goal: Goal, count: int, limit: float | None) -> None:
-    """Refuse a path of so many strengths that does not fit, with the numbers, before anything is computed."""
+    """Refuse a path of `count` strengths that does not fit into memory, with the numbers, before it is computed."""
     kept = {f"{count} solutions": memory.FLOAT * 2.0 * count * problem.n_features}
     memory.check(_setup(problem, goal.tol), ALGORITHMS["san-admm"], limit, kept, what="the path")
 
@@ -128,7 +128,7 @@ class Following:
             last = goal.rough(LAST_IMPROVEMENT, MAX_IMPROVEMENT)
             self.configs[ReducedNewton.name] = ReducedNewtonConfig.uncertified(last)
         self.tol = goal.at(1.0, 1.0)
-        """What the next strength is solved to."""
+        """The accuracy of the next strength."""
         self.resumable = True
         """Does the engine stand at the last solution returned? Not amid strengths that were solved at once."""
 
@@ -200,12 +200,12 @@ class Following:
         self._begin(tuple(SOLVERS[name] for name in state["solvers"]), problem, point).resume(state["engine"])
 
     def _aim(self, problem: Problem, loss: float, engine: select.Running) -> None:
-        """What the next strength is solved to: the objective there is no larger than here."""
+        """Set the accuracy of the next strength, whose objective is no larger than the one here."""
         if not self.goal.certify:
             self.tol = self.goal.at(problem.loss_at_zero, loss + problem.penalty(engine.point.x))
 
     def _solved(self, engine: select.Running, problem: Problem) -> Solution:
-        """Where the running solver ends at one strength."""
+        """Run the solver at one strength and return its solution."""
         touched = int(engine.point.clock[1])
         limit = self.goal.limit if problem.loss.smooth else min(SMOOTH_PROBLEMS * self.goal.limit, self.goal.passes)
         until = touched + limit * problem.n_samples
@@ -226,7 +226,7 @@ class Following:
         return Solution(engine.point.x.copy(), loss, reached, status, engine.point.y.copy(), passes)
 
     def _afresh(self, problem: Problem) -> Solution:
-        """A solve() of its own, where the running solver has diverged; the next strength starts without it, too."""
+        """Solve by a separate solve() where the running solver has diverged; the next strength starts a new solver."""
         if self.engine is not None:
             self.engine.close()
         self.engine, self.solvers = None, ()
@@ -252,7 +252,7 @@ class Follower(Protocol):
 
 
 class Separately:
-    """A solve() for each strength, started from the result before."""
+    """Solves each strength by a separate solve() that starts from the previous result."""
 
     def __init__(self, problem: Problem, options: dict[str, Any]) -> None:
         self.problem, self.options = problem, options
@@ -284,7 +284,7 @@ class Separately:
 
 
 class Certified:
-    """A follower; where it does not reach the tolerance, a solve() with the passes that are left."""
+    """A follower that calls solve() with the remaining passes where a strength does not reach the tolerance."""
 
     def __init__(self, follower: Following) -> None:
         self.follower = follower

@@ -18,7 +18,7 @@ class Limits:
     passes: float
     """Passes over the data, step selection excluded."""
     seconds: float
-    """Infinite without a time limit."""
+    """The time limit; infinite where there is none."""
     tol: float | None
     record_every: float
     """Passes between two recordings; infinite for the start and the end only."""
@@ -31,9 +31,9 @@ class Ending(NamedTuple):
     message: str
     """A sentence about it, without its full stop."""
     stopped_on: str | None = None
-    """What met the tolerance."""
+    """The measure that met the tolerance; None where none did."""
     cut_short: bool = False
-    """Did it end in the middle of a step?"""
+    """True where the run ended in the middle of a step."""
 
 
 def solved(measure: str, reached: float, tol: float) -> Ending:
@@ -58,7 +58,7 @@ def interrupted(*, cut_short: bool = False) -> Ending:
 
 
 STALLED = Ending(
-    Status.STALLED, "no step improves the objective any more; rounding, or an ill-posed problem, allows no more"
+    Status.STALLED, "no step improves the objective any more, because of rounding or because the problem is ill-posed"
 )
 STOPPED = Ending(Status.STOPPED, "a callback asked to stop")
 

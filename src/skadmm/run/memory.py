@@ -1,4 +1,4 @@
-"""How much memory a run will take, and whether it is available: checked before the first array is made."""
+"""The memory that a run will take, compared with what is available before the first array is allocated."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FLOAT = 8
 SAN_VECTORS, SAN_MATRICES = 13, 7
 """Vectors of one number per sample, and d × d matrices, that second-order steps hold at their peak."""
 RECORDS = 2e5
-"""Bytes that a run takes however small the problem."""
+"""Bytes that every run takes, even on the smallest problem."""
 SPARSE_ENTRY = 12
 """Bytes of a stored entry: a value and a column index."""
 WORKING_SET = 2000
@@ -36,9 +36,10 @@ CHAIN_VECTORS = 20.0
 SPARSE_FILL = 40.0
 """Entries of the factors of an interior point step for each entry of A."""
 SMALL, SMALL_ROWS = 300, 5000
-"""With no more samples and features, and no more entries of A, every method takes less than …"""
+"""With at most SMALL samples and features and SMALL_ROWS entries of A, every method takes less than ALWAYS_FREE bytes,
+and the available memory is not determined."""
 ALWAYS_FREE = 1e7
-"""… so many bytes, which are not worth asking for."""
+"""Bytes; see SMALL."""
 
 
 def estimate(setup: Setup, algorithm: Algorithm) -> dict[str, float]:
@@ -63,7 +64,7 @@ def estimate(setup: Setup, algorithm: Algorithm) -> dict[str, float]:
         needs["columns of X"] = 2.0 * SPARSE_ENTRY * problem.nnz
         needs["second-order steps on a set of features"] = FLOAT * (SAN_VECTORS * n + SAN_MATRICES * min(d, 2000) ** 2)
     elif algorithm.certifies:
-        # Where B is not −I the method of multipliers may come to solve for x and y together.
+        # Where B is not −I the method of multipliers may solve for x and y together.
         variables = float(d) if problem.constraint.B is None else float(d + problem.n_split)
         needs["second-order steps"] = FLOAT * (SAN_VECTORS * float(n) + SAN_MATRICES * variables**2)
         if problem.backend.slow_reads:
@@ -92,7 +93,7 @@ def _free() -> float:
         import psutil
 
         return float(psutil.virtual_memory().available)
-    except (ImportError, OSError, RuntimeError):  # not installed, or it cannot tell here
+    except (ImportError, OSError, RuntimeError):  # not installed, or not supported on this system
         pass
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
@@ -132,8 +133,8 @@ def check(
     more: Mapping[str, float] | None = None,
     what: str | None = None,
 ) -> None:
-    """Refuse a run that does not fit, with the numbers. `limit` None means what is available now; `more` has bytes by
-    purpose besides those of the algorithm, and `what` names the run in the message."""
+    """Refuse a run that does not fit into memory, with the numbers. A `limit` of None means what is available now;
+    `more` has bytes by purpose in addition to those of the algorithm, and `what` names the run in the message."""
     problem = setup.problem
     small = max(problem.n_samples, problem.n_features) <= SMALL and problem.constraint.A.nnz <= SMALL_ROWS
     if limit is None and small and not more:
@@ -151,7 +152,7 @@ def check(
     raise MemoryError(
         f"{what or f'method={algorithm.name!r}'} would take about {bytes_of(total)} of memory besides the data "
         f"({parts}) and {bytes_of(allowed)} are {'free' if limit is None else 'allowed by memory_limit'}: {advice}"
-        "memory_limit=float('inf') runs it all the same"
+        "memory_limit=float('inf') runs it anyway"
     )
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MIN_STRENGTHS = 5
-"""A path does not stop early before so many strengths."""
+"""A path does not stop early before it has this many strengths."""
 MIN_EXPLAINED = 1e-5
 """A path stops early when a strength decreases the loss by less than this share of what is explained so far."""
 
@@ -160,8 +160,8 @@ def path(
     problem : Problem
         Its ψ must have a strength; whatever that is, it is replaced. On any backend.
     alphas : array-like or None
-        The strengths; solved in decreasing order. None: `n_alphas` from alpha_max down to eps · alpha_max, in equal
-        ratios.
+        The strengths, which are solved in decreasing order. None takes `n_alphas` strengths from alpha_max down to
+        eps · alpha_max, in equal ratios.
     n_alphas : int
         The number of strengths of the default grid.
     eps : float
@@ -173,19 +173,19 @@ def path(
     method : str
         The method for each strength.
     certify : bool
-        False: a strength is done at a gap of 1000 · tol of the objective (at most 1e-3 unless tol is larger), which is
-        taken to be between 30 · tol and 100 · tol of the loss at x = 0, or when steps hardly improve the objective;
-        faster, and accurate enough for cross-validation.
+        False solves each strength to a lower accuracy, which is faster and is enough for cross-validation. The gap
+        may be 1000 · tol of the objective (at most 1e-3 unless tol is larger), and is kept between 30 · tol and
+        100 · tol of the loss at x = 0. A strength also ends when steps hardly improve the objective.
     early_stop : bool
         On the default grid, end the path when a further strength decreases the loss by less than 1e-5 of what the path
         has explained so far; ``Path.stopped_early`` says so. Strengths that are given are all solved.
     callback : function of (k, Solution), optional
         Called after each strength.
     dof : bool or function of a Solution
-        False: degrees of freedom, and with them AIC and BIC, are left out (NaN), which saves time. A function counts
+        False leaves out the degrees of freedom, and with them AIC and BIC (they are NaN), which saves time. A function counts
         them instead.
     memory_limit : float or None
-        Bytes that the path may take besides the data. None: what is available now.
+        Bytes that the path may take in addition to the data. None takes what is available now.
     checkpoint : path or None
         Store the path in this file after a strength. Where the file exists already, the path continues with the next
         strength, and the solutions are bit for bit those of a path that was never stopped; the callback sees the
@@ -228,7 +228,7 @@ def path(
     3    1  solved
     4    2  solved
     """
-    with_strength(problem.psi, 1.0)  # an error where there is no strength
+    with_strength(problem.psi, 1.0)  # raises where ψ has no strength
     tol, passes = _checks.number(tol, "tol", above=0), _checks.number(passes, "passes", above=0)
     grid = alpha_grid(alpha_max(problem), n_alphas, eps) if alphas is None else checked_alphas(alphas)
     goal = Goal(tol, passes, certify)
@@ -297,7 +297,7 @@ def _not_counted(solution: Solution) -> float:
 
 
 def no_longer_moves(losses: list[float]) -> bool:
-    """Did the last strength decrease the loss by next to nothing? `losses` begin with that of the null model."""
+    """Return whether the last strength hardly decreased the loss; `losses` begin with that of the null model."""
     explained = losses[0] - losses[-1]
     if len(losses) < MIN_STRENGTHS or explained <= 0.0:
         return False
@@ -305,12 +305,12 @@ def no_longer_moves(losses: list[float]) -> bool:
 
 
 def alpha_grid(top: float, n_alphas: int = 50, eps: float = 1e-3) -> np.ndarray:
-    """From `top` down to eps · top in equal ratios."""
+    """Strengths from `top` down to eps · top in equal ratios."""
     n_alphas = _checks.count(n_alphas, "n_alphas")
     eps = _checks.number(eps, "eps", above=0)
     if eps >= 1:
         raise ValueError(f"eps={eps!r}: it takes a number in (0, 1)")
-    if not top > 0:  # nothing to penalise away: the loss alone is at its minimum there
+    if not top > 0:  # the null model minimises the loss, so every strength has the same solution
         top = 1.0
     return np.geomspace(top, eps * top, n_alphas) if n_alphas > 1 else np.array([top])
 

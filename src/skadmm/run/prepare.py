@@ -23,11 +23,11 @@ from skadmm.solvers.dual_update import Point
 
 PAPER_RHO, PAPER_PASSES = 0.01, 30.0
 SAFETY_NET = 2000.0
-"""Passes after which a run that is to meet a tolerance ends in any case."""
+"""The limit of passes of a run that has a tolerance to meet and no limit of its own."""
 ELSEWHERE = ("batch-admm", "batch-iu-admm")
-"""Methods on rows that are not in this process …"""
+"""Methods that work on every backend, also on rows that are in other processes."""
 WITH_MEMORY = ("san-admm", "sa-admm", "sa-iu-admm", "saga-admm", "saga-iu-admm")
-"""… and those that also keep values with the blocks of rows."""
+"""Methods that need a backend on which tasks keep values with the blocks of rows."""
 OMEGA_MODES = ("prox", "system", "fold", "subgradient")
 
 RandomState = int | np.random.Generator | np.random.RandomState | None
@@ -66,13 +66,13 @@ class Plan:
     """A run that can be started: every argument checked, every default filled in."""
 
     problem: Problem
-    """As the user gave it."""
+    """The problem as the user gave it."""
     working: Problem
-    """The same, with Ω folded into ψ where `omega_mode` is "fold"."""
+    """The problem, with Ω folded into ψ where `omega_mode` is "fold"."""
     scaled: Problem
-    """The one the method works on, in the coordinates u of x = scale · u."""
+    """The problem that the method works on, in the coordinates u of x = scale · u."""
     scale: np.ndarray | None
-    """None where u is x."""
+    """The scale of the coordinates; None where u is x."""
     algorithm: Algorithm
     solver: str
     """The second-order solver chosen by name; empty otherwise."""
@@ -94,18 +94,18 @@ class Plan:
     start: Point
     """x, y and the dual at the start, in the coordinates of `scaled`."""
     start_given: bool
-    """Did the user give x0?"""
+    """True where the user gave x0."""
     warm_start: Result | None
     callbacks: list[Callback]
     seed: int
     seed_drawn: bool
-    """False where the user gave the seed itself."""
+    """False where the user gave the seed."""
     checkpoint: str | os.PathLike[str] | None
     checkpoint_every: float
     staleness: int
 
     def identity(self) -> dict[str, Any]:
-        """What a checkpoint must agree with besides the problem. Limits of passes and time may change."""
+        """The settings that must be equal to those of a checkpoint. Limits of passes and time may differ."""
         return {
             "method": self.algorithm.name, "solver": self.solver, "rho": self.rho if self.rho_given else "auto",
             "step": self.step, "batch_size": self.batch_size, "sampler": self.sampler, "omega_mode": self.omega_mode,
@@ -119,7 +119,7 @@ class Plan:
 
 
 def _check_backend(problem: Problem, algorithm: Algorithm) -> None:
-    """An error where the method needs what the backend cannot do."""
+    """Raise where the method needs a capability that the backend does not have."""
     backend = problem.backend
     if backend.local_rows:
         return
@@ -184,7 +184,7 @@ def prepare(problem: Problem, method: str, given: Arguments) -> Plan:
 
 
 def _limits(given: Arguments, *, until_solved: bool) -> Limits:
-    """The limits; a tolerance to meet leaves more passes where the method can meet it."""
+    """The limits of the run; the default number of passes is larger where there is a tolerance to meet."""
     passes = given.passes
     if passes is None:
         passes = SAFETY_NET if given.tol is not None and until_solved else PAPER_PASSES
@@ -242,11 +242,11 @@ def _scale(
         raise ValueError(f"precondition={precondition!r}: it takes {', '.join(map(repr, PRECONDITIONERS))} or None")
     if algorithm.certifies:
         raise ValueError(
-            f"precondition={precondition!r}: {algorithm.name} is second-order, the scale of columns does not matter "
-            "to it; it takes None"
+            f"precondition={precondition!r}: {algorithm.name} is a second-order method, which does not depend on the "
+            "scale of the columns; it takes None"
         )
     if not problem.backend.local_rows:
-        raise ValueError(f"precondition={precondition!r}: rows on a cluster stay as they are; it takes None")
+        raise ValueError(f"precondition={precondition!r}: rows on a cluster cannot be rescaled; it takes None")
     if warm_start is None:
         return diagonal(problem, rho)
     scale = warm_start.tables["scale"]

@@ -40,12 +40,12 @@ class Progress:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._bar is None:
             return
-        if kind is None:  # the run has ended, whatever its limit was: a full bar
+        if kind is None:  # a run that has ended shows a full bar, also where it ended before its limit
             self._bar.update(self._task, total=self._bar.tasks[self._task].completed)
         self._bar.stop()
 
     def update(self, passes: float) -> None:
-        """Move the bar."""
+        """Show the number of passes."""
         if self._bar is not None:
             self._bar.update(self._task, completed=passes)
 

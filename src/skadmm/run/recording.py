@@ -15,7 +15,7 @@ from skadmm.run.result import TRACE_COLUMNS, Callback, Snapshot
 from skadmm.solvers.base import Engine
 
 SAME_VALUE = 1e-9
-"""Of points whose objectives are this close, relatively, the one with the smaller KKT residual is the better one."""
+"""Where two objectives differ by less than this, relatively, the point with the smaller KKT residual is better."""
 BLOW_UP = 1e12
 """A loss this many times the objective at the start means divergence."""
 
@@ -41,25 +41,25 @@ class History:
     rows: list[dict[str, float]] = field(default_factory=list)
     """The trace."""
     first_objective: float = np.nan
-    """At the first recording."""
+    """The objective at the first recording."""
     last_certified: Iterate
     """The last recorded point whose objective was finite and had not blown up."""
     best_point: Iterate
     """The best recorded point; kept where there is a tolerance to meet, as the next three are."""
     best_value: float = np.inf
-    """Its objective, or its KKT residual where y(x) does not exist."""
+    """The objective of the best point, or its KKT residual where y(x) does not exist."""
     best_kkt: float = np.inf
-    """Its relative KKT residual."""
+    """The relative KKT residual of the best point."""
     best_rho: float
-    """The penalty parameter there."""
+    """The penalty parameter ρ at the best point."""
     lower_bound: float = -np.inf
     """The largest lower bound of the optimum at a recorded point; it holds for every other point too."""
 
     def check(self) -> None:
-        """Refuse rows that no recording can have made."""
+        """Raise where the rows cannot be those of a recording."""
         rows = [list(row.values()) for row in self.rows if row.keys() == set(TRACE_COLUMNS)]
         if len(rows) != len(self.rows) or not all(isinstance(value, float) for row in rows for value in row):
-            raise ValueError("the records are not what they should be")
+            raise ValueError("the records do not have the columns of a trace, or hold values that are not numbers")
 
 
 class Recorder:
@@ -70,7 +70,7 @@ class Recorder:
     method : str
         The name of the method, for callbacks.
     original : Problem
-        As the user gave it: without the part of y that folding Ω into ψ adds.
+        The problem as the user gave it, without the part of y that folding Ω into ψ adds.
     problem : Problem
         The one that is evaluated.
     engine : Engine
@@ -95,7 +95,7 @@ class Recorder:
         self.method, self.original, self.engine, self.scale = method, original, engine, scale
         if scale is None:
             self.evaluator = Evaluator(problem, engine.evaluated_at, engine.assessed)
-        else:  # an engine in other coordinates has evaluated no point of these
+        else:  # the engine's evaluations are in other coordinates
             self.evaluator = Evaluator(problem, lambda x: None, lambda x, y: None)
         self.test_problem, self.callbacks = test_problem, callbacks
         self._last: tuple[int, Iterate] | None = None
@@ -127,13 +127,13 @@ class Recorder:
         return self._last[1]
 
     def restart(self) -> None:
-        """The engine is about to take up a checkpoint: forget where it stood."""
+        """Forget the current iterate, because the engine is about to resume from a checkpoint."""
         self._last = self._diagnosed = None
-        history = self.history  # its points are filled, so they must be arrays of their own
+        history = self.history  # its points are overwritten, so they must not share arrays with others
         history.last_certified, history.best_point = history.last_certified.copy(), history.best_point.copy()
 
     def put_back(self, iterate: Iterate) -> None:
-        """Let the engine stand at an earlier iterate."""
+        """Set the engine to an earlier iterate."""
         point = self.engine.point
         point.x[:] = iterate.x if self.scale is None else iterate.x / self.scale
         point.y[:], point.dual[:] = iterate.y, iterate.dual
@@ -158,7 +158,7 @@ class Recorder:
         return self._diagnosed[2]
 
     def row(self, iterate: Iterate, diagnostics: Diagnostics, passes: float, seconds: float) -> dict[str, float]:
-        """A row of the trace for a point and what is known of it."""
+        """The row of the trace for a point and its diagnostics."""
         if iterate.x_average is iterate.x and iterate.y_average is iterate.y:
             average = diagnostics.objective
         else:
@@ -175,7 +175,7 @@ class Recorder:
         }
 
     def has_blown_up(self, diagnostics: Diagnostics) -> bool:
-        """Is the objective no longer a number, or far above that of the start?"""
+        """Return whether the objective is not a number, or far above that of the start."""
         history = self.history
         if not history.rows:
             history.first_objective = diagnostics.objective
@@ -196,8 +196,8 @@ class Recorder:
             history.best_rho, history.best_point = self.engine.rho, history.last_certified
 
     def _is_better(self, value: float, diagnostics: Diagnostics, tol: float) -> bool:
-        """Is a point better than the best so far? Without a gap one that meets the tolerance is better than one that
-        does not."""
+        """Return whether a point is better than the best so far. Without a gap, a point that meets the tolerance is
+        better than one that does not."""
         history, kkt = self.history, diagnostics.kkt.relative
         if np.isnan(diagnostics.gap) and (kkt <= tol) != (history.best_kkt <= tol):
             return kkt <= tol
@@ -205,7 +205,7 @@ class Recorder:
         return kkt < history.best_kkt if same else value < history.best_value
 
     def call_back(self, row: dict[str, float]) -> bool:
-        """Call the callbacks; does one of them ask to stop, or has one failed?"""
+        """Call the callbacks, and return whether one of them asks to stop or has failed."""
         if not self.callbacks:
             return False
         point = self.engine.point

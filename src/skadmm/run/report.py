@@ -56,11 +56,11 @@ def _better(run: Run, ending: Ending, reached: Iterate) -> Iterate:
     if ending.stopped_on == "kkt":
         residual = _diagnose(run, answer).kkt.relative
         if residual > tol and _diagnose(run, reached).kkt.relative <= residual:
-            answer = reached  # what the method did at the end has cost more than the tolerance allows
+            answer = reached  # the last step of the method has increased the objective by more than the tolerance
     if ending.stopped_on != "kkt" or history.best_kkt <= tol:
         diagnostics = _diagnose(run, answer)
         last = recorder.evaluator.criterion(diagnostics)
-        # A solver that assesses its points itself has certified this one to more digits than are compared here.
+        # A solver that assesses its points itself has certified this one more accurately than this comparison can.
         certified = diagnostics.by_solver and diagnostics.gap <= tol
         if not certified and history.best_value < last - MIN_GAIN * abs(last):
             dual = history.best_point.dual * (history.best_rho / run.engine.rho)
@@ -69,7 +69,7 @@ def _better(run: Run, ending: Ending, reached: Iterate) -> Iterate:
 
 
 def revise(run: Run, answer: Iterate, ending: Ending) -> tuple[Iterate, Ending]:
-    """How the run ended, now that the answer is known: it may meet the tolerance."""
+    """Decide again how the run ended, because the final answer may meet the tolerance."""
     tol = run.limits.tol
     if tol is None or ending.status not in (Status.STALLED, Status.PASS_LIMIT):
         return answer, ending
@@ -129,8 +129,8 @@ def _final_gap(run: Run, diagnostics: Diagnostics) -> float:
 
 
 def _best_dual(run: Run, answer: Iterate, *, quick: bool = False) -> tuple[np.ndarray, Diagnostics]:
-    """The multiplier of the answer: the method's, or the one that proves its gap where that is more optimal; `quick`
-    without least-squares corrections, which may take as long as a step."""
+    """The multiplier of the answer: that of the method, or the one that proves its gap, whichever is closer to optimal.
+    `quick` leaves out least-squares corrections, which may take as long as a step."""
     diagnostics = _diagnose(run, answer)
     evaluator, rho, x, y, dual = run.recorder.evaluator, run.engine.rho, answer.x, answer.y, answer.dual
     certifier = evaluator.certifier

@@ -209,7 +209,7 @@ class Result:
 
     @property
     def coef(self) -> np.ndarray:
-        """x with a row for each output; x itself where there is one."""
+        """x with one row per output; x itself where there is one output."""
         return self.x if self.n_outputs == 1 else self.x.reshape(self.n_outputs, -1)
 
     @property
@@ -279,7 +279,7 @@ def _encode(result: Result, encode: codec.Encode) -> dict[str, Any]:
 
 def _decode(stored: dict[str, Any], decode: codec.Decode) -> Result:
     held = decode(stored["held"])
-    held = {"solver": "", "selection_passes": 0.0, "n_outputs": 1} | held  # older files have not all of them
+    held = {"solver": "", "selection_passes": 0.0, "n_outputs": 1} | held  # older files lack some of these
     if set(held) != {*_STORED, "status", "kkt"}:
         raise ValueError("a result lacks some of its fields")
     return Result(**(held | {"status": Status[held["status"]], "kkt": KKT(*held["kkt"])}))

@@ -16,7 +16,7 @@ class Sampler:
         self.n_blocks = n_blocks
         self.seed = seed
         self._last_pass = (-1, np.empty(0, np.int64))
-        """The number of the pass drawn last, and its indices."""
+        """The number of the pass that was drawn last, and its indices."""
 
     def take(self, position: int, count: int) -> np.ndarray:
         """Indices `position` … `position + count − 1` of the stream."""

@@ -221,7 +221,7 @@ def solve(
 
 
 def _start(plan: Plan, control: _cancel.RunControl) -> Run:
-    """The run at its first step, or where its checkpoint left off."""
+    """The run before its first step, or as its checkpoint holds it."""
     algorithm = plan.algorithm
     plan.problem.backend.evaluations.start_run()
     checkpoint = kept = None
@@ -267,7 +267,7 @@ def _start(plan: Plan, control: _cancel.RunControl) -> Run:
 
 
 def _explained(run: Run, plan: Plan, ending: Ending, recession: existence.Recession | None) -> Ending:
-    """The ending with what else there is to say: there is no minimiser, and why "auto" chose the method."""
+    """The ending, with what explains it added: that there is no minimiser, and why "auto" chose the method."""
     if recession is not None and (ending.status is not Status.DIVERGED or plan.algorithm.stepless):
         message = f"{recession}; x is the point of the run when {ending.message}"
         ending = ending._replace(status=Status.NO_MINIMISER, message=message)

@@ -1,4 +1,4 @@
-"""The step size: a number, the one of the theory, or the paper's selection on a small subset."""
+"""The step size: a given number, the step of the theory, or the step that the paper's selection finds on a subset."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ DECADES_BELOW, DECADES_ABOVE, PER_DECADE = 1, 5, 2
 """The grid around the step of the theory. The L of the theory is about a thousand times too large on common data, so
 the grid reaches five decades above that step and one below it."""
 USUAL_DECADE = 2
-"""The selection begins with the candidates next to this many decades above the step of the theory, where the best is
-most often, so that a selection that has to end early has tried those …"""
+"""The selection begins with the candidates around this many decades above the step of the theory, where the best step
+usually is, so that a selection that ends early has tried those."""
 TIME_SHARE = 0.5
-"""… and it ends early when it has taken this share of the time limit …"""
+"""The selection ends early when it has taken this share of the time limit."""
 CHECK_SECONDS = 0.05
-"""… which is checked, with Ctrl-C, after about so many seconds …"""
+"""The time limit and Ctrl-C are checked after about this many seconds."""
 MAX_STEPS, MAX_TIMED_STEPS = 1024, 16
-"""… and at most so many steps, fewer under a time limit: where a run diverges, they may become slower all at once."""
+"""The maximum number of steps between two checks, without and with a time limit. Where a run diverges, its steps may
+suddenly become slower."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class StepChoice:
     """"smallest" or "largest" where the best candidate is at that end of the grid, so that a better step may lie
     beyond it; empty otherwise."""
     cut_short: bool = False
-    """Did the selection end early, at its share of the time limit or at Ctrl-C?"""
+    """True where the selection ended early, at its share of the time limit or at Ctrl-C."""
 
 
 def candidates(algorithm: Algorithm, problem: Problem, rho: float) -> np.ndarray:
@@ -69,7 +70,7 @@ def theory(algorithm: Algorithm, problem: Problem, rho: float) -> float:
 
 
 def grows_with_samples(algorithm: Algorithm, options: Mapping[str, Any]) -> bool:
-    """Is the step of a run on n samples n/m times the best one on m of them?
+    """Return whether the step of a run on n samples is n/m times the best step on m of them.
 
     It is for a stochastic average whose table starts at zero: a step of SA-ADMM starts from the mean of n points, so x
     moves by about 1/n of its step. With the table filled at x₀ the first steps are steps of the full gradient, too long
@@ -121,8 +122,8 @@ def _tried(
     grid: np.ndarray, setup_of: Callable[[float], Setup], algorithm: Algorithm, seed: int, start: Point | None,
     ends: Callable[[], bool], most: int,
 ) -> tuple[np.ndarray, int, bool]:  # fmt: skip
-    """The mean objective of each candidate, infinite where one was not finite or no run was made; the samples touched;
-    and whether `ends` cut it short."""
+    """Try the candidates. Returns the mean objective of each, which is infinite where a run diverged or none was made;
+    the number of samples touched; and whether `ends` stopped the trials."""
     values: list[list[float]] = [[] for _ in grid]
     usual = PER_DECADE * (DECADES_BELOW + USUAL_DECADE)
     order = sorted(range(grid.size), key=lambda index: (abs(index - usual), index))
@@ -148,7 +149,7 @@ def _starting_point(problem: Problem, start: Point | None) -> Point:
 def _trial(
     setup: Setup, algorithm: Algorithm, seed: int, start: Point | None, ends: Callable[[], bool], most: int
 ) -> tuple[float | None, int]:
-    """One short run: the objective it reached, None where it was cut short, and the samples it touched."""
+    """Make one short run. Returns its objective, None where it was stopped, and the number of samples it touched."""
     if ends():
         return None, 0
     problem = setup.problem

@@ -48,15 +48,15 @@ def denoise_line(
     """
     signal = np.ascontiguousarray(values, dtype=np.float64)
     if signal.ndim != 1 or signal.size == 0:
-        raise ValueError(f"values must be a one-dimensional array with an entry, not one of shape {signal.shape}")
+        raise ValueError(f"values has shape {signal.shape}: it takes a vector with at least one entry")
     weights = _filled("strength", strength, signal.size - 1)
     if weights.size and not weights.min() >= 0.0:
-        raise ValueError("strength must not be negative or NaN")
+        raise ValueError("strength holds a negative number or NaN: it takes numbers ≥ 0")
     h = np.ones(signal.size) if sample_weight is None else _filled("sample_weight", sample_weight, signal.size)
     if not (h.min() > 0.0 and np.isfinite(h.max())):
-        raise ValueError("sample_weight must be positive and finite")
+        raise ValueError("sample_weight holds a number that is not positive and finite: it takes finite numbers > 0")
     if not np.isfinite(signal.dot(signal)) and not np.isfinite(signal).all():
-        raise ValueError("values must be finite")
+        raise ValueError("values holds NaN or infinity: it takes finite numbers")
     x = np.empty_like(signal)
     denoise(h, signal if sample_weight is None else h * signal, weights, x)
     return x
@@ -68,5 +68,5 @@ def _filled(name: str, value: ArrayLike, size: int) -> np.ndarray:
     if given.ndim == 0:
         return np.full(size, given)
     if given.shape != (size,):
-        raise ValueError(f"{name} must be a number or an array of shape ({size},), not one of shape {given.shape}")
+        raise ValueError(f"{name} has shape {given.shape}: it takes a number, or a vector of length {size}")
     return np.ascontiguousarray(given)
