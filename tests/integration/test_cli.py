@@ -144,4 +144,13 @@ def test_info_shows_the_parameters_that_were_changed(tmp_path, monkeypatch, caps
     assert run(["info", "model.skadmm"]) == 0
     shown = capsys.readouterr().out
     assert "alpha=" in shown
+    assert "[[0, 1], [2, 3]]" in shown
     assert "positive=" not in shown
+
+
+def test_info_shows_groups_by_name(tmp_path, capsys):
+    X = np.random.default_rng(0).standard_normal((40, 4))
+    model = skadmm.GroupLassoRegressor(alpha=0.1, groups={"left": [0, 1], "right": [2, 3]}).fit(X, X[:, 0])
+    model.save(tmp_path / "model.skadmm")
+    assert run(["info", str(tmp_path / "model.skadmm")]) == 0
+    assert "groups=             {'left': [0, 1], 'right': [2, 3]}" in capsys.readouterr().out

@@ -290,7 +290,7 @@ def test_cross_validation_with_a_penalty(penalty, ratio):
 def test_penalties_that_alpha_cannot_scale_are_refused():
     allowed = "it takes one of 'l1', 'l2', .* or an instance of a regulariser with a field 'strength'"
     for penalty in ("zero", "non-negative", "box", Box(), NonNegative(), Stacked(L1(), L2(), 2)):
-        with pytest.raises(ValueError, match=rf"^penalty=.* has no strength, so that alpha cannot scale it: {allowed}"):
+        with pytest.raises(ValueError, match=rf"^penalty=.* has no strength, which alpha would scale: {allowed}"):
             GeneralizedLassoRegressor(penalty=penalty).fit(X, MARGIN)
     with pytest.raises(ValueError, match=rf"^penalty='l3': {allowed}. Did you mean 'l\d'\?"):
         GeneralizedLassoRegressor(penalty="l3").fit(X, MARGIN)

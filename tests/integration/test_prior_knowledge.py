@@ -124,7 +124,7 @@ def test_names_find_their_coefficients():
         ({"penalty_factor": [-1.0, 1, 1, 1, 1, 1]}, "finite numbers ≥ 0"),
         ({"penalty_factor": {"g": 1.0}}, "not among the columns of X"),
         ({"penalty_factor": {("a", "c"): 1.0}}, "no edge of the graph"),
-        ({"penalty_factor": np.ones(6), "l1_ratio": 0.0}, "l1_ratio=0 leaves none"),
+        ({"penalty_factor": np.ones(6), "l1_ratio": 0.0}, "l1_ratio=0 leaves out"),
         ({"positive": 1}, "positive=1: it takes True or False"),
         ({"bounds": 1.0}, "a pair"),
         ({"bounds": (1.0, 0.0)}, "no number lies between 1 and 0, the bounds of 'a'"),
@@ -150,9 +150,9 @@ def test_orders_need_positive_signs_and_other_penalties_no_weights():
     X, y = table()
     with pytest.raises(ValueError, match="edges of sign −1"):
         FusedLassoRegressor(graph=[(0, 1, -1.0)], monotone="increasing").fit(X, y)
-    with pytest.raises(ValueError, match="adaptive: it takes the penalties ℓ1 and groups"):
+    with pytest.raises(ValueError, match="adaptive: it takes penalty='l1' or groups"):
         GeneralizedLassoRegressor(penalty="l2", adaptive=True).fit(X, y)
-    with pytest.raises(ValueError, match="a row of A with the factor 0"):
+    with pytest.raises(ValueError, match="a factor 0 for a row of A"):
         GeneralizedLassoRegressor(penalty="l2", penalty_factor=OPTIONS["penalty_factor"]).fit(X, y)
     with pytest.raises(ValueError, match="with categorical_features it takes None"):
         GroupLassoRegressor(groups=[[0, 1]], categorical_features=[0]).fit(X.round(), y)

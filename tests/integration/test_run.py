@@ -53,6 +53,17 @@ def test_the_pass_limit(problem):
     assert str(result.status) == "pass limit"
 
 
+def test_passes_beyond_the_limit_are_explained():
+    """A second-order method completes its step and evaluates its solution after the limit."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((8, 4))
+    problem = Problem(X, X[:, 0] + 0.1 * rng.standard_normal(8), "squared", psi=L1(0.1), A=chain(4))
+    result = solve(problem, passes=3)
+    assert result.run_passes == 5
+    assert "the limit of 3 passes was reached" in result.message
+    assert "evaluating the solution took 2 more" in result.message
+
+
 def test_the_time_limit(problem):
     began = time.perf_counter()
     result = go(problem, passes=FOREVER, time_limit=0.2, record_every=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Sequence
 from numbers import Integral
@@ -10,6 +11,8 @@ from typing import Any
 MODES = ("raise", "ignore")
 LISTED = 100
 """A message lists this many unknown names."""
+PACKAGES = ("skadmm", "sklearn")
+"""Warnings show the line of the first caller outside these packages."""
 
 
 def integer_names(X: Any) -> list[Any] | None:
@@ -50,9 +53,18 @@ def refuse_unknown(what: str, unknown: Sequence[Any], stated: int) -> None:
     )
 
 
-def warn_unknown(what: str, unknown: int, stated: int, dropped: str, stacklevel: int = 2) -> None:
-    """Warn that names were left out, with the counts."""
+def warn_unknown(what: str, unknown: int, stated: int, dropped: str) -> None:
+    """Warn that names were left out, with the counts; the warning shows the user's line."""
     warnings.warn(
         f"{what}: {unknown} of {stated} names are not among the columns of X and are left out, {dropped}",
-        stacklevel=stacklevel + 1,
+        stacklevel=_users_level(),
     )
+
+
+def _users_level() -> int:
+    """The ``stacklevel`` for a warning in the calling function: that of the first frame outside this package and
+    scikit-learn, whose decorators wrap ``fit``."""
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] in PACKAGES:
+        frame, level = frame.f_back, level + 1
+    return level if frame is not None else 1

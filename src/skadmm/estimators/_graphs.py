@@ -214,7 +214,7 @@ def unframed(graph: Any, names: Sequence[Any] | None, ignore: bool = False) -> A
     if ignore and len(set(columns)) == len(columns):
         missing = set(columns) - set(names)
         if missing:
-            warn_unknown("graph", len(missing), len(columns), "with their edges", stacklevel=3)
+            warn_unknown("graph", len(missing), len(columns), "with their edges")
         return graph.reindex(index=list(names), columns=list(names), fill_value=0.0).to_numpy()
     if set(columns) != set(names) or len(columns) != len(names):
         odd = next(iter(set(columns) ^ set(names)), columns[0])
@@ -261,7 +261,7 @@ def _without(graph: Any, missing: set[Any]) -> tuple[Any, np.ndarray]:
         stated = len({node for edge in found for node in edge[:2]})
     kept = np.array([missing.isdisjoint(edge[:2]) for edge in found], dtype=bool)
     dropped = int(np.count_nonzero(~kept))
-    warn_unknown("graph", len(missing), stated, f"with {dropped} of {kept.size} edges", stacklevel=3)
+    warn_unknown("graph", len(missing), stated, f"with {dropped} of {kept.size} edges")
     return left, kept
 
 

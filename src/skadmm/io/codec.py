@@ -203,6 +203,8 @@ def readable(value: Any, arrays: list[np.ndarray]) -> Any:
         return [readable(entry, arrays) for entry in value["items"]]
     if kind == "objects":
         return [readable(entry, arrays) for entry in value["items"]] if len(value["items"]) <= 10 else "array"
+    if kind == "dict":
+        return {str(readable(key, arrays)): readable(entry, arrays) for key, entry in value["pairs"]}
     if kind == "sparse":
         return f"sparse matrix of shape {tuple(value['shape'])}"
     return kind

@@ -108,8 +108,10 @@ def solve(
         experiments have 0.01) for methods with a step size; 0.01 for exact-admm and with `precondition`; san-admm
         adapts it.
     passes : float or None
-        Stop after this many effective passes over the data (step selection not counted in this limit). None: 30, as in
-        the paper; 2,000 as a safety net where `tol` is given and the method is "auto" or certifies its answers.
+        Stop after this many effective passes over the data (step selection not counted in this limit). A step that has
+        begun is completed, and a second-order method evaluates its solution after that, so the run may take a few
+        passes more, which ``Result.message`` states. None: 30, as in the paper; 2,000 as a safety net where `tol` is
+        given and the method is "auto" or certifies its answers.
     step : float, "auto" or "theory"
         The step size: x moves by about `step` times a gradient. "auto" selects it on a subset of 500 samples, from the
         start of the run, as the paper does; ``Result.tuning`` says what that cost, by what the selected step was
@@ -271,6 +273,11 @@ def _explained(run: Run, plan: Plan, ending: Ending, recession: existence.Recess
     if recession is not None and (ending.status is not Status.DIVERGED or plan.algorithm.stepless):
         message = f"{recession}; x is the point of the run when {ending.message}"
         ending = ending._replace(status=Status.NO_MINIMISER, message=message)
+    beyond = run.run_passes - plan.limits.passes
+    if ending.status is Status.PASS_LIMIT and beyond >= 0.5:
+        ending = ending._replace(
+            message=f"{ending.message}; completing the last step and evaluating the solution took {beyond:.3g} more"
+        )
     if run.tuning is not None and run.tuning.cut_short:
         ending = ending._replace(message=f"{ending.message}; it also ended the selection of the step early")
     elif run.tuning is not None and run.tuning.at_edge:
