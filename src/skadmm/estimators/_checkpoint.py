@@ -143,7 +143,7 @@ class Part:
         """The state in the file, or None."""
         state = self.search.known["paths"].get(self.key)
         if state is not None and not isinstance(state, dict):
-            raise CheckpointError(f"checkpoint={str(self.path)!r}: not a sound checkpoint: a path is no state")
+            raise CheckpointError(f"checkpoint={str(self.path)!r}: not a valid checkpoint: a path has no state")
         return state
 
     def write(self, state: dict[str, Any]) -> None:

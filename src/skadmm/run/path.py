@@ -182,8 +182,8 @@ def path(
     callback : function of (k, Solution), optional
         Called after each strength.
     dof : bool or function of a Solution
-        False leaves out the degrees of freedom, and with them AIC and BIC (they are NaN), which saves time. A function counts
-        them instead.
+        False leaves out the degrees of freedom, and with them AIC and BIC (they are NaN), which saves time. A function
+        counts them instead.
     memory_limit : float or None
         Bytes that the path may take in addition to the data. None takes what is available now.
     checkpoint : path or None

@@ -145,7 +145,9 @@ def prepare(problem: Problem, method: str, given: Arguments) -> Plan:
     solver = method if method in SOLVERS else ""
     algorithm = ALGORITHMS[choice.method if choice is not None else "san-admm" if solver else method]
     rho_given = given.rho != "auto"
-    rho = _checks.number(given.rho, "rho", above=0) if rho_given else _default_rho(problem, algorithm, given.precondition)
+    rho = (
+        _checks.number(given.rho, "rho", above=0) if rho_given else _default_rho(problem, algorithm, given.precondition)
+    )
     limits = _limits(given, until_solved=choice is not None or algorithm.certifies)
     batch_size = given.batch_size
     if batch_size is None:
