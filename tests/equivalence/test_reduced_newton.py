@@ -18,9 +18,10 @@ from skadmm.solvers import dual_update, select
 from skadmm.solvers.base import Setup
 from skadmm.solvers.second_order import chains
 from skadmm.solvers.second_order.base import SolverEngine
-from skadmm.solvers.second_order.l1_rows import has_short_rows
+from skadmm.solvers.second_order.l1_rows import ShortRows, has_short_rows
 from skadmm.solvers.second_order.min_norm_subgradient import sweep_multipliers
 from skadmm.solvers.second_order.newton_admm import NewtonADMM
+from skadmm.solvers.second_order.opening import Opening
 from skadmm.solvers.second_order.reduced_model import ReducedModel
 from skadmm.solvers.second_order.reduced_newton import ReducedNewton, ReducedNewtonConfig
 
@@ -276,6 +277,24 @@ def test_the_settings_change_the_way_and_not_the_answer(config):
         assert engine.optimality()[1] <= 1e-9
     assert other.current.objective == pytest.approx(usual.current.objective, rel=1e-8)
     assert not np.array_equal(other.point.x_sum, usual.point.x_sum)
+
+
+@pytest.mark.parametrize(("most", "left"), [(100, 48), (10, 11)])
+def test_few_features_leave_their_clusters_at_once(most, left):
+    """One cluster, all of whose rows would open: those next to the features with the largest residual do."""
+    rng = np.random.default_rng(12)
+    X, target = make(rng, 60, 48, "squared")
+    problem = Problem(X, target, "squared", psi=L1(0.1), A=grid((6, 8)))
+    residual = np.where(np.arange(48) % 9 == 0, 2.0, 1.0) * rng.standard_normal(48)
+    multiplier = -0.1 * np.sign(problem.constraint.A @ residual)
+    config = ReducedNewtonConfig(max_clusters=most, cluster_growth=3.0)
+    tied = np.ones(problem.n_constraints, bool)
+    found = Opening(ShortRows(problem), np.ones(48), tied, multiplier, residual, config).by_feature()
+    assert found.size <= left
+    assert (found.size == 48) == (most == 100)
+    apart = np.argsort(-np.abs(residual))[:most]
+    assert np.unique(found.labels[apart]).size == apart.size
+    assert np.unique(np.delete(found.labels, apart)).size <= max(0, 48 - most)
 
 
 def test_it_applies_to_weighted_l1_of_narrow_rows_only():

@@ -27,6 +27,10 @@ class OpeningConfig:
     opened_share: float = 0.3
     """… or this share of those that are not zero; and with them the connected sets they belong to, of which a part
     would stay tied to zero through the rest."""
+    max_clusters: int = 1000
+    """Where a step would leave more clusters than this …"""
+    cluster_growth: float = 3.0
+    """… and more than this many times those before it, only so many features leave theirs."""
 
 
 class Clusters(NamedTuple):
@@ -79,10 +83,12 @@ class Opening:
         self.at_zero = x == 0.0
         self.at_bound = tied & penalty.at_bound(multiplier)
         self.limit = max(config.first_opened, int(config.opened_share * np.count_nonzero(x)))
+        self.x, self.config = x, config
 
     def by_feature(self) -> Clusters:
         """Open the rows next to the features with the largest violation."""
-        return self._clusters(self._opens(self._largest_violations()))
+        violation = self._largest_violations()
+        return self._not_too_many(violation, self._clusters(self._opens(violation)))
 
     def by_connected_set(self) -> Clusters:
         """Open the rows that let whole connected sets of features leave zero."""
@@ -95,6 +101,18 @@ class Opening:
         # A multiplier that is still short of its bound must not hold a leaving feature at zero.
         apart = (leaving[first] != leaving[last]) & at_zero[first] & at_zero[last]
         return self._clusters(opening | (self.tied & apart))
+
+    def _not_too_many(self, violation: np.ndarray, found: Clusters) -> Clusters:
+        """The clusters that were `found`, or fewer: with few samples most of very many would have to join again."""
+        if found.size <= self.config.max_clusters:
+            return found
+        most = max(self.config.max_clusters, int(self.config.cluster_growth * np.unique(self.x).size))
+        moving = np.flatnonzero(~self.at_zero & (violation != 0.0))
+        if found.size <= most or moving.size <= most:
+            return found
+        order = np.argpartition(-np.abs(violation[moving]), most)
+        violation[moving[order[most:]]] = 0.0
+        return self._clusters(self._opens(violation))
 
     def _clusters(self, opening: np.ndarray) -> Clusters:
         labels, factors = clusters(self.penalty.A, self.tied & ~opening)
