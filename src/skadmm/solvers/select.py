@@ -150,7 +150,9 @@ class Situation:
     @cached_property
     def several_outputs(self) -> bool:
         """Several outputs, with a penalty that separates over disjoint blocks of their coefficients?"""
-        return not self.setup.rho_given and OutputDescent.applies(self.problem) is None
+        if self.setup.rho_given or OutputDescent.applies(self.problem) is not None:
+            return False
+        return not slow_on_blocks(self.problem)
 
     @cached_property
     def separates(self) -> bool:
