@@ -38,18 +38,6 @@ A = stack(chain(D), "identity")
 FREE = scipy.sparse.hstack([stack(chain(D - 1), "identity"), scipy.sparse.csr_array((2 * D - 3, 1))]).tocsr()
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Dask's own, about ports and loops
-slow = pytest.mark.slow  # a cluster takes its time, so a few of these stand for the others
-
-
-@pytest.fixture(scope="module")
-def client():
-    with (
-        # A worker that is away when this time is up since it was last lost is given up for good.
-        dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"}),
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, protocol="tcp") as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        yield client
 
 
 def pieces(array, kind=np.asarray):
@@ -87,11 +75,7 @@ def assert_same_iterates(first, second):
 
 @pytest.mark.parametrize(
     "method",
-    ["sa-iu-admm"]
-    + [
-        pytest.param(name, marks=slow)
-        for name in ("sa-admm", "saga-admm", "saga-iu-admm", "batch-admm", "batch-iu-admm")
-    ],
+    ["sa-iu-admm", "sa-admm", "saga-admm", "saga-iu-admm", "batch-admm", "batch-iu-admm"],
 )
 def test_first_order_iterates_are_those_in_memory(method, client):
     here, there = both(psi=L1(0.01), A=A)
@@ -103,11 +87,11 @@ def test_first_order_iterates_are_those_in_memory(method, client):
     "model",
     [
         pytest.param({"psi": L1(1e-3), "A": A}, id="l1"),
-        pytest.param({"psi": L1(1e-3), "A": FREE}, id="free", marks=slow),
-        pytest.param({"omega": SquaredL2(0.1)}, id="ridge", marks=slow),
+        pytest.param({"psi": L1(1e-3), "A": FREE}, id="free"),
+        pytest.param({"omega": SquaredL2(0.1)}, id="ridge"),
     ],
 )
-@pytest.mark.parametrize("run", [1, pytest.param(7, marks=slow)])
+@pytest.mark.parametrize("run", [1, 7])
 def test_second_order_iterates_are_those_in_memory(model, run, client, monkeypatch):
     here, there = both(**model)
     runs = functools.partial(NewtonADMMConfig, large_table=1, run_entries=run * here.n_features)
@@ -128,7 +112,6 @@ def test_workers_forget_a_run_that_has_ended(limit, client):
     assert not [name for block in names for name in block if not name.startswith(("evaluate", "slopes"))]
 
 
-@slow
 def test_constants_and_subsets_are_those_in_memory(client):
     here, there = both(psi=L1(0.01), A=A)
     assert (there.n_samples, there.n_features) == here.rows.shape
@@ -142,7 +125,6 @@ def test_constants_and_subsets_are_those_in_memory(client):
     assert solve(there, **run).settings["step"] == pytest.approx(solve(here, **run).settings["step"])
 
 
-@slow
 def test_every_kind_of_collection(client):
     import pandas as pd
 
@@ -164,7 +146,6 @@ def test_every_kind_of_collection(client):
             assert problem.feature_names == list("abcde")
 
 
-@slow
 def test_nothing_of_size_n_travels(client, monkeypatch):
     """The largest response that is sent to the driver has the size of a d × d matrix."""
     from skadmm.backends.dask.backend import DaskBackend
@@ -187,7 +168,6 @@ def test_nothing_of_size_n_travels(client, monkeypatch):
     assert 0 < max(largest) <= max(D * D + 2 * D, 256)  # the counts behind the threshold of large-shift samples
 
 
-@slow
 @pytest.mark.parametrize("method", ["san-admm", "sa-iu-admm", "batch-iu-admm"])
 def test_direct_or_as_tasks_the_bits_are_the_same(method, client, monkeypatch):
     from skadmm.backends.dask import transport
@@ -208,7 +188,6 @@ def test_direct_or_as_tasks_the_bits_are_the_same(method, client, monkeypatch):
         np.testing.assert_array_equal(*(getattr(result, name) for result in results))
 
 
-@slow
 def test_a_block_that_has_moved_is_found_by_a_task(client, monkeypatch):
     """The direct transport fails, and the request is sent again as a task."""
     from skadmm.backends.dask import transport
@@ -223,7 +202,6 @@ def test_a_block_that_has_moved_is_found_by_a_task(client, monkeypatch):
     np.testing.assert_allclose(result.x, whole.x, rtol=1e-12)
 
 
-@slow
 def test_bounded_staleness(client):
     here, there = both(psi=L1(0.01), A=A)
     run = {"method": "sa-iu-admm", "step": 0.2, "batch_size": 300, "rho": 0.1, "passes": 150, "record_every": 0}
@@ -236,7 +214,6 @@ def test_bounded_staleness(client):
         assert result.objective - optimum < 0.03 * (start - optimum)
 
 
-@slow
 def test_estimators_take_dask(client):
     for model, target in ((FusedLassoClassifier, CLASSES), (FusedLassoRegressor, NUMBERS)):
         there = model(alpha=0.01, tol=1e-8).fit(blocked(X), blocked(target))
@@ -265,7 +242,7 @@ def test_wrong_tables_are_refused(client):
     "model",
     [
         pytest.param({"psi": L1(1e-3), "A": A}, id="l1"),
-        pytest.param({"psi": L1(1e-3), "A": FREE}, id="free", marks=slow),
+        pytest.param({"psi": L1(1e-3), "A": FREE}, id="free"),
     ],
 )
 def test_a_checkpoint_resumes_to_the_same_bits(model, client, tmp_path):
@@ -283,7 +260,6 @@ def test_a_checkpoint_resumes_to_the_same_bits(model, client, tmp_path):
         np.testing.assert_array_equal(getattr(resumed, name), getattr(whole, name))
 
 
-@slow
 @pytest.mark.parametrize("passes", [0.3, 2.5])
 @pytest.mark.parametrize("harm", ["gone", "one gone", "spoilt"])
 def test_a_checkpoint_without_what_workers_kept(harm, passes, client, tmp_path):
@@ -303,7 +279,6 @@ def test_a_checkpoint_without_what_workers_kept(harm, passes, client, tmp_path):
     assert resumed.objective == pytest.approx(whole.objective, rel=1e-7)
 
 
-@slow
 def test_a_checkpoint_names_no_folder_elsewhere(client, tmp_path):
     _, there = both(psi=L1(1e-3), A=A)
     run = {"method": "san-admm", "tol": 1e-8, "checkpoint": tmp_path / "c", "checkpoint_every": 0}
@@ -317,7 +292,6 @@ def test_a_checkpoint_names_no_folder_elsewhere(client, tmp_path):
         solve(there, passes=50, **run)
 
 
-@slow
 @pytest.mark.parametrize("method", ["san-admm", "sa-iu-admm"])
 def test_a_killed_worker_costs_little_and_changes_nothing(method, client):
     """SIGKILL of a random worker at a random moment; its blocks come again from their source."""
@@ -345,7 +319,6 @@ def test_a_killed_worker_costs_little_and_changes_nothing(method, client):
             assert result.passes == undisturbed.passes
 
 
-@slow
 def test_a_scheduler_and_workers_started_by_their_own_commands(tmp_path):
     program = "from dask.__main__ import main; main()"
     where = str(tmp_path / "scheduler.json")

@@ -30,14 +30,16 @@ MODEL: dict[str, Any] = {"psi": L1(0.01), "A": stack(chain(D), "identity")}
 RUN: dict[str, Any] = {"step": 0.02, "batch_size": 100, "rho": 0.1, "passes": 8}
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Dask's own, about ports and loops
-slow = pytest.mark.slow
 
 
-@pytest.fixture(scope="module", params=[pytest.param(1, id="one worker"), pytest.param(2, id="two", marks=slow)])
-def there(request):
-    cluster = distributed.LocalCluster(n_workers=request.param, threads_per_worker=1, dashboard_address=None)
-    with cluster, distributed.Client(cluster):
-        table, target = da.from_array(X, chunks=(BLOCK, D)), da.from_array(CLASSES, chunks=BLOCK)
+@pytest.fixture(scope="module", params=["one worker", "two"])
+def there(request, client):
+    """On the shared cluster, with blocks on one of its workers, or on both."""
+    table, target = da.from_array(X, chunks=(BLOCK, D)), da.from_array(CLASSES, chunks=BLOCK)
+    workers = sorted(client.nthreads())
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "one worker":
+            patch.setattr(client, "nthreads", lambda: {workers[0]: 1})
         yield Problem(table, target, omega=SquaredL2(0.01), **MODEL)
 
 
@@ -69,7 +71,7 @@ def assert_same_bits(first, second):
         np.testing.assert_array_equal(getattr(first, name), getattr(second, name), err_msg=name)
 
 
-@pytest.mark.parametrize("method", [METHODS[0], *(pytest.param(name, marks=slow) for name in METHODS[1:])])
+@pytest.mark.parametrize("method", METHODS)
 def test_the_bits_are_those_of_single_steps(method, there, runs, monkeypatch):
     alone = by_steps(there, method, monkeypatch)
     assert not runs
@@ -79,7 +81,6 @@ def test_the_bits_are_those_of_single_steps(method, there, runs, monkeypatch):
     assert_same_bits(several, alone)
 
 
-@slow
 @pytest.mark.parametrize("method", METHODS)
 def test_responses_that_are_lost(method, there, runs, monkeypatch):
     """The worker has run ahead and keeps slopes of points that never were; its numbers say so."""
@@ -99,7 +100,6 @@ def test_responses_that_are_lost(method, there, runs, monkeypatch):
     assert sum(lost) > 2
 
 
-@slow
 def test_fixed_parts_that_a_worker_has_forgotten_are_sent_again(there, runs, monkeypatch):
     alone = by_steps(there, "sa-admm", monkeypatch)
     backend, sent = type(there.backend), []
@@ -122,7 +122,6 @@ def forget(samples, memory):
     return 0.0
 
 
-@slow
 def test_a_worker_minds_the_time_limit(there, runs, monkeypatch):
     """However long the run that it was asked for, it stops between two steps, and these count."""
     monkeypatch.setattr(driver, "SLICE_SECONDS", 1e9)
@@ -166,7 +165,6 @@ def test_short_requests_show_in_the_dashboard(there, runs, monkeypatch):
     assert len(direct) > 2 * len(shown)
 
 
-@slow
 @pytest.mark.parametrize("method", METHODS)
 def test_a_checkpoint_resumes_to_the_same_bits(method, there, runs, tmp_path):
     whole = solve(there, method, **RUN)

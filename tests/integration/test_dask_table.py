@@ -13,16 +13,11 @@ dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 
 BLOCK = 14  # two blocks of seven
-pytestmark = pytest.mark.filterwarnings("ignore")  # Dask's own, about ports and loops
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.usefixtures("client"),
+]  # Dask's own, about ports and loops
 CELLS = [(method, loss, kind) for method in METHODS for loss in reference.LOSSES for kind in KINDS]
-FAST = [("sa-iu-admm", "logistic", "csr"), ("saga-admm", "squared", "dense")]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def client():
-    cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None)
-    with cluster, distributed.Client(cluster) as client:
-        yield client
 
 
 def pieces(array, kind=np.asarray):
@@ -36,7 +31,7 @@ def on_cluster(both, loss, kind):
 
 @pytest.mark.parametrize(
     ("method", "loss", "kind"),
-    [cell if cell in FAST else pytest.param(*cell, marks=pytest.mark.slow) for cell in CELLS],
+    CELLS,
 )
 def test_iterates_are_the_twins(method, loss, kind):
     both = pair(loss, kind)
@@ -45,9 +40,7 @@ def test_iterates_are_the_twins(method, loss, kind):
         assert_twins(both, method, batch_size, problem=there, iterations=60)
 
 
-@pytest.mark.parametrize(
-    "method", [METHODS[1], *(pytest.param(m, marks=pytest.mark.slow) for m in METHODS if m != METHODS[1])]
-)
+@pytest.mark.parametrize("method", METHODS)
 def test_workers_that_forget_do_not_fill_the_table(method):
     """All that workers keep is lost, twice, and another engine goes on from the state of the first."""
     both, order = pair(), order_of(1, 60)

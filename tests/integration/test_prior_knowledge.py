@@ -172,13 +172,25 @@ def test_batches_take_no_such_option(option):
 def test_a_folder_takes_factors_weights_and_bounds(tmp_path):
     X, y = table()
     write_blocks(tmp_path / "blocks", [(X[:30], y[:30]), (X[30:], y[30:])], ones=True)
-    for options in ({"penalty_factor": OPTIONS["penalty_factor"]}, {"adaptive": True}, {"positive": True}):
-        stored = FusedLassoRegressor(0.05, tol=1e-8, **options).fit(tmp_path / "blocks")
-        memory = FusedLassoRegressor(0.05, tol=1e-8, **options).fit(X, y)
-        np.testing.assert_allclose(stored.coef_, memory.coef_, atol=1e-3 if "adaptive" in options else 1e-5)
-    for options in ({"relax": True}, {"categorical_features": [0]}):
-        with pytest.raises(TypeError, match="takes a table in memory"):
-            FusedLassoRegressor(0.05, **options).fit(tmp_path / "blocks")
+    factors = {"penalty_factor": OPTIONS["penalty_factor"]}
+    bounded = {"bounds": (-0.5, 0.5), "standardize": True}
+    relaxed = {"relax": True}, {"relax": True, "standardize": True}, {"relax": True, "bounds": (-0.5, 0.5)}
+    for options in (
+        factors,
+        {"adaptive": True},
+        {"adaptive": True, "standardize": True},
+        {"positive": True},
+        bounded,
+        *relaxed,
+    ):
+        stored = FusedLassoRegressor(0.05, tol=1e-10, **options).fit(tmp_path / "blocks")
+        memory = FusedLassoRegressor(0.05, tol=1e-10, **options).fit(X, y)
+        np.testing.assert_allclose(stored.coef_, memory.coef_, atol=1e-5)
+        np.testing.assert_allclose(stored.intercept_, memory.intercept_, atol=1e-5)
+        if "relax" in options:
+            np.testing.assert_allclose(stored.standard_errors_, memory.standard_errors_, rtol=1e-4)
+    with pytest.raises(TypeError, match="takes a table in memory"):
+        FusedLassoRegressor(0.05, categorical_features=[0]).fit(tmp_path / "blocks")
 
 
 def test_adaptive_weights_of_a_fold_are_its_own(monkeypatch):

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse
 
 from skadmm import Problem, solve
-from skadmm.backends import BlocksError, FileBlocks, as_folder, sources
+from skadmm.backends import BlocksError, FileBlocks, Processes, as_folder, sources
 from skadmm.backends.convert import convert
 from skadmm.backends.writer import write_blocks
 from skadmm.cli import run as command
@@ -26,12 +26,29 @@ CLASSES = np.where(NUMBERS > 0.5, "high", np.where(NUMBERS < -0.5, "low", "middl
 WEIGHT = RNG.uniform(0.5, 2.0, N)
 MODELS = [name for name in ESTIMATORS if not name.endswith("CV") and name != "TrendFilter"]
 STORAGES = ["blocks", "parquet", "parquets", "csv", "npy", "npz", "lazy"]
+REMOTE = ["blocks", "processes", "dask"]
+"""Where rows are not read by the solver, or not in memory; what else works there is in KNOWLEDGE."""
 OPERATIONS = {
     "plain": {},
     "standardize": {"standardize": True},
     "ridge": {"ridge": 0.1},
     "no intercept": {"fit_intercept": False},
 }
+KNOWLEDGE = {
+    "factors": {"penalty_factor": [1.0, 1.0, 2.0, 2.0, 1.0, 0.5]},
+    "positive": {"positive": True},
+    "bounds": {"bounds": (-0.5, 0.5)},
+    "monotone": {"monotone": "increasing"},
+    "adaptive": {"adaptive": True},
+    "relax": {"relax": True, "standardize": True},
+    "kinks": {"loss": "kinks"},
+    "class weights": {"class_weight": "balanced"},
+    "multinomial": {"multi_class": "multinomial"},
+    "outputs": {},
+    "offset": {},
+}
+"""Options of the models, each with the parameters that it sets."""
+KNOWING = ["FusedLassoRegressor", "FusedLassoClassifier", "GroupLassoRegressor", "GeneralizedLassoClassifier"]
 
 
 @pytest.fixture(autouse=True)
@@ -46,6 +63,12 @@ def target_of(name):
 
 def stored(storage, folder, target, ones=True):
     """The table in some storage, and y and sample_weight to fit it with."""
+    if storage == "processes":
+        return Processes(X, workers=2), (target, WEIGHT)
+    if storage == "dask":
+        import dask.array as da
+
+        return da.from_array(X, chunks=(50, D)), (blocked(target), blocked(WEIGHT))
     frame = pd.DataFrame(X, columns=NAMES).assign(weight=WEIGHT, target=target)
     columns = "target", "weight"
     if storage == "blocks":
@@ -70,6 +93,13 @@ def stored(storage, folder, target, ones=True):
         np.savez(folder / "t.npz", X=X, target=target, weight=WEIGHT)
         return folder / "t.npz", columns
     return pl.from_pandas(frame).lazy(), columns
+
+
+def blocked(vector):
+    """A vector, or columns, in blocks of Dask."""
+    import dask.array as da
+
+    return da.from_array(vector, chunks=(50, *vector.shape[1:]))
 
 
 def model_of(name, **options):
@@ -98,6 +128,91 @@ def test_fit_and_predict(name, storage, operation, tmp_path):
         assert predicted.tolist() == wanted.predict(X).tolist()
     else:
         np.testing.assert_allclose(predicted, wanted.predict(X), atol=1e-7)
+
+
+@pytest.mark.parametrize("operation", list(OPERATIONS))
+@pytest.mark.parametrize("storage", ["processes", "dask"])
+@pytest.mark.parametrize("name", MODELS)
+def test_fit_and_predict_on_workers(name, storage, operation, client):
+    two = np.where(NUMBERS > 0, "high", "low")
+    target = two if "Classifier" in name and operation != "plain" else target_of(name)
+    wanted = model_of(name, **OPERATIONS[operation]).fit(X, target, WEIGHT)
+    table, given = stored(storage, None, target)
+    found = model_of(name, **OPERATIONS[operation]).fit(table, *given)
+    same_model(found, wanted)
+    same_predictions(found, wanted, table)
+    assert found.score(table, *given) == pytest.approx(wanted.score(X, target, WEIGHT), abs=1e-8)
+
+
+def same_model(found, wanted, atol=1e-8):
+    np.testing.assert_allclose(found.coef_, wanted.coef_, atol=atol)
+    np.testing.assert_allclose(found.intercept_, wanted.intercept_, atol=atol)
+    np.testing.assert_array_equal(found.dof_, wanted.dof_)
+
+
+def same_predictions(found, wanted, table):
+    if hasattr(wanted, "classes_"):
+        assert found.predict(table).tolist() == wanted.predict(X).tolist()
+    else:
+        np.testing.assert_allclose(found.predict(table), wanted.predict(X), atol=1e-7)
+
+
+def knowing(name, operation):
+    """A function that makes the model, its targets and its offset; skips what the model has no parameter for."""
+    options, classes = dict(KNOWLEDGE[operation]), "Classifier" in name
+    target = np.where(NUMBERS > 0, "high", "low") if classes else NUMBERS
+    if operation in ("multinomial", "class weights") and classes:
+        target = CLASSES
+    if operation == "outputs":
+        target = np.column_stack([NUMBERS, NUMBERS[::-1]])
+    if operation == "kinks":
+        options["loss"] = "hinge" if classes else "quantile"
+    missing = set(options) - set(ESTIMATORS[name]().get_params())
+    if missing or (operation == "outputs" and classes):
+        pytest.skip(f"{name} has no {operation}")
+    shift = 0.1 * np.cos(np.arange(N)) if operation == "offset" else None
+    return functools.partial(model_of, name, **options), target, shift
+
+
+@functools.cache
+def known_in_memory(name, operation):
+    make, target, shift = knowing(name, operation)
+    return make().fit(X, target, WEIGHT, offset=shift)
+
+
+@pytest.mark.parametrize("operation", list(KNOWLEDGE))
+@pytest.mark.parametrize("storage", REMOTE)
+@pytest.mark.parametrize("name", KNOWING)
+def test_what_models_know(name, storage, operation, tmp_path, client):
+    """Prior knowledge, losses with kinks, several outputs and offsets, wherever the rows are."""
+    make, target, shift = knowing(name, operation)
+    if storage == "blocks":
+        write_blocks(tmp_path / "blocks", [(X[:50], None), (X[50:], None)], ones=True)
+        table, given = tmp_path / "blocks", (target, WEIGHT)
+    else:
+        table, given = stored(storage, tmp_path, target)
+    there = blocked(shift) if storage == "dask" and shift is not None else shift
+    found, wanted = make().fit(table, *given, offset=there), known_in_memory(name, operation)
+    # Adaptive weights are quotients by small coefficients.
+    same_model(found, wanted, atol=1e-7 if operation == "adaptive" else 1e-8)
+    same_predictions(found, wanted, table)
+
+
+@pytest.mark.parametrize("storage", ["blocks", "dask"])
+def test_what_is_refused(storage, tmp_path, client):
+    """It is listed in docs/guides/large.md."""
+    table, given = stored(storage, tmp_path, NUMBERS)
+    for options in ({"graph": "precision"}, {"categorical_features": [0]}):
+        with pytest.raises(TypeError, match="memory"):
+            model_of("FusedLassoRegressor", **options).fit(table, *given)
+    with pytest.raises(TypeError, match="partial_fit takes a table in memory"):
+        model_of("FusedLassoRegressor").partial_fit(table, NUMBERS)
+    if storage == "blocks":
+        with pytest.raises(ValueError, match="fit_intercept=False: the folder has a column of ones"):
+            model_of("FusedLassoRegressor", fit_intercept=False).fit(table, *given)
+    else:
+        with pytest.raises(ValueError, match="it needs rows that this process can read"):
+            model_of("GroupLassoRegressor", method="block-descent").fit(table, *given)
 
 
 @pytest.mark.parametrize("storage", STORAGES)

@@ -20,7 +20,17 @@ from skadmm.estimators._callbacks import CallbackSupport, Tasks, with_callbacks
 from skadmm.estimators._categories import feature_names, forget, reading
 from skadmm.estimators._columns import integer_names
 from skadmm.estimators._design import build_design
-from skadmm.estimators._large import LargeTable, is_large, large_design, large_scores, read_large, refuse_knowledge
+from skadmm.estimators._large import (
+    LargeRows,
+    LargeTable,
+    brought_here,
+    is_large,
+    large_design,
+    large_mean_norm,
+    large_scores,
+    read_large,
+    refuse_knowledge,
+)
 from skadmm.estimators._losses import best_constant, check_storable, checked_offset, loss_of, offset_target
 from skadmm.estimators._outputs import OutputOptions, checked_output_penalty
 from skadmm.estimators._penalty import Penalty
@@ -118,13 +128,13 @@ class StructuredModel(CallbackSupport, BaseEstimator):
             A weight k means the same as k copies of the row. The name of a column where X is a path or a LazyFrame.
         offset : array of shape (n_samples,), optional
             Known numbers that are added to the margins x·coef + intercept: for counts under exposure, its logarithm.
-            Not for tables on Dask.
 
         Returns
         -------
         self
         """
         self._check_parameters()
+        X, y, sample_weight, offset = brought_here(self, X, y, sample_weight, offset)
         X, y, sample_weight = self._read(X, y, sample_weight)
         self.__dict__.pop("_online", None)
         prepared = self._prepare(X, sample_weight)
@@ -144,8 +154,6 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         """The targets, which carry the offset of each row where one is given."""
         if offset is None:
             return targets
-        if any(is_dask(target) for target in targets) or is_dask(getattr(X, "table", X)):
-            raise ValueError("offset: a table on Dask takes none; for counts, give rates and sample_weight=exposure")
         if len(targets) > 1:
             raise ValueError(f"offset: it takes a target with two classes, and y has {len(targets)}")
         if targets[0].ndim == 2:
@@ -192,7 +200,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
             X, y, sample_weight = read_npz(X, y, sample_weight)
         self._integer_names = None if is_large(X) else integer_names(X)
         if is_large(X):
-            refuse_knowledge(self, X)
+            refuse_knowledge(self)
             return read_large(self, X, y, sample_weight, ones=self._intercept_and_scaling()[0])
         options = {"accept_sparse": "csr", "dtype": np.float64, "order": "C", "ensure_min_samples": 2} | checks
         forget(self)
@@ -240,7 +248,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         pilot = prepared._replace(limits=None, plain=None)
         solutions = []
         for target in targets:
-            curvature = pilot.problem(target, 0.0).backend.mean_norm / prepared.design.width
+            curvature = _mean_norm(pilot, target) / prepared.design.width
             weak = pilot._replace(ridge=prepared.ridge + PILOT_RIDGE * curvature)
             solutions.append(prepared.design.penalised(self._solve(weak, target, 0.0, None, method="auto").x))
         weights = term_weights(penalty, solutions, gamma)
@@ -258,13 +266,14 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         fits = []
         for target, x in zip(targets, self._parts(prepared, results), strict=True):
             loss = loss_of(prepared.loss, target)
-            sample = Sample(design.X, target, prepared.sample_weight, loss, design.intercept, design.scale)
+            X = LargeRows(design) if is_large(design.X) else design.X
+            sample = Sample(X, target, prepared.sample_weight, loss, design.intercept, design.scale)
             basis = structure_of(prepared.penalty, x)
             fits.append(relaxed(sample, basis, prepared.limits, float(self.tol), float(self.max_passes)))
         self.penalized_coef_ = self.coef_
         errors = np.array([fit.standard_errors / design.scale for fit in fits])
         self.standard_errors_ = errors if np.ndim(self.coef_) == 2 else errors[0]
-        pairs = [prepared.coefficients(fit.x) for fit in fits]
+        pairs = [prepared.coefficients(design.as_solved(fit.x)) for fit in fits]
         self._assign(np.array([coef for coef, _ in pairs]), np.array([intercept for _, intercept in pairs]))
         return [fit.result for fit in fits if fit.result is not None]
 
@@ -393,6 +402,13 @@ class StructuredModel(CallbackSupport, BaseEstimator):
     def _check_storable(self) -> None:
         """Raise where a parameter cannot be written to a file."""
         check_storable(self.loss)
+
+
+def _mean_norm(prepared: Prepared, target: Any) -> float:
+    """The mean squared norm of the rows that the solver sees, were they in memory."""
+    if is_large(prepared.design.X):
+        return large_mean_norm(prepared.design, prepared.sample_weight)
+    return prepared.problem(target, 0.0).backend.mean_norm
 
 
 def _refuse_several(targets: list[Any], what: str) -> None:

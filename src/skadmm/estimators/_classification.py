@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skadmm.backends import is_dask
 from skadmm.estimators._base import SeveralOutputs, StructuredModel
-from skadmm.estimators._large import LargeTable, classes_of, stored_column, stored_target
+from skadmm.estimators._large import LargeTable, classes_of, computed, stored_column, stored_target
 from skadmm.estimators._losses import checked_loss, checked_offset, class_probabilities, mean_of
 from skadmm.losses import Logistic, Multinomial
 
@@ -55,10 +55,8 @@ class Classification(ClassifierMixin, StructuredModel):
         X, y, sample_weight = self._table(X, y, sample_weight, **checks)
         if isinstance(X, LargeTable):
             self.classes_ = classes_of(y)
-            if is_dask(y) and self.class_weight is not None:
-                raise ValueError(f"class_weight={self.class_weight!r}: on Dask give sample_weight instead")
             self._check_classes()
-            return X, y, sample_weight if is_dask(y) else self._class_weighted(y, sample_weight)
+            return X, y, self._class_weighted(y, sample_weight)
         check_classification_targets(y)
         # A row with the weight zero is left out, and so is a class that only occurs in such rows.
         self.classes_ = np.unique(y if sample_weight is None else y[sample_weight > 0])
@@ -74,7 +72,10 @@ class Classification(ClassifierMixin, StructuredModel):
     def _class_weighted(self, y: Any, sample_weight: np.ndarray | None) -> np.ndarray | None:
         if self.class_weight is None:
             return sample_weight
-        by_class = compute_sample_weight(self.class_weight, y)
+        here = computed(y)
+        by_class = compute_sample_weight(self.class_weight, here)
+        if is_dask(sample_weight):
+            return by_class * computed(sample_weight)
         return by_class if sample_weight is None else by_class * sample_weight
 
     @property

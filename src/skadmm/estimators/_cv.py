@@ -21,7 +21,7 @@ from skadmm.estimators._base import StructuredModel
 from skadmm.estimators._callbacks import Tasks, with_callbacks
 from skadmm.estimators._checkpoint import NoCheckpoint, search_checkpoint
 from skadmm.estimators._design import build_design
-from skadmm.estimators._large import LargeTable, large_design, large_scores, products
+from skadmm.estimators._large import LargeTable, brought_here, large_design, large_scores, products
 from skadmm.estimators._losses import checked_offset
 from skadmm.estimators._prepared import Prepared
 from skadmm.estimators._progress import Counter
@@ -106,7 +106,6 @@ class CrossValidated(StructuredModel):
             A weight k means the same as k copies of the row, in the fit and in the held-out loss.
         offset : array of shape (n_samples,), optional
             Known numbers that are added to the margins x·coef + intercept: for counts under exposure, its logarithm.
-            Not for tables on Dask.
         **params : groups, or other metadata
             ``groups`` goes to the splitter `cv`, such as GroupKFold. With
             ``sklearn.set_config(enable_metadata_routing=True)`` metadata go where they were requested.
@@ -118,6 +117,7 @@ class CrossValidated(StructuredModel):
         self._check_parameters()
         check_search(self)
         metadata, judge = routed(self, sample_weight, params)
+        X, y, sample_weight, offset = brought_here(self, X, y, sample_weight, offset)
         X, y, sample_weight = self._read(X, y, sample_weight)
         for name in OF_A_SEARCH:
             self.__dict__.pop(name, None)

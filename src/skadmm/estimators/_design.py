@@ -56,6 +56,10 @@ class Design(NamedTuple):
         part = x[: self.scale.size]
         return part * self.scale if self.scaled_penalty else part
 
+    def as_solved(self, x: np.ndarray) -> np.ndarray:
+        """The solver's x, from one whose coefficients are those that the penalty sees."""
+        return np.append(x[: self.scale.size] / self.scale, x[self.scale.size :]) if self.scaled_penalty else x
+
     def original(self, x: np.ndarray) -> tuple[np.ndarray, float]:
         """Coefficients on the scale of the table given, and the intercept."""
         d = self.scale.size

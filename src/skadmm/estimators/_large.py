@@ -16,6 +16,8 @@ from skadmm.backends.slicing import slice_rows
 from skadmm.backends.sources import is_block_folder, is_lazy, is_npz, read_npz
 from skadmm.estimators._design import Design
 from skadmm.kernels.rows import as_matrix, multiply
+from skadmm.losses import as_loss
+from skadmm.run.memory import available as available_memory
 
 ROWS_PER_CHUNK = 16_384
 """Rows of a folder that are read at a time."""
@@ -50,7 +52,7 @@ def refuse_large(X: Any, what: str) -> None:
 def stored_column(X: Any, y: Any) -> Any:
     """The column `y` of a table on disk where `y` is its name; `y` itself otherwise."""
     if not isinstance(y, str) or not (is_stored(X) or is_npz(X)):
-        return y
+        return computed(y)
     if is_lazy(X):
         return X.select(y).collect().to_series().to_numpy()
     path = Path(X)
@@ -67,15 +69,44 @@ def stored_target(X: Any, y: Any) -> Any:
     return as_folder(X).target if y is None and is_stored(X) and not is_lazy(X) else stored_column(X, y)
 
 
-def refuse_knowledge(model: Any, X: Any) -> None:
-    """Raise where an option needs rows in this process and X is a large table."""
-    for name in ("relax", "categorical_features"):
-        value = getattr(model, name, None)
-        if value is not None and value is not False:
-            raise TypeError(f"{name}={value!r} takes a table in memory, not a folder of blocks or a Dask collection")
-    constrained = model.positive or model.bounds is not None or model.monotone is not None
-    if constrained and not is_stored(X):
-        raise TypeError("positive, bounds and monotone take rows that this process can read, not Dask or Processes")
+def refuse_knowledge(model: Any) -> None:
+    """Raise where an option needs all rows in memory."""
+    value = getattr(model, "categorical_features", None)
+    if value is not None and value is not False:
+        raise TypeError(f"categorical_features={value!r} takes a table in memory, not a folder of blocks or Dask")
+
+
+def brought_here(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> tuple[Any, Any, Any, Any]:
+    """X, y, the weights and the offset. Where the model needs solvers that read rows themselves, the rows of a Dask
+    collection come as a folder of blocks on the disk of this process, and those of `Processes` as they are here."""
+    remote = isinstance(X, Processes) or (is_dask(X) and not isinstance(X, (list, tuple)))
+    if not remote or not _needs_local_rows(model, y, offset):
+        return X, y, sample_weight, offset
+    if isinstance(X, Processes):
+        local = X.folder if X.folder is not None else as_matrix(X.rows)
+        y = X.target if y is None else y
+        return local, y, X.sample_weight if sample_weight is None else sample_weight, offset
+    from skadmm.backends.dask.folder import dask_folder
+
+    table = _from_dask(X)
+    folder = dask_folder(table.table, table.names, ones=model.fit_intercept is not False)
+    return folder, *(computed(vector) for vector in (y, sample_weight, offset))
+
+
+def _needs_local_rows(model: Any, y: Any, offset: Any) -> bool:
+    """Does the model call for a solver that reads rows, or for rows of a kind that workers do not hold?"""
+    if offset is not None or model.relax or getattr(y, "ndim", 1) == 2 or len(getattr(y, "columns", ())) > 1:
+        return True
+    if model.positive or model.bounds is not None or model.monotone is not None:
+        return True
+    if getattr(model, "multi_class", "ovr") == "multinomial":
+        return True
+    return not as_loss(model.loss).smooth
+
+
+def computed(vector: Any) -> Any:
+    """A vector of a Dask collection as an array; anything else as it is."""
+    return np.asarray(vector.compute()) if is_dask(vector) else vector
 
 
 def read_large(model: Any, X: Any, y: Any, sample_weight: Any, *, ones: bool) -> tuple[LargeTable, Any, Any]:
@@ -151,6 +182,12 @@ def large_design(table: LargeTable, sample_weight: Any, *, fit_intercept: bool, 
 
 def large_spread(table: LargeTable, sample_weight: Any) -> np.ndarray:
     """The weighted standard deviation of each column, 1 where it is zero: two readings of the table."""
+    mean, variance = large_moments(table, sample_weight)
+    return np.where(variance > 1e-14 * mean**2, np.sqrt(variance), 1.0)
+
+
+def large_moments(table: LargeTable, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The weighted mean and variance of each column: two readings of the table."""
     weight = np.ones(table.shape[0]) if sample_weight is None else sample_weight
     share = weight / weight.sum()
     if isinstance(table.table, (FileBlocks, Processes)):
@@ -159,7 +196,14 @@ def large_spread(table: LargeTable, sample_weight: Any) -> np.ndarray:
     else:
         mean = np.asarray((table.table.T @ share).compute())
         variance = np.asarray((((table.table - mean) ** 2).T @ share).compute())
-    return np.where(variance > 1e-14 * mean**2, np.sqrt(variance), 1.0)
+    return mean, variance
+
+
+def large_mean_norm(design: Design, sample_weight: Any) -> float:
+    """The mean squared norm of the rows as they would be in memory, centred and scaled, with their one."""
+    mean, variance = large_moments(LargeTable(design.X), sample_weight)
+    squares = variance if design.intercept else variance + mean**2
+    return float((squares / design.scale**2).sum()) + float(design.intercept)
 
 
 def _chunks(table: LargeTable) -> Iterator[tuple[slice, Any]]:
@@ -179,6 +223,35 @@ def _deviation(part: Any, share: np.ndarray, mean: np.ndarray) -> np.ndarray:
     deviation = np.bincount(part.indices, stored * (part.data - mean[part.indices]) ** 2, minlength=mean.size)
     missing = share.sum() - np.bincount(part.indices, stored, minlength=mean.size)
     return deviation + np.maximum(missing, 0.0) * mean**2
+
+
+class LargeRows:
+    """Centred nowhere, divided by their scale, with a last column of ones for an intercept: rows that are multiplied
+    from the right, a block at a time."""
+
+    def __init__(self, design: Design) -> None:
+        self.table, self.design = LargeTable(design.X), design
+
+    def __matmul__(self, right: Any) -> np.ndarray:
+        n, k = self.table.shape[0], right.shape[1]
+        needed, free = 8.0 * n * k, available_memory()
+        if needed > free:
+            raise MemoryError(
+                f"relax=True: {n} rows of {k} clusters take {needed / 1e9:,.3g} GB in memory, and "
+                f"{free / 1e9:,.3g} GB are available"
+            )
+        design, d = self.design, self.table.shape[1]
+        scale = design.scale if design.scaled_penalty else np.ones(d)
+        right = scipy.sparse.csr_array(right)
+        features = scipy.sparse.csr_array(scipy.sparse.diags_array(1.0 / scale) @ right[:d])
+        product = np.empty((n, k))
+        for rows, part in _chunks(self.table):
+            product[rows] = _dense(part @ features)
+        return product + _dense(right[[d]]) if design.intercept else product
+
+
+def _dense(matrix: Any) -> np.ndarray:
+    return np.asarray(matrix.toarray() if scipy.sparse.issparse(matrix) else matrix)
 
 
 def large_scores(model: Any, X: Any) -> np.ndarray:
