@@ -1,7 +1,8 @@
-"""Several outputs: multinomial ℓ1 and rows of coefficients, beside scikit-learn, and adelie where it is installed.
+"""Several outputs and counts, beside scikit-learn, and adelie and glum where they are installed.
 
     python benchmarks/outputs.py              # digits, and 50,000 × 200 × 10 simulated
     python benchmarks/outputs.py --quick      # digits alone
+    python benchmarks/outputs.py --counts     # Poisson regression with a ridge penalty, 500,000 × 60
 
 Every solver fits the same objective, (1/n) Σ ℓ + alpha · penalty, without an intercept. For each, the table shows
 seconds (the minimum of the runs, after one that compiles) and the objective relative to the best one found. SAGA
@@ -19,9 +20,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.datasets import load_digits
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, PoissonRegressor
 
-from skadmm import Problem, solve
+from skadmm import FusedLassoRegressor, Problem, solve
 from skadmm.operators import output_groups
 from skadmm.problem.alpha_max import alpha_max
 from skadmm.regularizers import L1, GroupL2
@@ -137,13 +138,73 @@ def compared(name: str, X: np.ndarray, y: np.ndarray, share: float, times: int) 
     return rows
 
 
+def claims(n: int, d: int = 60, correlated: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Counts and features, independent or with a common part and columns of several scales."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, d))
+    if correlated:
+        X = (0.6 * X + 0.8 * rng.standard_normal((n, 1))) * np.logspace(-1, 1, d)
+    w = 0.1 * rng.standard_normal(d) / X.std(axis=0)
+    return X, rng.poisson(np.exp(X @ w - 1.0)).astype(float)
+
+
+def regressors(alpha: float) -> dict[str, Callable[[], Any]]:
+    """Poisson regressions with the penalty alpha/2 ‖w‖² and an intercept."""
+    found: dict[str, Callable[[], Any]] = {
+        "skadmm": lambda: FusedLassoRegressor(0.0, ridge=alpha, loss="poisson", tol=1e-6),
+        "scikit-learn (lbfgs)": lambda: PoissonRegressor(alpha=alpha, tol=1e-5, max_iter=2000),
+        "scikit-learn (newton)": lambda: PoissonRegressor(alpha=alpha, tol=1e-5, solver="newton-cholesky"),
+    }
+    try:
+        from glum import GeneralizedLinearRegressor
+    except ImportError:
+        return found
+    return found | {
+        "glum": lambda: GeneralizedLinearRegressor(family="poisson", alpha=alpha, l1_ratio=0.0, gradient_tol=1e-5)
+    }
+
+
+def counted(n: int, times: int, alpha: float = 1e-3) -> list[dict[str, Any]]:
+    """Poisson regression by every package, in turns; after one run that compiles."""
+    rows = []
+    for name, correlated in (("independent", False), ("correlated, scales 0.1 to 10", True)):
+        X, y = claims(n, correlated=correlated)
+        models = regressors(alpha)
+        models["skadmm"]().fit(X[:2000], y[:2000])
+        wall, work, value = dict.fromkeys(models, np.inf), dict.fromkeys(models, np.inf), dict.fromkeys(models, np.inf)
+        for _ in range(times):
+            for package, make in models.items():
+                began, cpu = time.perf_counter(), time.process_time()
+                model = make().fit(X, y)
+                wall[package] = min(wall[package], time.perf_counter() - began)
+                work[package] = min(work[package], time.process_time() - cpu)
+                z = X @ model.coef_ + model.intercept_
+                value[package] = np.mean(np.exp(z) - y * z) + alpha / 2 * model.coef_ @ model.coef_
+        best = min(value.values())
+        for package in models:
+            rows.append(
+                {
+                    "features": name, "package": package, "seconds": wall[package], "processor seconds": work[package],
+                    "above the best": (value[package] - best) / abs(best),
+                }
+            )  # fmt: skip
+    return rows
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="Digits alone.")
     parser.add_argument("--times", type=int, default=3, help="Runs of each solver.")
+    parser.add_argument("--counts", action="store_true", help="Poisson regression instead.")
+    parser.add_argument("--samples", type=int, default=500_000, help="Rows of the Poisson regression.")
     given = parser.parse_args()
-    rows = []
+    rows: list[dict[str, Any]] = []
+    if given.counts:
+        warnings.simplefilter("ignore")
+        rows = counted(given.samples, given.times)
+        print(pd.DataFrame(rows).to_string(index=False, float_format=lambda v: f"{v:.3g}"))
+        return
     for share in (0.1, 0.01):
         rows += compared("digits", *digits(), share, given.times)
     if not given.quick:

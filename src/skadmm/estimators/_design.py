@@ -106,13 +106,15 @@ def assembled(
     n = X.shape[0] if rows is None else rows.size
     table = np.empty((n, X.shape[1] + int(intercept)))
     part = table[:, : X.shape[1]]
-    if rows is None:
+    if rows is None and centre.size:
+        np.subtract(X, centre, out=part)
+    elif rows is None:
         part[:] = X
     else:
         step = max(1, GATHERED // max(1, X.shape[1]))
         for i in range(0, n, step):
             part[i : i + step] = X[rows[i : i + step]]
-    if centre.size:
+    if rows is not None and centre.size:
         part -= centre
     if not plain:
         part /= scale

@@ -235,7 +235,8 @@ def _leads(problem: Problem, basis: Any) -> Iterator[Any]:
 
 def _without_rounding(chunk: Any, part: Any, basis: Any) -> Any:
     """aᵢ·u with zeros in place of entries that are rounding errors of their terms."""
-    largest = float(np.abs(chunk.data if scipy.sparse.issparse(chunk) else chunk).max(initial=0.0))
+    entries = chunk.data if scipy.sparse.issparse(chunk) else chunk
+    largest = max(float(entries.max(initial=0.0)), -float(entries.min(initial=0.0)))  # without a copy of the chunk
     terms = np.asarray(abs(basis).sum(axis=0)).ravel()
     part.data[np.abs(part.data) <= ROUNDING * largest * terms[part.indices]] = 0.0
     return part
