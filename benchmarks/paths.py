@@ -41,9 +41,9 @@ from _path_tables import Measured, keep
 SLOW = 3.0
 """Runs of more seconds than this are not repeated."""
 PATIENCE = 10.0
-"""A run is ended after so many times the limit …"""
+"""A run is ended after this many times the limit."""
 COMPILATION = 40.0
-"""… and the first one, which may compile, so many seconds later."""
+"""The additional seconds that the first run, which may compile, is given."""
 
 # -- timing --------------------------------------------------------------------------------------------------------
 

@@ -59,10 +59,22 @@ BANNED = {
     r"rows? an? (strength|sample|model|line|quantity|step|level)": "per",
     r"EagerLooks|Relay|AT_ONCE|as_one|hard rows": "the field's word: ARCHITECTURE, vocabulary",
     r"whilst|thrice|hitherto|amongst": "a plain word",
+    r"creeps?|creeping|spoilt": "converges slowly; damaged",
+    r"(at most|at least|about|after|up to|than|over) so many|so many (steps|passes|samples)": "this many",
+    r"sees? to it|of no use|all the same|goes on|go on(?= |\.|,)": "checks; useless; anyway; continues",
+    r"nothing but rounding|next to nothing|nothing is known but": "only rounding error; almost nothing",
+    r"rounding allows? no more|not a sound": "rounding prevents progress; not a valid",
 }
 """Words that readers stumble over, and what to write instead."""
 READ = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "docs/**/*.md",
         "src/**/*.py", "examples/*.py", "benchmarks/**/*.py", "benchmarks/**/*.md")  # fmt: skip
+
+
+FRAGMENTS = {
+    r'"""…|…"""|^…': "one sentence per docstring, not one over several of them",
+    r'"""(Of|And) (?!course)': "a sentence with a subject: the gradient of the loss",
+}
+"""Beginnings and ends of docstrings that make no sense without their neighbours."""
 
 
 IMAGES = {
@@ -106,6 +118,19 @@ def test_plain_words(word):
 def test_what_users_read_has_no_images(word):
     """Pages, and the docstrings and messages of the layers that users call."""
     assert not _lines_with(word, READ_BY_USERS), f"write: {IMAGES[word]}"
+
+
+@pytest.mark.parametrize("fragment", FRAGMENTS)
+def test_docstrings_make_sense_by_themselves(fragment):
+    """A reader sees one of them at a time."""
+    pattern = re.compile(fragment)
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in sorted((ROOT / "src").rglob("*.py"))
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if pattern.search(line.strip())
+    ]
+    assert not found, f"write: {FRAGMENTS[fragment]}"
 
 
 def _modules():

@@ -21,7 +21,7 @@ def double(x):
 
 print(double(np.float64(4.0)))
 """
-SAID = "skadmm: compiling kernels, once; they are kept on disk"
+SAID = "skadmm: compiling kernels once; they are kept on disk"
 
 
 @pytest.fixture

@@ -145,7 +145,7 @@ class LocalBackend(StoredSamples):
         """Do nothing: the rows are in memory."""
 
     def fetch(self, start: int, stop: int) -> None:
-        """Rows from `start` to `stop` will be read next; those in memory are at hand."""
+        """Rows from `start` to `stop` will be read next; nothing is done for rows in memory."""
 
     def between_chunks(self) -> None:
         """Raise where the run was cancelled."""

@@ -19,9 +19,9 @@ import numpy as np
 from skadmm.run.checkpoint import Checkpoint, CheckpointError, Keeper, digest, fingerprint, resumed
 
 SECONDS = 5.0
-"""Between two writings of one path, at least …"""
+"""The minimum number of seconds between two writes of one path."""
 WRITINGS = 50.0
-"""… and this many times what the last writing took."""
+"""The minimum time between two writes of one path, as a multiple of the time that the last one took."""
 NOT_IDENTIFYING = ("checkpoint", "verbose", "n_jobs", "cv", "refit", "categorical_features")
 """Parameters that may change when a search continues. The folds themselves stand for `cv`."""
 

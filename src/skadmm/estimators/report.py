@@ -156,7 +156,7 @@ def _clusters(model: Any) -> str:
 
 
 def coefficient_names(model: Any) -> list[str]:
-    """What each coefficient belongs to: a position of a signal, or a feature by its name, or x0, x1, …"""
+    """What each coefficient belongs to: a position of a signal, or a feature by its name (x0, x1, … without names)."""
     positions = getattr(model, "positions_", None)
     if positions is not None:
         return [f"{position:g}" for position in positions]

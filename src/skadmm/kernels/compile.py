@@ -67,9 +67,9 @@ _named: dict[str, type] = {}
 
 
 def _named_apart(cls: type) -> None:
-    """Give `cls` a name that no other class has. Numba tells the NamedTuples given to a kernel apart by the names of
-    their classes alone: a user's loss named like one of ours, or defined again in a notebook, would run the other's
-    code."""
+    """Give `cls` a name that no other class has. Numba distinguishes the NamedTuples given to a kernel only by the
+    names of their classes: a user's loss with the name of one of ours, or defined again in a notebook, would run the
+    code of the other."""
     name, number = cls.__name__, 2
     while _named.setdefault(cls.__name__, cls) is not cls:
         cls.__name__ = f"{name}_{number}"
@@ -118,7 +118,7 @@ def _fingerprint(path: str) -> str:
 SHARED = ("kernels", "losses", "regularizers", "solvers/base.py", "solvers/dual_update.py",
           "solvers/first_order/x_solve.py", "solvers/first_order/snapshot.py")  # fmt: skip
 """What kernels of other files call. A kernel depends on these, on its own file and on those of its arguments' classes;
-``tests/integration/test_project.py`` sees to it that it imports nothing else that is compiled."""
+``tests/integration/test_project.py`` checks that it imports nothing else that is compiled."""
 
 
 @functools.cache
@@ -135,16 +135,16 @@ def _shared_fingerprint() -> str:
 
 @functools.cache
 def _announce() -> None:
-    """Say, once a process and to a person only, why the first run takes seconds."""
+    """Print, once per process and only on a terminal, why the first run takes seconds."""
     if sys.stderr is not None and sys.stderr.isatty():
         refusal = shipped.shipped().refusal
         reason = f" ({refusal})" if refusal else ""
-        print(f"skadmm: compiling kernels, once; they are kept on disk{reason}", file=sys.stderr, flush=True)
+        print(f"skadmm: compiling kernels once; they are kept on disk{reason}", file=sys.stderr, flush=True)
 
 
 class _WithoutCollections(event.Listener):
-    """No garbage collection while a kernel is compiled. A compilation makes many objects and drops few, and collections
-    would be an eighth of its time. Numba compiles one function at a time; compilations nest."""
+    """Pauses garbage collection while a kernel is compiled. A compilation creates many objects and drops few, and
+    collections would take an eighth of its time. Numba compiles one function at a time; compilations nest."""
 
     def __init__(self) -> None:
         self.depth, self.enabled = 0, False
@@ -224,7 +224,7 @@ class _Wheel:
         try:
             target_context.refresh()
             kept = CompileResult._rebuild(target_context, *pickle.loads(data))
-        except Exception:  # whatever is wrong with it, compiling is the answer
+        except Exception:  # the kernel is compiled in place of one that cannot be loaded
             return None
         shipped.used.add(key)
         return kept
@@ -256,8 +256,8 @@ class _WheelOnly(NullCache):
 class _SourceKeyedCache(FunctionCache):
     """Numba's cache on disk sees changes in a kernel's own file only. This one also keys on what kernels share and on
     the sources of its arguments' classes. A kernel for a class from elsewhere (a user's own loss) has an index file of
-    its own, keyed on the sources of that class: its entry would otherwise spoil the common index for programs that
-    cannot import it."""
+    its own, keyed on the sources of that class: with its entry in the common index, programs that cannot import the
+    class could not read the index."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
@@ -283,7 +283,7 @@ class _SourceKeyedCache(FunctionCache):
             self._wheel.record(sig, data)
 
     def _readable(self, action: Callable[[], Any]) -> Any:
-        """An index names classes; one written before a class was renamed or removed cannot be read, and starts anew."""
+        """An index names classes. One written before a class was renamed or removed cannot be read, and is replaced."""
         try:
             return action()
         except (AttributeError, ImportError, EOFError, pickle.UnpicklingError):
@@ -298,7 +298,7 @@ class _SourceKeyedCache(FunctionCache):
                     continue
                 source = getattr(sys.modules.get(cls.__module__), "__file__", None)
                 if cls.__module__ == "__main__" or source is None:
-                    return None  # nobody else could name the class: compiled afresh each time
+                    return None  # the class cannot be imported elsewhere, so the kernel is compiled each time
                 sources.add(source)
         if not sources:
             return self._readable(action)
@@ -316,7 +316,7 @@ class _SourceKeyedCache(FunctionCache):
 
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Compile `function`, cached on disk. Set ``SKADMM_KERNEL_CACHE=0`` to compile afresh each time."""
+    """Compile `function`, cached on disk. Set ``SKADMM_KERNEL_CACHE=0`` to compile it in every process."""
     if function is None:
         return functools.partial(kernel, **options)
     settings: dict[str, Any] = {"fastmath": set(FASTMATH), "nogil": True, "no_cfunc_wrapper": True, **INLINE} | options

@@ -30,8 +30,9 @@ def columns_of(rows: Any) -> Any:
 
 @kernel
 def _gather(columns, order, label, factor, starts, data, units):
-    """Rows of the contracted X. `starts` holds where each row begins, with room for every entry; features come in
-    the order of their units, so those of one unit meet, and each row's units rise. Returns where each row ends."""
+    """Rows of the contracted X. `starts` holds where each row begins, with space for every entry. Features come in the
+    order of their units, so that those of one unit are neighbours and the units of a row increase. Returns where each
+    row ends."""
     ends = starts[:-1].copy()
     for j in order:
         unit = label[j]
@@ -58,7 +59,7 @@ def _count(columns, order, starts):
 
 @kernel
 def _close_up(starts, ends, data, units):
-    """Take out the room that merging left between rows."""
+    """Remove the space that merging left between rows."""
     filled = 0
     for i in range(ends.size):
         begin = starts[i]

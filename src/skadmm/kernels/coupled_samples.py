@@ -44,7 +44,7 @@ class CoupledSamples(NamedTuple):
 
 
 class CoupledTargets(NamedTuple):
-    """Such samples without their rows."""
+    """Coupled samples without their rows."""
 
     target: Any
     weight: Any

@@ -1,6 +1,6 @@
 """Second-order expansions of the loss in the margins: what SAN-ADMM reads from the rows.
 
-Sample i is expanded at the margin zᵢ: slope wᵢℓ'(zᵢ), curvature wᵢℓ''(zᵢ), or more where the loss says so. Every kernel
+Sample i is expanded at the margin zᵢ: slope wᵢℓ'(zᵢ), curvature wᵢℓ''(zᵢ), or the loss's own for models. Every kernel
 works on an array of row numbers, so a batch, a set of large-shift samples and the whole data are treated alike. Sums
 over many rows are cut into a fixed number of parts, run on as many threads as there are and added in order: the result
 does not depend on the threads.
@@ -27,7 +27,7 @@ PARTS = 4
 ENTRIES_PER_CHUNK = 1 << 20
 """Rows between two calls of `between`, where a run can be stopped; fewer where rows come from files."""
 GATHERED_ROWS, GATHERED_ENTRIES = 512, 1 << 17
-"""Dense rows gathered for one product: at least so many, and more of them where they are short."""
+"""The minimum number of dense rows gathered for one product; more are gathered where rows are short."""
 SCALAR_WORK = 20.0
 """Evaluating a loss costs about as much as reading this many entries."""
 SMALL = 2_000_000
@@ -169,7 +169,7 @@ attach(_add_squares, DenseRows, _dense_squares)
 def _csr_outer(rows, index, scale, out):
     """Lower triangle of out ← out + Σ over `index` of scale_i a_i a_iᵀ.
 
-    Column numbers rise, so two lines of `out` at a time share what is read of the row.
+    Column numbers increase, so two lines of `out` at a time share the entries that are read.
     """
     values, columns = np.empty(out.shape[0]), np.empty(out.shape[0], np.uint32)
     for i in index:
@@ -201,12 +201,12 @@ def _gather_scaled(values, index, scale, out):
 
 
 def gathered_rows(d: int) -> int:
-    """How many dense rows of this length are gathered at once."""
+    """The number of dense rows of this length that are gathered at once."""
     return max(GATHERED_ROWS, GATHERED_ENTRIES // d)
 
 
 class Workspace(NamedTuple):
-    """Where dense rows are gathered and multiplied, again and again."""
+    """Arrays in which dense rows are gathered and multiplied; they are used again for each sum."""
 
     gathered: np.ndarray
     product: np.ndarray
@@ -218,8 +218,8 @@ _kept = threading.local()
 
 
 def workspace_for(rows: Any, limit: int) -> Workspace:
-    """For sums over up to `limit` rows. To allocate it anew each time would cost as much as the work where freed memory
-    goes back to the system at once, as it does on Dask's workers."""
+    """A workspace for sums over up to `limit` rows. Allocating it each time would cost as much as the work where freed
+    memory is returned to the system at once, as on Dask's workers."""
     if isinstance(rows, StackedRows):
         return workspace_for(rows.rows, limit)
     if not isinstance(rows, DenseRows):
@@ -299,10 +299,10 @@ def in_parts(
     rows_per_chunk: int = ENTRIES_PER_CHUNK,
     between: Callable[[], None] = _cancel.check_cancelled,
 ) -> Iterator[Any]:
-    """`work` on fixed parts of `index`, several at once; the results in order.
+    """Call `work` on fixed parts of `index`, several at the same time; returns the results in order.
 
-    `entries` is how much all of it reads; `between` is called before each chunk of `rows_per_chunk` rows: it ends a run
-    that was cancelled, and may release the pages of a file.
+    `entries` is the number of entries that all parts read; `between` is called before each chunk of `rows_per_chunk`
+    rows: it ends a run that was cancelled, and may release the pages of a file.
     """
     for first in range(0, max(len(index), 1), rows_per_chunk):
         between()
@@ -344,7 +344,7 @@ def sum_expansions(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Σ over `index` of curvatures_i a_i a_iᵀ, of scale_i a_i, and, where they are `new`, of a_i².
 
-    A chunk of rows at a time, so that what is read for one sum is still in the cache for the next.
+    One chunk of rows is read at a time, so that it is still in the cache for the next sum.
     """
     d = rows.shape[1]
     size = gathered_rows(d)

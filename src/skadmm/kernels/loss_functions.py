@@ -99,7 +99,7 @@ def curvature(loss: Any, z: float, b: float) -> float:
 
 @generic
 def model_curvature(loss: Any, z: float, b: float) -> float:
-    """What a second-order model takes for ℓ''(z, b): more than the truth where the truth would send it too far."""
+    """The curvature that a second-order model uses for ℓ''(z, b), larger where ℓ'' itself would make steps too long."""
 
 
 @generic

@@ -42,7 +42,7 @@ class PairRows(NamedTuple):
     second_value: Any
     width: int
     pairs: int
-    """From this row on every row has one entry at most: the second one need not be read."""
+    """The first row from which every row has at most one entry, so that the second one need not be read."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -83,14 +83,14 @@ def outputs_of(rows: Any) -> int:
 
 
 def stored_entries(rows: AnyRows) -> int:
-    """How many numbers are read to read every row once."""
+    """The number of entries that are read when every row is read once."""
     if isinstance(rows, StackedRows):
         return rows.outputs * stored_entries(rows.rows)
     return int(rows.data.size if isinstance(rows, CSRRows) else rows.values.size)
 
 
 def is_dense(rows: AnyRows) -> bool:
-    """Are all entries stored?"""
+    """Return whether all entries are stored."""
     return isinstance(rows, DenseRows)
 
 
@@ -133,7 +133,7 @@ def scaled_columns(rows: Any, scale: np.ndarray) -> Any:
     if isinstance(rows, StackedRows):
         by_output = scale.reshape(rows.outputs, rows.width)
         if not np.all(by_output == by_output[0]):
-            raise ValueError("a column has one scale for all outputs")
+            raise ValueError("scale differs between the outputs of a column: it takes one number per column of X")
         return rows._replace(rows=scaled_columns(rows.rows, by_output[0]))
     if isinstance(rows, DenseRows):
         return DenseRows(np.multiply(rows.values, scale, dtype=rows.values.dtype, casting="same_kind"))
@@ -176,8 +176,8 @@ def row_dot(rows: Any, i: int, x: Any) -> float:
 
 @jitable
 def unsigned(number):
-    """A place in an array. Numba looks at every signed one, whether it is negative and counts from the end: where it is
-    read from another array, that takes longer than all the rest."""
+    """An index into an array, as an unsigned number. For signed ones Numba checks whether they are negative and count
+    from the end; where indices are read from another array, that takes longer than the rest of a loop."""
     return np.uintp(number)
 
 
@@ -293,7 +293,7 @@ for _cls, _functions in _IMPLEMENTATIONS.items():
 
 @kernel
 def copy_into(v, out):
-    """out ← v. Spelt out: ``out[:] = v`` makes Numba compile an error message, for seconds."""
+    """out ← v, as a loop: ``out[:] = v`` makes Numba compile an error message, which takes seconds."""
     for j in range(v.size):
         out[j] = v[j]
 
@@ -329,7 +329,7 @@ def from_sparse(matrix: Any) -> CSRRows | PairRows:
 
 
 def _pairs(matrix: Any, counts: np.ndarray) -> PairRows:
-    # A missing entry is a zero times the row's own first column (or column 0): it reads, and adds nothing.
+    # A missing entry is stored as zero in the row's first column (or column 0), so that it contributes nothing.
     rows = matrix.shape[0]
     first, second = np.zeros(rows, np.uint32), np.zeros(rows, np.uint32)
     first_value, second_value = np.zeros(rows), np.zeros(rows)

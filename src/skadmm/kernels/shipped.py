@@ -36,7 +36,7 @@ class Shipped(NamedTuple):
     """The kernels of the wheel that this process may use."""
 
     checksums: dict[str, str]
-    """By key; empty where no kernel can be used."""
+    """The checksums by key; empty where no kernel can be used."""
     cpu: str
     """The processor that the kernels are for."""
     refusal: str
@@ -111,7 +111,7 @@ def _unsuitable(cpu: str, features: list[str]) -> str:
     try:
         here = binding.get_host_cpu_features()
     except RuntimeError:
-        return "this processor does not say what it can do"
+        return "the features of this processor are not known"
     missing = [name for name in features if not here.get(name, False)]
     return f"the kernels in the package are for {cpu}, and this processor has no {missing[0]}" if missing else ""
 

@@ -3,7 +3,7 @@
 On [t_i, t_{i+1}) the curve of order k is the polynomial of degree k through the values at t_i, …, t_{i+k}. Two
 neighbouring pieces are the same polynomial where the divided difference over t_i, …, t_{i+k+1} vanishes, so the knots
 are the positions t_{i+1} of the differences that do not. Before the first position and after the last one the first and
-the last piece go on.
+the last piece continue.
 
 References
 ----------

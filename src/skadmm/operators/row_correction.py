@@ -18,27 +18,28 @@ from skadmm.kernels.compile import kernel
 from skadmm.kernels.rows import span
 
 MAX_FACTOR_WORK = 2e9
-"""Multiplications that a factorisation may take, …"""
+"""The maximum number of multiplications of a factorisation."""
 MAX_SPARSE_WORK = 2e8
-"""… the product of sparse matrices before it, where each takes several times as long …"""
+"""The maximum number of multiplications in the product of sparse matrices before it, which are slower."""
 MAX_DENSE_WORK = 1e11
-"""… and the product of dense ones, which are faster …"""
+"""The maximum number of multiplications in the product of dense matrices, which are faster."""
 DENSE_SHARE = 0.2
-"""… and are used where this share of the entries is not zero …"""
+"""Dense matrices are used where at least this share of the entries is not zero."""
 DENSE_ENTRIES = 64
-"""… and a row has so many on average."""
+"""Dense matrices are used where a row has at least this many entries on average."""
 SMALL_WORK = 1e7
-"""Where rowsᵀrows takes more multiplications than this, conjugate gradients are tried first …"""
+"""Where rowsᵀrows takes more multiplications than this, conjugate gradients are tried before a factorisation."""
 FEW_ITERATIONS = 30
-"""… for so many steps, which are enough where the rows are close to orthogonal, as those of wavelets …"""
+"""The number of steps of conjugate gradients before a factorisation, which suffices where the rows are close to
+orthogonal, as those of wavelets are."""
 MAX_ITERATIONS = 2000
-"""… and for so many where nothing is factorised."""
+"""The number of steps of conjugate gradients where nothing is factorised."""
 ITERATIONS_PER_CHECK = 50
 """Conjugate gradient steps between two checks for the time limit and for Ctrl-C."""
 ENOUGH = 1e-12
-"""The iteration ends when the gradient has shrunk by this factor …"""
+"""The iteration ends when the gradient has shrunk by this factor."""
 ROUNDING = 1e-15
-"""… or is this small against the residual, since it is nothing but rounding then."""
+"""The iteration ends when the gradient, relative to the residual, is below this, because it is rounding error then."""
 
 
 @kernel

@@ -170,7 +170,7 @@ class Channel:
 
 
 class KeptOnWorkers:
-    """What workers keep of their blocks beside a checkpoint."""
+    """What workers keep for their blocks next to a checkpoint."""
 
     def __init__(self, channel: Channel, checkpoint: KeptBeside | None) -> None:
         self._channel, self._checkpoint = channel, checkpoint

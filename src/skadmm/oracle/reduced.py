@@ -135,7 +135,7 @@ class ReducedScalars:
 
     @classmethod
     def zeros(cls, size: int) -> ReducedScalars:
-        """Of `size` samples, before the first evaluation."""
+        """Zeros for `size` samples, as before the first evaluation."""
         return cls(np.zeros(size), np.zeros(size), np.zeros(size), HessianState(curvature=np.zeros(size)))
 
 

@@ -26,12 +26,12 @@ class HessianConfig:
     """Settings of the Hessian on clusters."""
 
     idle_factor: float = 0.1
-    """Samples whose curvature, or its change, is below a share of the maximum are left out of H: this factor times the
-    last relative improvement of the objective …"""
+    """Samples whose curvature, or its change, is below a share of the maximum are left out of H. The share is this
+    factor times the last relative improvement of the objective."""
     min_idle: float = 1e-6
-    """… but this at least …"""
+    """The smallest such share."""
     max_idle: float = 1e-1
-    """… and this at most."""
+    """The largest such share."""
 
 
 @dataclass(kw_only=True)

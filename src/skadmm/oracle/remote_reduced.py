@@ -28,14 +28,14 @@ class RemoteReducedOracle:
         self._hessian = HessianState(curvature=np.empty(0))
         """H, the sum over all blocks, which keep their parts."""
         self._gradient: np.ndarray | None = None
-        """Σ slope a after the whole of the step …"""
+        """Σ slope a after a step of `_length`."""
         self._length = 0.0
-        """… of this length; of zero where the samples have just been placed."""
+        """The length of that step; zero where the samples have just been evaluated."""
 
     # -- storage -------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """H, and the name under which the workers keep all that they know beside the checkpoint."""
+        """H, and the name under which the workers keep their state next to the checkpoint."""
         return self._keeping.state() | {"keys": self._hessian.keys, "matrix": self._hessian.matrix}
 
     def resume(self, state: dict[str, Any]) -> bool:

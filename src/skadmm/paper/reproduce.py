@@ -194,7 +194,7 @@ def _markdown(
         tables.markdown(claims.claim_grid(verdicts)),
         "## By how much SA-IU-ADMM leads",
         "The mean relative suboptimality of the best of STOC-, OPG- and RDA-ADMM, and that of SA-ADMM, over that of "
-        "SA-IU-ADMM, after so many passes (@). Above 1, SA-IU-ADMM leads.",
+        "SA-IU-ADMM, after this many passes (@). Above 1, SA-IU-ADMM leads.",
         tables.markdown(leads),
         "\n".join(f"- {line}" for line in claims.reasons(verdicts)),
         "## Summary",

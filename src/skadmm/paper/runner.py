@@ -121,7 +121,7 @@ def perform(settings: Settings, store: Store, task: Task) -> float:
 def run_missing(
     settings: Settings, store: Store, sources: dict[str, Source], *, jobs: int = 1, progress: Progress | None = None
 ) -> list[Failure]:
-    """Run everything that is not there yet; what failed is returned, and the rest is done all the same."""
+    """Run everything that is not there yet; what failed is returned, and the rest is run anyway."""
     graphs, rest = missing_tasks(settings, store, sources)
     clock = Clock(len(graphs) + len(rest), jobs)
     failures: list[Failure] = []

@@ -20,7 +20,7 @@ from skadmm.regularizers import L1, Box, ElasticNet, NonNegative, SquaredL2, Zer
 from skadmm.regularizers._base import conjugate, dual_norm, dual_norm_at, prox, subgradient, value, value_at
 
 ROUNDING = 1e-13
-"""Of gradients, relative to their size."""
+"""The rounding error of gradients, relative to their size."""
 LONG_STEP = 1e9
 """A proximal step that moves every coordinate which ψ penalises."""
 

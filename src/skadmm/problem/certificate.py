@@ -69,7 +69,7 @@ class Assessment(NamedTuple):
     loss: float
     """The mean loss."""
     gradient: np.ndarray
-    """Of the mean loss."""
+    """The gradient of the mean loss."""
     kkt: KKT
     certificate: Certificate
 

@@ -33,7 +33,7 @@ LONG_STEP, FAR_AWAY = 1e100, 1e90
 MAX_DIRECTIONS = 400
 """Where A has rows of more than two entries, its null space is examined up to this dimension."""
 ROUNDING = 1e-13
-"""Of aᵢ·u, relative to its terms."""
+"""The rounding error of aᵢ·u, relative to its terms."""
 MAX_FOR_PROGRAM = 1_000_000
 """A linear programme over several directions at once is tried up to this many entries (samples × directions)."""
 

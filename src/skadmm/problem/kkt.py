@@ -12,9 +12,9 @@ from skadmm.problem.constraint import Constraint
 GRADIENT_FLOOR = 1e-4
 """Residuals of gradients are measured against at least this share of ‖∇f(0)‖, which rounding can reach."""
 ROUNDING_FLOOR = 1e-4
-"""Feasibility is measured against at least this share of ‖|A||x|‖: where Ax vanishes, what is left is rounding …"""
+"""Feasibility is measured relative to at least this share of ‖|A||x|‖: where Ax vanishes, the rest is rounding."""
 WITHOUT_Y = 1e-6
-"""… and of this share where y does not follow from x, so that infeasibility is an error of x itself."""
+"""The same share where y does not follow from x, so that infeasibility is an error of x itself."""
 ZERO_SOLUTION = 1e-6
 """Where the solution may be zero: against at least this share of what A makes of a gradient step from zero."""
 OBJECTIVE_FLOOR = 1e-3
@@ -129,7 +129,8 @@ def _against(part: float, *vectors: np.ndarray, least: float = 0.0) -> float:
 
 
 def _relative_feasibility(problem: Penalised, x: np.ndarray, y: np.ndarray, residual: np.ndarray) -> float:
-    """Of the rows given and of those that fold Ω, each against its own scale where y does not follow from x."""
+    """The relative infeasibility of the given rows and of those that fold Ω, each relative to its own scale where y
+    does not follow from x."""
     constraint = problem.constraint
     terms = abs(constraint.A) @ np.abs(x)
     sides = constraint.A @ x, constraint.By(y), constraint.c

@@ -18,13 +18,13 @@ from skadmm.problem.structure import NullSpace
 LARGEST_HESSIAN = 400
 """Newton's method is used up to this many dimensions, L-BFGS beyond."""
 LARGEST_TABLE = 5e7
-"""Exact second derivatives are computed where X times the basis has at most so many entries."""
+"""Exact second derivatives are computed where X times the basis has at most this many entries."""
 MAX_DIFFERENCES = 60
 """Otherwise Newton's method, with differences of gradients, is used up to this many dimensions."""
 NEWTON_STEPS = 100
-"""Of Newton's method, at most."""
+"""The maximum number of steps of Newton's method."""
 MAX_DOUBLINGS = 40
-"""Of a step along which the value goes on falling."""
+"""The maximum number of times that a step is doubled while the value keeps decreasing."""
 TOO_FEW_DIGITS = 1e-11
 """A relative decrease of the value below this is hidden by rounding."""
 
@@ -187,8 +187,8 @@ def _newton(inside: _Subspace, u: np.ndarray, l1: np.ndarray, low: np.ndarray, h
 def _lengthened(
     inside: _Subspace, u: np.ndarray, step: np.ndarray, enough: float, last: tuple[np.ndarray, float, np.ndarray]
 ) -> tuple[np.ndarray, float, np.ndarray]:
-    """Go on along a step as long as the value falls by half as fast as at its start: where a loss has pieces without
-    curvature, a step to the minimum of a model of one piece is short."""
+    """Lengthen a step as long as the value decreases at least half as fast as at its start: where a loss has pieces
+    without curvature, a step to the minimum of a model of one piece is short."""
     length = 2.0
     for _ in range(MAX_DOUBLINGS):
         point = u - length * step

@@ -25,7 +25,7 @@ LOCAL_ROWS = "needs rows that this process can read, and the {} backend keeps th
 COUPLED = "its loss must be a sum over outputs, and that of the problem joins the margins of a sample"
 TINY = float(np.finfo(float).tiny)
 ROUNDING = 1e-13
-"""Of an entry of Ax, relative to the sum of the sizes of its terms."""
+"""The rounding error of an entry of Ax, relative to the sum of the absolute values of its terms."""
 
 _value = compiled(value)
 _prox = compiled(prox)

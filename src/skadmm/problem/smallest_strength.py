@@ -19,7 +19,7 @@ SECONDS = 10.0
 LARGEST_FACTOR = 5000
 """Up to this many features a sparse matrix is factorised; beyond it systems are solved by iterations."""
 MAX_ITERATIONS = 5000
-"""Of LSQR."""
+"""The maximum number of iterations of LSQR."""
 SYMMETRIC: dict[str, Any] = {
     "permc_spec": "MMD_AT_PLUS_A",
     "diag_pivot_thresh": 0.0,

@@ -11,7 +11,7 @@ from skadmm.operators.line import as_line
 from skadmm.regularizers import Nuclear
 
 LARGEST_DENSE = 400
-"""Where rows of A join at most so many features, ranks and null spaces are computed densely."""
+"""Where rows of A join at most this many features, ranks and null spaces are computed densely."""
 ROUNDING, NOTHING = 1e-10, 1e-14
 """What counts as zero: an entry of Ax relative to its terms, and relative to the largest coefficient."""
 WIDE = 1e-13

@@ -17,7 +17,8 @@ from skadmm.kernels.compile import attach, generic, jitable
 
 EPSILON = float(np.finfo(np.float64).eps)
 FURTHEST, BISECTIONS = 60, 60
-"""Of a search for the length at which a vector leaves a set: the powers of two tried, and the halvings after that."""
+"""The number of powers of two tried, and of halvings after that, in a search for the length at which a vector leaves a
+set."""
 
 
 class Regularizer(Protocol):

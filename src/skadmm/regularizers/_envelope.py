@@ -21,7 +21,7 @@ from skadmm.regularizers.linf import LInf
 from skadmm.regularizers.stacked import Stacked
 
 SPACING = 1e-7
-"""Of finite differences, relative to the size of a coordinate."""
+"""The spacing of finite differences, relative to the size of a coordinate."""
 LARGEST_NUMERICAL = 400
 """Up to this many coordinates the prox of an unknown regulariser is differentiated as a whole."""
 

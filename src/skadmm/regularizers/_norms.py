@@ -60,7 +60,7 @@ def clip_linf(v, coordinates, bound, out):
                 size = abs(v[j])
                 above += 1 if size > level else 0
                 total += size if size > level else 0.0
-            # The count must fall for the iteration to go on: rounding cannot make it cycle.
+            # The iteration continues only while the count decreases, so that rounding cannot make it cycle.
             if above == 0 or above >= count:
                 break
             count = above

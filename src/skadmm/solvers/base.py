@@ -229,7 +229,7 @@ class Engine(Protocol):
 
     @property
     def finished(self) -> bool:
-        """Has the method itself met the tolerance, or can it do no more?"""
+        """True where the method has met the tolerance, or cannot improve the point any more."""
 
     @property
     def certificate(self) -> Certificate | None:
@@ -240,7 +240,7 @@ class Engine(Protocol):
         """The penalty parameter now."""
 
     def optimality(self) -> tuple[str, float]:
-        """What the method stops on, "gap" or "kkt", and its value; called only where ``Algorithm.certifies``."""
+        """The measure that the method stops on, "gap" or "kkt", and its value; only where ``Algorithm.certifies``."""
         ...
 
     def evaluated_at(self, x: np.ndarray) -> Evaluation | None:
@@ -248,8 +248,8 @@ class Engine(Protocol):
         ...
 
     def assessed(self, x: np.ndarray, y: np.ndarray) -> Assessment | None:
-        """The method's own assessment of (x, y), where that is its point and it has digits that the general evaluation
-        has not."""
+        """The method's own assessment of (x, y), where that is its point and the assessment is more accurate than the
+        general evaluation."""
         ...
 
     def finish(self) -> None:
@@ -261,7 +261,7 @@ class Engine(Protocol):
         ...
 
     def close(self) -> None:
-        """The run is over: release what workers keep for it."""
+        """Release what workers keep for the run, because it has ended."""
         ...
 
     def advance(self, order: np.ndarray, until: float = np.inf) -> None:
@@ -277,7 +277,7 @@ class Engine(Protocol):
         ...
 
     def state(self) -> dict[str, Any]:
-        """All that a checkpoint has to store, so that :meth:`resume` continues as if the run had never stopped."""
+        """The content of a checkpoint, from which :meth:`resume` continues as if the run had never stopped."""
         ...
 
     def resume(self, state: dict[str, Any]) -> None:

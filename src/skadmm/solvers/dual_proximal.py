@@ -4,13 +4,13 @@ With a copy zᵢ of every margin aᵢ·x, multipliers θᵢ and a width μ, a st
 
     (1/n) Σ min over zᵢ of (ℓ(zᵢ) + θᵢ(aᵢ·x − zᵢ) + (aᵢ·x − zᵢ)²/(2μ)) + Ω(x) + ψ(Ax)
 
-The inner minimum is the Moreau envelope of ℓ at aᵢ·x + μθᵢ, less a constant: a smooth loss, so that this is a problem
-for the other solvers, which is solved by the one that it gets (``select.py``) from where the last one ended. Then
-θᵢ ← the slopes of the envelope there. They are subgradients of ℓ, in the domain of ℓ*, and with the multiplier of the
-smooth problem they give a lower bound for the problem itself: the duality gap is that of the loss with its kinks.
+The inner minimum is the Moreau envelope of ℓ at aᵢ·x + μθᵢ, minus a constant. It is a smooth loss, so a step is solved
+by the solver that ``select.py`` chooses for it, from the solution of the previous step. Then θᵢ ← the slopes of the
+envelope there. They are subgradients of ℓ, in the domain of ℓ*, and with the multiplier of the smooth problem they give
+a lower bound for the problem itself: the duality gap is that of the loss with its kinks.
 
 In the dual it is a proximal point method with steps 1/μ; on piecewise linear losses with ℓ1 penalties it ends after
-finitely many steps. μ falls while the gap does not fall fast.
+finitely many steps. μ decreases while the gap does not decrease fast.
 
 References
 ----------
@@ -45,23 +45,23 @@ class DualProximalConfig:
     first_width: float = 1.0
     """μ at the start, in units of the mean loss at the starting point."""
     width_factor: float = 0.2
-    """μ is multiplied by this after a step that left more of the gap than …"""
+    """μ is multiplied by this after a step that left more than the share `gap_left` of the gap."""
     gap_left: float = 0.2
-    """… this share of it."""
+    """The share of the gap that a step may leave without a change of μ."""
     min_width: float = 1e-7
     """The smallest μ, in units of the first one."""
     first_tol: float = 1e-3
-    """The relative gap to which the first smooth problem is solved; later ones are solved to …"""
+    """The relative gap to which the first smooth problem is solved."""
     tol_share: float = 0.03
-    """… this share of the relative gap so far, …"""
+    """Later smooth problems are solved to this share of the relative gap reached so far."""
     min_tol: float = 1e-11
-    """… but not below this."""
+    """The smallest relative gap to which a smooth problem is solved."""
     max_inner_steps: int = 150
-    """Steps of a solver on one smooth problem."""
+    """The maximum number of steps of a solver on one smooth problem."""
     max_steps: int = 60
-    """Smooth problems, at most."""
+    """The maximum number of smooth problems."""
     max_idle: int = 8
-    """So many of them in a row that do not halve the measure of optimality mean that rounding allows no more."""
+    """The solver stops after this many smooth problems in a row that do not halve the measure of optimality."""
 
 
 @dataclass(kw_only=True)
@@ -76,13 +76,13 @@ class DualProximalState(SolverState):
     first_width: float = 0.0
     """μ at the start."""
     x: np.ndarray
-    """The last solution of a smooth problem: x, …"""
+    """The x of the last solution of a smooth problem."""
     y: np.ndarray
-    """… y …"""
+    """The y of the last solution of a smooth problem."""
     dual: np.ndarray
-    """… and its scaled dual, …"""
+    """The scaled dual of the last solution of a smooth problem."""
     inner_rho: float
-    """… with the ρ of it."""
+    """The penalty parameter ρ of that scaled dual."""
     loss: float = np.inf
     """The mean loss at ``point``."""
     gradient: np.ndarray
@@ -92,7 +92,7 @@ class DualProximalState(SolverState):
     reached: float = np.inf
     """The smallest measure of optimality so far, as of the last progress."""
     idle: int = 0
-    """Steps since then."""
+    """The number of steps since the last progress."""
 
 
 @register_solver
@@ -113,7 +113,7 @@ class DualProximal(SecondOrderSolver[DualProximalState]):
         return problem.lacks_local_rows()
 
     def init(self, point: Point, rho: float) -> DualProximalState:
-        """Nothing is known but the point; θ = 0 is in the domain of ℓ*."""
+        """The state at the point, with θ = 0, which is in the domain of ℓ*."""
         problem = self.problem
         return DualProximalState(
             point=point, rho=rho, multiplier=rho * point.dual, theta=np.zeros(problem.n_samples), x=point.x.copy(),
@@ -127,13 +127,13 @@ class DualProximal(SecondOrderSolver[DualProximalState]):
         state.inner_rho = state.rho
 
     def follow(self, state: DualProximalState, problem: Problem) -> DualProximalState:
-        """From the last solution, with its θ and μ: neither depends on the strength of ψ."""
+        """Start from the last solution, with its θ and μ, neither of which depends on the strength of ψ."""
         after = super().follow(state, problem)
         after.theta, after.width, after.first_width = state.theta, state.width, state.first_width
         return after
 
     def step(self, state: DualProximalState) -> None:
-        """Solve the smooth problem of θ and μ; then θ, the certificate, and μ."""
+        """Solve the smooth problem of θ and μ; then update θ, the certificate and μ."""
         _cancel.check_cancelled()
         config = self.config
         if state.width == 0.0:
@@ -145,7 +145,7 @@ class DualProximal(SecondOrderSolver[DualProximalState]):
         reached = self._measured(state)
         if not reached <= config.gap_left * before and settled:
             state.width = max(config.width_factor * state.width, config.min_width * state.first_width)
-        elif not settled:  # too hard for the solvers
+        elif not settled:  # the solvers did not reach the tolerance of the smooth problem
             state.width = min(2.0 * state.width / config.width_factor, state.first_width)
         if reached <= 0.5 * state.reached:
             state.reached, state.idle = reached, 0
@@ -156,7 +156,7 @@ class DualProximal(SecondOrderSolver[DualProximalState]):
         state.stalled = not state.finished and exhausted
 
     def finish(self, state: DualProximalState) -> None:
-        """The best point is in its place; where no step was made, evaluate the start."""
+        """Evaluate the start where no step was made; otherwise the best point is already the solution."""
         if not np.isfinite(state.objective):
             self._keep(state, self._margins(state, state.point.x), state.point.x, state.point.y, state.multiplier)
 
@@ -165,15 +165,15 @@ class DualProximal(SecondOrderSolver[DualProximalState]):
         return "gap" if self._gapped else "kkt", self._measured(state)
 
     def last_loss(self, state: DualProximalState) -> float:
-        """At the best point."""
+        """The mean loss at the best point."""
         return state.loss
 
     def loss_gradient(self, state: DualProximalState) -> np.ndarray:
-        """That of the θ which belongs to the best point."""
+        """The gradient from the θ that belongs to the best point."""
         return state.gradient
 
     def assessed(self, state: DualProximalState, x: np.ndarray, y: np.ndarray) -> Assessment | None:
-        """The best point, with its own θ: the general evaluation takes any subgradient."""
+        """The assessment of the best point with its own θ; the general evaluation would take any subgradient."""
         if not np.isfinite(state.objective):
             return None
         if not (np.array_equal(x, state.point.x) and np.array_equal(y, state.point.y)):
@@ -195,7 +195,7 @@ class DualProximal(SecondOrderSolver[DualProximalState]):
         return amount / max(abs(state.objective), self.certifier.floor, np.finfo(float).tiny)
 
     def _measured(self, state: DualProximalState) -> float:
-        """What the solver stops on, at the best point."""
+        """The measure on which the solver stops, at the best point."""
         if not np.isfinite(state.objective):
             return np.inf
         if self._gapped:
@@ -208,7 +208,7 @@ class DualProximal(SecondOrderSolver[DualProximalState]):
         return self.problem.backend.evaluate(x)
 
     def _first_width(self, state: DualProximalState) -> None:
-        """μ of the size of the residuals."""
+        """Set the first μ, in proportion to the mean loss."""
         loss = self._margins(state, state.x).loss
         scale = loss or self.problem.loss_at_zero or 1.0
         state.width = state.first_width = self.config.first_width * scale
@@ -218,7 +218,7 @@ class DualProximal(SecondOrderSolver[DualProximalState]):
         return smoothed(self.problem, state.width, state.theta)
 
     def _minimise(self, state: DualProximalState, smooth: Problem, measured: float) -> bool:
-        """Solve the smooth problem from the last solution; was its tolerance met?"""
+        """Solve the smooth problem from the last solution, and return whether its tolerance was met."""
         config = self.config
         tol = min(config.first_tol, max(config.tol_share * measured, config.min_tol))
         if self.tol is not None:
@@ -238,7 +238,7 @@ class DualProximal(SecondOrderSolver[DualProximalState]):
         return bool(engine.optimality()[1] <= 10.0 * tol)
 
     def _take(self, state: DualProximalState, smooth: Problem) -> None:
-        """θ ← the slopes of the envelopes; the bound that they give, and the best point."""
+        """θ ← the slopes of the envelopes; then update the lower bound and the best point."""
         problem, n = self.problem, self.problem.n_samples
         evaluation = smooth.backend.evaluate(state.x)
         state.point.clock[1] += n

@@ -21,7 +21,7 @@ from skadmm.regularizers._base import prox, prox_at
 
 
 class Point(NamedTuple):
-    """Where a run stands; arrays changed in place."""
+    """The current point of a run; its arrays are changed in place."""
 
     x: Any
     y: Any
@@ -47,7 +47,7 @@ def couple(split: Any, point: Any, theta: float) -> None:
 
 
 class NoSplit(NamedTuple):
-    """ψ = 0: no constraint, nothing to do."""
+    """ψ = 0: there is no constraint, so y and the dual are empty."""
 
 
 attach(y_dual_update, NoSplit, lambda split, point, theta: None)
@@ -231,7 +231,7 @@ def _general_step(split, point, theta):
             size = max(size, abs(point.y[j]))
             uphill += (split.extrapolated[j] - point.y[j]) * move
         factor = (momentum - 1.0) / next_momentum
-        if uphill > 0.0:  # restart: the momentum points the wrong way
+        if uphill > 0.0:  # restart, because the momentum increases the objective
             factor, next_momentum = 0.0, 1.0
         for j in range(point.y.size):
             split.extrapolated[j] = point.y[j] + factor * (point.y[j] - split.previous[j])
@@ -247,7 +247,7 @@ for _cls, _step in ((DiagonalSplit, _diagonal_step), (UniformSplit, _uniform_ste
 
 
 def build(problem: Problem, rho: float, relaxation: float = 1.0) -> Any:
-    """The quickest kind of split that fits the problem."""
+    """The fastest kind of split that the problem allows."""
     constraint, psi = problem.constraint, problem.psi
     if problem.n_split == 0:
         return NoSplit()

@@ -1,7 +1,7 @@
 """The second-order solvers by name, and how one runs alone.
 
-``solve(problem)`` chooses among them (``select.py``) and hands over from one to the next; ``solve(problem, name)`` runs
-one alone. ``Result.solver`` tells which ran.
+``solve(problem)`` chooses among them (``select.py``) and may switch from one to the next; ``solve(problem, name)`` runs
+one alone. ``Result.solver`` names those that ran.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,8 @@
-"""Which method a problem gets, and which second-order solvers: one table, read from the top; the first row that holds
-decides.
+"""The choice of the method for a problem, and of its second-order solvers: one table, read from the top; the first row
+whose condition holds decides.
 
 A row names the solvers in the order in which they take over from each other: the first runs until it meets the
-tolerance, stalls or turns slow, the next goes on from its point.
+tolerance, stalls or becomes slow, and the next continues from its point.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ class SelectionConfig:
     few_features: int = 50
     """Up to this many features, with at least as many samples, a dense Hessian costs less than the steps it saves."""
     some_features: int = 150
-    """From this many features on, clusters are faster where the solution is sparse or fused …"""
+    """The number of features from which clusters are faster where the solution is sparse or fused."""
     sparse_share: float = 0.01
-    """… which is likely where λ is at least this share of the largest entry of the gradient …"""
+    """A sparse or fused solution is likely where λ is at least this share of the largest entry of the gradient."""
     subset: int = 1000
-    """… on a subset of so many samples."""
+    """The number of samples in the subset on which that gradient is computed."""
     max_copied: int = 100_000_000
     """Up to this many stored entries the columns of the clusters may be copied."""
     few_leaving: float = 0.5
@@ -76,23 +76,23 @@ class SelectionConfig:
     max_factor_work: float = 1e10
     """Multiplications of one factorisation of an interior point step on a graph, by a bound of its fill."""
     first_rows: int = 8
-    """Samples examined before the solvers of signals are asked about all of them."""
+    """The number of samples examined before all of them are, to decide whether a problem is a signal."""
 
 
 CONFIG = SelectionConfig()
 
 
 class Situation:
-    """What the rows of the table ask about a problem, each answer found once."""
+    """The properties of a problem that the rows of the table use, each computed once."""
 
     def __init__(self, setup: Setup, point: Point, config: SelectionConfig, following: bool = False) -> None:
         self.setup, self.point, self.config, self.problem = setup, point, config, setup.problem
         self.following = following
-        """Is it one of many strengths, from each of which the next one starts?"""
+        """True on a path, where each strength starts from the previous one."""
 
     @cached_property
     def may_be_signal(self) -> bool:
-        """Do the first samples see one coefficient each? Then the solvers of signals are asked about all of them."""
+        """Return whether each of the first samples depends on one coefficient; then all of them are examined."""
         if not self.problem.backend.local_rows:
             return False
         first = as_matrix(self.problem.rows, 0, min(self.config.first_rows, self.problem.n_samples))
@@ -111,7 +111,7 @@ class Situation:
 
     @property
     def small_graph_signal(self) -> bool:
-        """The same where an interior point step is affordable too."""
+        """A graph signal on which an interior point step is affordable too."""
         return self.is_graph_signal and self.problem.n_features <= self.config.small_graph and self.is_signal
 
     @cached_property
@@ -122,7 +122,7 @@ class Situation:
 
     @property
     def small_graph_trend(self) -> bool:
-        """The same where an interior point step is affordable too."""
+        """A trend over a graph on which an interior point step is affordable too."""
         return self.is_graph_trend and self.problem.n_features <= self.config.small_graph
 
     @cached_property
@@ -149,21 +149,21 @@ class Situation:
 
     @cached_property
     def several_outputs(self) -> bool:
-        """Several outputs, with a penalty that separates over disjoint blocks of their coefficients?"""
+        """Several outputs, with a penalty that separates over disjoint blocks of their coefficients."""
         if self.setup.rho_given or OutputDescent.applies(self.problem) is not None:
             return False
         return not slow_on_blocks(self.problem)
 
     @cached_property
     def separates(self) -> bool:
-        """Does the penalty separate over disjoint blocks of features?"""
+        """Return whether the penalty separates over disjoint blocks of features."""
         if self.setup.rho_given or BlockDescent.applies(self.problem) is not None:
             return False
         return not slow_on_blocks(self.problem)
 
     @property
     def works_on_blocks(self) -> bool:
-        """Is it best solved block by block at a single strength too?"""
+        """Return whether block descent is the fastest solver at a single strength too."""
         return self.separates and works_on_blocks(self.problem, self.setup.rho_given)
 
     @property
@@ -173,7 +173,7 @@ class Situation:
 
     @cached_property
     def dense_model(self) -> bool:
-        """Is a dense model over all features the fastest? With few features it is where it serves a whole path."""
+        """Return whether a dense model over all features is the fastest; on a path it is with few features."""
         if self.following and self.problem.n_features < self.config.some_features:
             return True
         return not (prefers_clusters(self) or few_at_once(self.problem, self.setup.rho_given))
@@ -263,8 +263,8 @@ solvers from the table."""
 FOR_ALL_STRENGTHS = (
     BlockDescent, OutputDescent, ChainDescent, GraphTrendADMM, InteriorPoint, SignalNewton, ReducedNewton,
 )  # fmt: skip
-"""Solvers that keep a path from the strength on at which they are chosen: their choice depends on the structure of the
-penalty alone, or what they know of the last solution is worth more than what another solver would gain."""
+"""Solvers that stay on a path from the strength at which they are chosen. Their choice depends only on the structure of
+the penalty, or what they keep from the last solution saves more than another solver would."""
 
 
 class Choice(NamedTuple):
@@ -297,7 +297,8 @@ def choose(problem: Problem) -> Choice:
 
 
 def works_on_blocks(problem: Problem, rho_given: bool) -> bool:
-    """Is block descent the solver of a single strength? For groups, and for many features with other terms than ℓ1."""
+    """Return whether block descent solves a single strength: for groups, and for many features with other terms than
+    ℓ1."""
     if rho_given or BlockDescent.applies(problem) is not None or slow_on_blocks(problem):
         return False
     many = problem.n_features >= CONFIG.many_features and not l1_rows.has_short_rows(problem)
@@ -305,8 +306,8 @@ def works_on_blocks(problem: Problem, rho_given: bool) -> bool:
 
 
 def slow_on_blocks(problem: Problem) -> bool:
-    """Has the penalty ℓ∞ norms of blocks, on which block descent takes no Newton steps, under a loss that is not
-    quadratic, and so few features that a dense model is cheap?"""
+    """Return whether block descent is slow: the penalty has ℓ∞ norms of blocks, on which it takes no Newton steps, the
+    loss is not quadratic, and a dense model is cheap because there are few features."""
     few = problem.n_features < CONFIG.many_features and not isinstance(problem.loss, Squared)
     return few and has_maximum_norms(problem) and NewtonADMM.applies(problem) is None
 
@@ -329,15 +330,15 @@ def rescuers(setup: Setup, solvers: Solvers) -> Solvers:
         return ()
     small = problem.n_features <= CONFIG.last_resort
     if small and not {Multipliers, InteriorPoint} & {*solvers} and Multipliers.applies(problem) is None:
-        # Clusters of columns of very different scales creep; a dense model is indifferent to scales.
+        # Clusters of columns of very different scales converge slowly; a dense model does not depend on scales.
         dense = (NewtonADMM,) if ReducedNewton in solvers and NewtonADMM.applies(problem) is None else ()
         return (*dense, Multipliers, *last_resorts(problem, (*solvers, Multipliers)))
     return last_resorts(problem, solvers)
 
 
 def last_resorts(problem: Problem, solvers: Solvers) -> Solvers:
-    """What takes over where all other solvers have stalled: a conic programme where the problem is small, and Newton
-    steps from its solution; an interior point method where it is large and its samples are few."""
+    """The solvers that take over where all others have stalled: a conic programme where the problem is small, and
+    Newton steps from its solution; an interior point method where the problem is large and its samples are few."""
     if Multipliers in solvers:
         return (Conic, Multipliers) if Conic.applies(problem) is None else ()
     if RowInteriorPoint in solvers:
@@ -347,13 +348,13 @@ def last_resorts(problem: Problem, solvers: Solvers) -> Solvers:
 
 
 def missing_last_resort(problem: Problem) -> str:
-    """What could go on where a run has stalled, were it installed; empty where nothing could."""
+    """Advice to install a solver that could continue where a run has stalled; empty where none could."""
     missing = not conic_terms.is_installed() and problem.backend.local_rows and Conic.too_large(problem) is None
-    return f"a conic solver would go on from here: {INSTALL}" if missing else ""
+    return f"a conic solver could continue from here: {INSTALL}" if missing else ""
 
 
 def prefers_row_interior_point(problem: Problem, rho_given: bool = False) -> bool:
-    """Are there many features, few samples, and rows of A that are no graph?"""
+    """Return whether there are many features, few samples, and rows of A that do not form a graph."""
     n, d = problem.n_samples, problem.n_features
     if rho_given or d < CONFIG.many_features or n > d or l1_rows.has_short_rows(problem):
         return False
@@ -367,7 +368,7 @@ def refusal(problem: Problem) -> str | None:
     if problem.is_coupled:
         return NewtonADMM.applies(problem)
     if not (problem.backend.local_rows or problem.backend.block_memory):
-        return f"the {problem.backend.name} backend keeps rows elsewhere, and nothing with them between two steps"
+        return f"the {problem.backend.name} backend keeps rows in other processes, without state between two steps"
     if not problem.loss.smooth:
         reason = SOLVERS[FOR_KINKS].applies(problem)
         if reason is not None:
@@ -391,28 +392,30 @@ def refusal(problem: Problem) -> str | None:
         if WorkingSet.applies(problem) is not None:
             return (
                 f"{d} features are more than second-order steps can hold ({MAX_FEATURES}), "
-                "and not every one carries an ℓ1 term of its own"
+                "and not every feature has an ℓ1 term of its own"
             )
         return None
     return Multipliers.applies(problem)
 
 
 def works_along_chains(problem: Problem) -> bool:
-    """Is it a signal along a line, or over a graph that splits into few layers of chains, under any loss?"""
+    """Return whether a problem is a signal along a line, or over a graph of few layers of chains, under any loss."""
     if prefers_signal_newton(problem) or prefers_chain_descent(problem):
         return True
     return problem.constraint.line is not None and InteriorPoint.applies(problem) is None
 
 
 def prefers_chain_descent(problem: Problem) -> bool:
-    """Is it a signal over a graph that splits into few layers of chains? One layer is left to a proximal step."""
+    """Return whether a problem is a signal over a graph of two or a few more layers of chains. One layer is left to a
+    proximal step."""
     if problem.constraint.line is not None or ChainDescent.applies(problem) is not None:
         return False
     return not _single_proximal_step(problem)
 
 
 def prefers_signal_newton(problem: Problem) -> bool:
-    """Is it a signal under another loss than the squared one, along a line or over a graph of few layers of chains?"""
+    """Return whether a problem is a signal under another loss than the squared one, along a line or over a graph of few
+    layers of chains."""
     if problem.loss.name == "squared" or SignalNewton.applies(problem) is not None:
         return False
     A = problem.constraint.A
@@ -420,13 +423,14 @@ def prefers_signal_newton(problem: Problem) -> bool:
 
 
 def _single_proximal_step(problem: Problem) -> bool:
-    """Does one proximal step solve it: a penalty along chains, with a Hessian that is a multiple of the identity?"""
+    """Return whether one proximal step solves a problem: its penalty lies along chains, and its Hessian is a multiple
+    of the identity."""
     h = DiagonalQuadratic.of(problem).h
     return bool(np.all(h == h[0])) and chains.reason_against(problem) is None
 
 
 def prefers_interior_point(problem: Problem) -> bool:
-    """Is it a signal that no other solver takes more cheaply?
+    """Return whether a problem is a signal for which no other solver is faster.
 
     One proximal step solves a signal whose penalty lies along chains, where the Hessian is a multiple of the identity.
     On a large graph the factors fill up, and Newton steps on clusters take less.
@@ -442,7 +446,7 @@ def prefers_interior_point(problem: Problem) -> bool:
 
 
 def few_at_once(problem: Problem, rho_given: bool = False) -> bool:
-    """Are clusters or sets of features solved for, because there are many, or few samples for each?"""
+    """Return whether features are solved in clusters or sets, because they are many or have few samples each."""
     if not problem.backend.local_rows:
         return False
     n, d = problem.n_samples, problem.n_features
@@ -462,7 +466,7 @@ def clusters_on_workers(problem: Problem, rho_given: bool = False) -> bool:
 
 
 def prefers_clusters(situation: Situation) -> bool:
-    """Are clusters faster, though a dense Hessian would fit? A ρ that was given is left to ADMM, which has one."""
+    """Return whether clusters are faster although a dense Hessian would fit. Where ρ was given, ADMM uses it."""
     setup, problem, config = situation.setup, situation.problem, situation.config
     if setup.rho_given or not problem.backend.local_rows or problem.nnz > config.max_copied:
         return False

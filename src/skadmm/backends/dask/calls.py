@@ -64,7 +64,7 @@ class BlockCalls:
         """A task of the last kind, kept so that its progress bar stays in Dask's dashboard."""
 
     def hold(self, blocks: list[Future], sizes: np.ndarray) -> None:
-        """Keep these blocks, of so many samples each."""
+        """Keep these blocks; `sizes` is the number of samples in each."""
         self._blocks, self.sizes = blocks, sizes
         self.locate()
 

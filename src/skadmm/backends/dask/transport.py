@@ -48,7 +48,7 @@ class Request(NamedTuple):
     blocks: list[int]
     """The numbers of the blocks."""
     function: Callable[..., Any]
-    """Of a block: ``worker.run_task`` or ``worker.run_stateful``; or of all of them at once."""
+    """A function of one block, ``worker.run_task`` or ``worker.run_stateful``; or a function of all blocks at once."""
     arguments: Any
     """A tuple per block; or one tuple for all of them at once."""
     call: Callable[..., Any] = worker.run_on_blocks

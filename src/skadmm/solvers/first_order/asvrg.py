@@ -4,9 +4,9 @@ The gradient is estimated at x = (1 − θ) x̃ + θ z, and z takes a step 1/θ 
 the dual belong to, so it is ``point.x``. At the end of an epoch x̃ ← (1 − θ) x̃ + θ · (the mean of z).
 
 Assumed: ℓ convex and smooth. ``form="general"`` lowers θ from epoch to epoch, (1 − θ⁺)/θ⁺² = 1/θ², a rate of
-1/T² in the number of epochs; ``form="strongly-convex"`` keeps θ, restarts every epoch at the snapshot, and asks
-for an A of full row rank and a smooth Ω. ``theta`` is the first θ; the theory allows up to 1 − 1/(α − 1) at a step of
-1/(αL), so 1/2 at the theory's step 1/(3L). θ = 1 switches the momentum off and stays: the method is then SVRG-ADMM.
+1/T² in the number of epochs; ``form="strongly-convex"`` keeps θ, restarts every epoch at the snapshot, and needs an A
+of full row rank and a smooth Ω. ``theta`` is the first θ; the theory allows up to 1 − 1/(α − 1) at a step of 1/(αL), so
+1/2 at the theory's step 1/(3L). θ = 1 switches the momentum off for the whole run: the method is then SVRG-ADMM.
 
 Liu, Shang and Cheng update y before z; here, as for all methods of this package, y comes second.
 """

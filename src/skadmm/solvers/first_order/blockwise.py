@@ -30,7 +30,7 @@ from skadmm.solvers.first_order.runs import (
 )
 
 RUN_SECONDS = 0.25
-"""Steps of one request take about so many seconds, so that Ctrl-C, records and the progress bar need not wait."""
+"""The approximate time of the steps of one request, in seconds; Ctrl-C, recording and progress wait no longer."""
 
 
 class AllSamples:
@@ -41,7 +41,7 @@ class AllSamples:
         self._backend, self._n = setup.problem.backend, setup.problem.n_samples
 
     def init_table(self) -> int:
-        """There is no table."""
+        """Return 0, because there is no table."""
         couple_at_start(self._split, self._point, self._theta)
         return 0
 
@@ -75,7 +75,7 @@ class AveragedBlocks:
         """The point at which each block was last evaluated, with its number."""
 
     def init_table(self) -> int:
-        """Every block at the starting point; or none, in a table of zeros."""
+        """Evaluate every block at the starting point; none where the table starts at zero."""
         couple_at_start(self._split, self._point, self._theta)
         rule, x, backend = self._rule, self._point.x, self._backend
         rule.points[:] = x
@@ -91,7 +91,7 @@ class AveragedBlocks:
         for k, (chunk, start, stop) in enumerate(self._bounds):
             pieces[chunk].append(((start, stop), self._seen[k][0]))
         parts = backend.each_stateful(worker.first_refresh, [(some, x) for some in pieces])
-        rule.grad_bar[:] = np.sum(parts, axis=0) / self._n  # in their order, wherever they are
+        rule.grad_bar[:] = np.sum(parts, axis=0) / self._n  # in the order of the blocks, on whatever workers they are
         return self._n
 
     def take(self, order: np.ndarray, until: float) -> None:
@@ -127,20 +127,20 @@ class AveragedBlocks:
 
 
 class BlocksInRuns(AveragedBlocks):
-    """The same without staleness: consecutive steps on blocks of one worker are taken in one request."""
+    """Averaged blocks without staleness: consecutive steps on blocks of one worker are taken in one request."""
 
     def __init__(self, rule: Any, setup: Setup, split: Any, point: Point, theta: float) -> None:
         super().__init__(rule, setup, split, point, theta)
         self._parts = fixed_parts_of(rule, split, theta, self._n)
         self._parts_number = self._backend.number()
-        """By which workers know the fixed parts."""
+        """The number by which workers identify the fixed parts."""
         self._informed: set[str] = set()
-        """The workers that have been sent them."""
+        """The workers to which the fixed parts have been sent."""
         self._max_steps = 2
         """The largest number of steps in one request."""
 
     def take(self, order: np.ndarray, until: float) -> None:
-        """One step for each block in `order`; those taken count when time is up, or at Ctrl-C."""
+        """Take one step for each block in `order`; at the time limit or Ctrl-C the steps taken so far count."""
         first = int(self._point.clock[0])
         try:
             while order.size and self._point.clock[1] < until:
@@ -151,10 +151,10 @@ class BlocksInRuns(AveragedBlocks):
                 raise
 
     def _first_steps(self, order: np.ndarray, until: float) -> int:
-        """Take the first steps of `order`; how many were taken."""
+        """Take the first steps of `order`, and return how many were taken."""
         blocks = self._on_one_worker(order[: self._max_steps], until)
         steps = self._run(blocks) if len(blocks) > 1 else 0
-        if steps == 0:  # one step finds its block on any worker
+        if steps == 0:  # a single step is sent to whichever worker holds its block
             super().take(order[:1], until)
         return max(1, steps)
 
@@ -175,7 +175,7 @@ class BlocksInRuns(AveragedBlocks):
         return self._backend.place(self._bounds[k][0])
 
     def _run(self, order: list[int]) -> int:
-        """Take steps in one request; how many were taken, none where the worker is gone."""
+        """Take steps in one request, and return how many were taken; 0 where the worker is lost."""
         begun = time.perf_counter()
         blocks = list(dict.fromkeys(order))
         place = str(self._place(order[0]))
@@ -223,10 +223,10 @@ class BlocksInRuns(AveragedBlocks):
 
 
 def blocks_of(rule: Any, setup: Setup, split: Any, point: Point, theta: float) -> AveragedBlocks:
-    """Several steps per request, where workers know all parts of the method."""
+    """Steps of a stochastic average: several per request, where workers can import all parts of the method."""
     in_runs = setup.staleness == 0 and is_known_everywhere(rule) and is_known_everywhere(split)
     return (BlocksInRuns if in_runs else AveragedBlocks)(rule, setup, split, point, theta)
 
 
 STEPS: dict[str, Any] = {"all": AllSamples, "average": blocks_of, "corrected": blocks_of}
-"""By what a rule reads (``rule.reads``)."""
+"""The classes of steps, by what a rule reads (``rule.reads``)."""

@@ -15,13 +15,13 @@ from skadmm.solvers.dual_update import Point
 from skadmm.solvers.first_order import blockwise
 
 PARTS_OF_TABLE = 64
-"""A table is filled in so many parts; between two of them a run can be stopped."""
+"""The number of parts in which a table is filled; between two parts a run can be stopped."""
 
 
 @kernel
 def _advance(rule, samples, split, point, theta, order, until, fill):
-    """A step for each block in `order`, up to a number of samples; with `fill`, their part of the tables instead. One
-    kernel for both is compiled faster than two. Returns the number of samples that filling has touched."""
+    """Take a step for each block in `order`, up to a number of samples; with `fill`, fill their part of the tables
+    instead. One kernel for both is compiled faster than two. Returns the number of samples that filling has touched."""
     touched = 0
     if fill:
         for k in order:
@@ -36,7 +36,7 @@ def _advance(rule, samples, split, point, theta, order, until, fill):
 
 
 class CompiledSteps:
-    """Rows within reach of compiled code: all steps in one kernel."""
+    """Steps on rows that compiled code can read: all steps in one kernel."""
 
     def __init__(self, rule: Any, setup: Setup, split: Any, point: Point, theta: float) -> None:
         self._rule, self._samples = rule, setup.problem.samples(setup.batch_size)
@@ -91,15 +91,15 @@ class FirstOrderEngine:
         self.certificate: Certificate | None = None
 
     def optimality(self) -> tuple[str, float]:
-        """Nothing is measured on the way."""
+        """Raise always, because the methods measure no optimality themselves."""
         return "kkt", np.inf
 
     def evaluated_at(self, x: np.ndarray) -> Evaluation | None:
-        """Nothing is kept."""
+        """Return None, because no evaluation is kept."""
         return None
 
     def assessed(self, x: np.ndarray, y: np.ndarray) -> Assessment | None:
-        """The general evaluation is as good."""
+        """Return None, because the general evaluation is as accurate."""
         return None
 
     def finish(self) -> None:
@@ -109,7 +109,7 @@ class FirstOrderEngine:
         """The last iterate is the solution."""
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing, because there is nothing to release."""
 
     def advance(self, order: np.ndarray, until: float = np.inf) -> None:
         """Take one step for each block index in `order`; the first call also fills the tables."""
@@ -124,7 +124,7 @@ class FirstOrderEngine:
         return arrays | {name: getattr(self.point, name) for name in self.point._fields}
 
     def restore(self, tables: dict[str, np.ndarray]) -> None:
-        """Take up the memory of an earlier run."""
+        """Restore the tables of an earlier run."""
         for name, array in self.tables().items():
             if name not in tables or tables[name].shape != array.shape:
                 raise ValueError(f"warm_start: the earlier run has no matching table {name!r}")
@@ -136,5 +136,5 @@ class FirstOrderEngine:
         return dict(self.tables())
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Take up the tables."""
+        """Restore the tables."""
         self.restore(state)

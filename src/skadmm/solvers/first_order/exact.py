@@ -27,12 +27,12 @@ class ExactStep(NamedTuple):
 
     rho: float
     ridge: Any
-    """Of each feature."""
+    """The strength of the squared ℓ2 norm for each feature."""
     omega: Any
-    """Ω by its subgradient at the start of the step; Zero otherwise."""
+    """Ω where it enters by its subgradient at the start of the step; Zero otherwise."""
     A: Any
     tolerance: float
-    """On the gradient of the x-step, relative to its size at x = 0, y = 0."""
+    """The tolerance on the gradient of the x-step, relative to its size at x = 0, y = 0."""
     scale: float
     linear: Any
     """ρAᵀ(By − c + dual) plus the subgradient."""

@@ -131,7 +131,7 @@ def _solve_margins(rule, samples, start, b, p):
 
 
 def _update_gradient(rule, samples, point, k):
-    """The whole step is a matter of the block's rows, so it happens here; ``move`` only takes the result."""
+    """The whole step is computed here, because it needs the block's rows; ``x_update`` only takes the result."""
     eta = rule.step / np.sqrt(point.clock[0] + 1.0)
     start, stop = block_bounds(samples, k)
     b = stop - start

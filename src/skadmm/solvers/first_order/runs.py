@@ -20,10 +20,10 @@ from skadmm.solvers.dual_update import Point
 
 
 class FixedParts(NamedTuple):
-    """What a step needs and no step changes; sent to each worker once."""
+    """The parts of a method that no step changes; they are sent to each worker once."""
 
     rule: Any
-    """Without the arrays that a request brings along."""
+    """The rule, without the arrays that are part of a request."""
     split: Any
     theta: float
     n: int
@@ -31,10 +31,10 @@ class FixedParts(NamedTuple):
 
 
 class StepsRequest(NamedTuple):
-    """Consecutive steps, and all that they start from."""
+    """Consecutive steps, and everything that they start from."""
 
     parts_number: int
-    """The number by which the worker knows the fixed parts."""
+    """The number by which the worker identifies the fixed parts."""
     point: Point
     sums: list[np.ndarray]
     """The rule's arrays of ``sums_of``."""
@@ -43,9 +43,9 @@ class StepsRequest(NamedTuple):
     pieces: list[tuple[int, int, int]]
     """Where each block of this request is: in which of the worker's blocks, from which row to which."""
     seen: list[int]
-    """The number of the point at which each was last evaluated."""
+    """The number of the point at which each block was last evaluated."""
     order: list[int]
-    """Which of them each step evaluates."""
+    """The block that each step evaluates, as an index into the blocks of the request."""
     numbers: list[int]
     """The number of each step's point."""
     seconds: float
@@ -63,7 +63,7 @@ class StepsResponse(NamedTuple):
 
 
 def sums_of(rule: Any) -> tuple[str, ...]:
-    """The arrays of a rule that a request brings along whole; slopes stay with their rows."""
+    """The arrays of a rule that a request contains as a whole; slopes stay with their rows."""
     return tuple(name for name in rule.memory if name not in (*rule.by_block, "slopes"))
 
 
@@ -74,7 +74,7 @@ def fixed_parts_of(rule: Any, split: Any, theta: float, n: int) -> FixedParts:
 
 
 def is_known_everywhere(part: Any) -> bool:
-    """Is all of it defined in this package? A penalty that the user has defined may be known in this process only."""
+    """Return whether all of it is defined in this package; a user's penalty may be defined in this process only."""
     if not isinstance(part, tuple):
         return True
     return type(part).__module__.split(".")[0] == __package__.split(".")[0] and all(map(is_known_everywhere, part))
@@ -100,7 +100,7 @@ def take_steps(several: list[Held], request: StepsRequest, parts: FixedParts | N
     memory = several[0].memory
     number, kept = memory.pop("fixed parts", (0, None))
     if parts is not None:
-        kept = copy.deepcopy(parts)  # what was sent may not be written to
+        kept = copy.deepcopy(parts)  # arrays that were received may be read-only
     elif number != request.parts_number:
         return Lost()
     point, sums, tables = copy.deepcopy((request.point, request.sums, request.tables))

@@ -31,17 +31,17 @@ class StochasticAverage(NamedTuple):
     grad_bar: Any
     """(1/n) Σ ∇ℓᵢ(x_τᵢ)."""
     points: Any
-    """x_τ of each block, one row a block."""
+    """x_τ of each block, one row per block."""
     slopes: Any
     """wᵢ ℓ'(aᵢ·x_τᵢ) of each sample; 0 for one that has not been seen."""
     visited: Any
-    """Have the samples of each block been seen?"""
+    """For each block whether its samples have been seen."""
     filled: bool
-    """Are all samples seen at x₀, before the first step?"""
+    """True where all samples are seen at x₀ before the first step."""
     share: Any
     """The share of each block among the samples."""
     omega: Any
-    """Ω by its subgradient; Zero where Ω is folded, or in the system."""
+    """Ω where it enters by its subgradient; Zero where it is folded or part of the system."""
     shift: float
     """L, plus the strength of a squared ℓ2 that is part of the system."""
     system: Any
@@ -64,7 +64,7 @@ class StochasticAverageUzawa(NamedTuple):
     filled: bool
     share: Any
     omega: Any
-    """Ω by its proximal step."""
+    """Ω, which enters by its proximal step."""
     L_A: float
     """A bound of the eigenvalues of ρAᵀA."""
     work: Any

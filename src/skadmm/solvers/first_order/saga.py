@@ -1,8 +1,8 @@
 """SAGA-ADMM and SAGA-IU-ADMM: one sample's gradient, corrected by the one it had when last seen.
 
 Assumed: ℓ convex and smooth. For a linear model a gradient is one slope per sample, so the table is n numbers, where
-SA-ADMM keeps n points; a step touches its block once, and nothing but the start touches all samples, if the option
-``table`` wants that (``table_start.py``).
+SA-ADMM keeps n points. A step touches its block once; all samples are touched only at the start, with the option
+``table="x0"`` (``table_start.py``).
 """
 
 from typing import Any, NamedTuple
@@ -31,13 +31,13 @@ class GradientTable(NamedTuple):
     slopes: Any
     """wᵢ ℓ'(aᵢ·x_τᵢ) of each sample; 0 for one that has not been seen."""
     points: Any
-    """x_τ of each block, where the slopes live elsewhere and may be lost; otherwise nothing."""
+    """x_τ of each block, where the slopes are kept on workers and may be lost; otherwise empty."""
     visited: Any
-    """Have the samples of each block been seen?"""
+    """For each block whether its samples have been seen."""
     filled: bool
-    """Are all samples seen at x₀, before the first step?"""
+    """True where all samples are seen at x₀ before the first step."""
     scale: float
-    """What makes a block's sum an unbiased estimate of the mean: blocks / samples."""
+    """The factor that makes a block's sum an unbiased estimate of the mean: blocks / samples."""
     work: Any
     omega: Any
     shift: float

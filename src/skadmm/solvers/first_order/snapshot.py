@@ -4,8 +4,8 @@ During an epoch the gradient of block k at x is estimated by
 
     ∇f(x̃) + scale · Σ over the block of [∇ℓᵢ(x) − ∇ℓᵢ(x̃)]
 
-At its end x̃ moves to the mean of the epoch's points. For a linear model a gradient is one slope a sample, so those
-at x̃ are kept, n numbers, and a step touches its block once. The snapshot itself touches all n samples.
+At its end x̃ moves to the mean of the epoch's points. For a linear model a gradient is one slope per sample, so the n
+slopes at x̃ are kept, and a step touches its block once. The snapshot itself touches all n samples.
 
 How the next epoch starts is the *form*: ``GoesOn`` for convex problems, ``StartsAnew`` for strongly convex ones.
 """
@@ -34,16 +34,16 @@ MEMORY = ("snapshot", "full", "slopes", "total", "y_snapshot", "y_total")
 
 @generic
 def remember(form: Any, rule: Any, point: Any) -> None:
-    """Take note of the y of the step before."""
+    """Keep the y of the previous step."""
 
 
 @generic
 def restart(form: Any, rule: Any, point: Any, theta: float) -> None:
-    """Where x, y and the dual start the epoch of a new snapshot."""
+    """Set x, y and the dual to where the epoch of a new snapshot starts."""
 
 
 class GoesOn(NamedTuple):
-    """x, y and the dual go on where the last epoch left them: the general convex form."""
+    """x, y and the dual continue from the end of the last epoch: the general convex form."""
 
 
 attach(remember, GoesOn, lambda form, rule, point: None)
@@ -107,7 +107,7 @@ def first_epoch(rule, samples, point, k):
 
 @jitable
 def next_epoch(rule, samples, point, theta):
-    """x̃ ← (1 − θ) x̃ + θ · (the mean of the epoch's iterates), where an epoch ends; the samples touched."""
+    """x̃ ← (1 − θ) x̃ + θ · (the mean of the epoch's iterates), where an epoch ends; returns the samples touched."""
     if point.clock[0] == 0:
         return 0
     remember(rule.form, rule, point)
@@ -123,7 +123,7 @@ def next_epoch(rule, samples, point, theta):
 
 @jitable
 def add_to_total(rule, point):
-    """Take note of a step's iterate, for the mean."""
+    """Add a step's iterate to the sum, for the mean."""
     for j in range(point.x.size):
         rule.total[j] += point.x[j]
 
@@ -172,7 +172,7 @@ def _starts_anew(setup: Setup, linearised: bool) -> StartsAnew:
     if not constraint.has_full_row_rank:
         raise ValueError(
             f"form='strongly-convex' needs an A of full row rank, and this one ({constraint.A.shape[0]} rows, "
-            f"{constraint.A.shape[1]} columns) has not: form='general' takes any A"
+            f"{constraint.A.shape[1]} columns) does not have it: form='general' takes any A"
         )
     m = constraint.n_constraints
     gram = x_solve.ScaledIdentity(1.0)

@@ -21,7 +21,7 @@ class StochasticGradient(NamedTuple):
     rho: float
     grad: Any
     scale: float
-    """What makes a block's sum an unbiased estimate of the mean: blocks / samples."""
+    """The factor that makes a block's sum an unbiased estimate of the mean: blocks / samples."""
     omega: Any
     system: Any
     work: Any

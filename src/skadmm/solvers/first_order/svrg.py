@@ -1,8 +1,8 @@
 """SVRG-ADMM and SVRG-IU-ADMM: one sample's gradient, corrected by a snapshot's; no table of iterates.
 
-Assumed: ℓ convex and smooth. ``form="general"`` is for any convex problem: the iterates go on from epoch to epoch and
-their averages converge at a rate of 1/T. ``form="strongly-convex"`` restarts every epoch at the means of the last and
-sets the dual from the snapshot's gradient; it asks for an A of full row rank and a smooth Ω, and converges linearly
+Assumed: ℓ convex and smooth. ``form="general"`` is for any convex problem: the iterates continue from epoch to epoch,
+and their averages converge at a rate of 1/T. ``form="strongly-convex"`` restarts every epoch at the means of the last
+one and sets the dual from the snapshot's gradient; it needs an A of full row rank and a smooth Ω. It converges linearly
 where the mean loss plus Ω is strongly convex. ``epoch`` is the number of passes between snapshots.
 
 Zheng and Kwok update y before x; here, as for all methods of this package, x comes first.
@@ -44,7 +44,7 @@ class VarianceReduced(NamedTuple):
     every: int
     """Steps of an epoch."""
     scale: float
-    """What makes a block's sum an unbiased estimate of the mean: blocks / samples."""
+    """The factor that makes a block's sum an unbiased estimate of the mean: blocks / samples."""
     form: Any
     work: Any
     omega: Any

@@ -32,5 +32,5 @@ OPTIONS = {"table": Option("x0", _checked, "'x0' (all samples seen at x₀, one 
 
 
 def filled(setup: Setup) -> bool:
-    """Are all samples seen at x₀ before the first step?"""
+    """Return whether all samples are seen at x₀ before the first step."""
     return bool(chosen(setup, OPTIONS)["table"] == "x0")

@@ -102,7 +102,7 @@ attach(solve, SparseFactor, _sparse)
 
 
 class Eigenbasis(NamedTuple):
-    """AᵀA = QΛQᵀ: any shift, at two dense products a solve."""
+    """AᵀA = QΛQᵀ: any shift, with two dense products per solve."""
 
     vectors: Any
     vectors_transposed: Any
@@ -148,7 +148,7 @@ def _iterate(system, shift, right, out):
         now += r[j] * r[j]
     goal = system.tolerance * system.tolerance * size
     for _ in range(10 * out.size + 100):
-        if not goal < now < np.inf:  # a run that diverges ends up with infinite numbers, and NaN
+        if not goal < now < np.inf:  # in a run that diverges, numbers become infinite or NaN
             break
         along = 0.0
         for j in range(out.size):
@@ -215,7 +215,7 @@ def fixed(
         matrix = rho * (constraint.A.T @ constraint.A).toarray() + np.diag(_diagonal_of(d, shift, extra))
         try:
             inverse = scipy.linalg.inv(matrix)
-        except scipy.linalg.LinAlgError:  # a shift of next to nothing: where A does not look either, x stays
+        except scipy.linalg.LinAlgError:  # the shift is almost zero, and AᵀA is singular
             inverse = scipy.linalg.pinvh(matrix)
         return DenseInverse(np.ascontiguousarray(inverse))
     factor = _factorised(constraint, rho, _diagonal_of(d, shift, extra))

@@ -32,29 +32,30 @@ class NewtonConfig:
     min_curvature: float = 1e-6
     """The smallest curvature of a column, as a share of the median, when rows of the constraint are weighted."""
     first_damping: float = 1e-9
-    """τ, the share by which the diagonal of the Newton matrix is increased, at first …"""
+    """The first value of τ, the share by which the diagonal of the Newton matrix is increased. τ grows after a short
+    step and shrinks after a long one."""
     min_damping: float = 1e-13
-    """… at least, …"""
+    """The smallest value of τ."""
     max_damping: float = 1e3
-    """… and at most; it grows after a short step and shrinks after a long one."""
+    """The largest value of τ."""
     max_trials: int = 30
-    """Points tried in one line search."""
+    """The maximum number of points tried in one line search."""
     slope_left: float = 0.1
-    """A line search ends where this share of the slope is left."""
+    """A line search ends where the slope has fallen to this share."""
     short_step: float = 1e-2
     """A step shorter than this increases the damping."""
 
 
 @dataclass(kw_only=True)
 class LagrangianState:
-    """Where the augmented Lagrangian is, and the samples at v."""
+    """The variables of the augmented Lagrangian, and the samples at v."""
 
     v: np.ndarray
     """x, or x and y where B is not −I."""
     u: np.ndarray
     """The multiplier of K v + k = s."""
     centre: np.ndarray
-    """v₀."""
+    """The centre v₀."""
     kappa: float
     """κ, the weight of the distance from v₀."""
     damping: float
@@ -81,20 +82,20 @@ class Gradient(NamedTuple):
     t: np.ndarray
     """σ(w − s), a subgradient of g at s."""
     smooth: np.ndarray
-    """Of the loss and the ridge."""
+    """The gradient of the loss and the ridge."""
     coupling: np.ndarray
     """Kᵀt."""
     total: np.ndarray
-    """With that of the distance from v₀."""
+    """The whole gradient, with that of the distance from v₀."""
 
 
 class NewtonStep(NamedTuple):
-    """What came of a Newton step."""
+    """The outcome of a Newton step."""
 
     length: float
     """The share of the step that was made; 0 where none decreased φ."""
     minimised: bool
-    """Is φ at its minimum, as far as rounding allows?"""
+    """True where φ is at its minimum up to rounding."""
 
 
 def _inverse_reach(matrix: Any, curvature: np.ndarray) -> np.ndarray:
@@ -126,7 +127,7 @@ class AugmentedLagrangian:
         squares = np.zeros(d)
         add_squares(problem.rows, self.every, squares)
         self.metric = np.zeros(self.K.shape[1])
-        """M, in which columns of different scales count alike."""
+        """The metric M, in which columns of different scales have the same weight."""
         self.metric[:d] = problem.curvature_scale * squares / n + ridge
         self.weight = self._row_weights()
         """The σ of each row is this times the σ of the state."""
@@ -134,14 +135,14 @@ class AugmentedLagrangian:
         self.metric[self.metric == 0.0] = 1.0
 
     def _row_weights(self) -> np.ndarray:
-        """For each row of K the σ at which its curvature is that of the loss; the same over a part of g that is not
-        separable. Columns and rows of any scale count alike then."""
+        """For each row of K the σ at which its curvature is that of the loss; equal over a part of g that is not
+        separable. With these weights columns and rows of any scale are treated alike."""
         constraint, d = self.problem.constraint, self.problem.n_features
         known = self.metric[:d][self.metric[:d] > 0.0]
         smallest = self.config.min_curvature * (float(np.median(known)) if known.size else 1.0)
         weight = _inverse_reach(constraint.A, np.maximum(self.metric[:d], smallest))
         if constraint.B is not None:
-            # y has no curvature of its own: it takes that of the rows it stands in.
+            # y has no curvature of its own, so it takes that of the rows in which it occurs.
             of_y = np.asarray((sp.diags_array(weight) @ constraint.B.multiply(constraint.B)).sum(axis=0)).ravel()
             weight = np.concatenate([of_y, weight])
         for part in self.parts:
@@ -216,7 +217,7 @@ class AugmentedLagrangian:
         return Gradient(w, s, t, smooth, coupling, total)
 
     def size(self, gradient: np.ndarray) -> float:
-        """The norm of a gradient in which columns of different scales count alike."""
+        """The norm of a gradient in which columns of different scales have the same weight."""
         return float(np.sqrt(np.sum(gradient**2 / self.metric)))
 
     def residual(self, state: LagrangianState, s: np.ndarray) -> float:
@@ -277,7 +278,8 @@ class AugmentedLagrangian:
             tau = max(100.0 * tau, 1e-14)
 
     def _search(self, state: LagrangianState, step: np.ndarray, slope: float) -> NewtonStep:
-        """Along the step to where φ, which is convex, has a tenth of its slope left; a whole step where that falls."""
+        """Search along the step until the slope of φ, which is convex, has fallen to a tenth; take the whole step where
+        φ still decreases at its end."""
         n, d, config = self.problem.n_samples, self.problem.n_features, self.config
         change = np.zeros(n)
         margins(self.problem.rows, self.every, step[:d], change)

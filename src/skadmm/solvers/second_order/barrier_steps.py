@@ -116,7 +116,7 @@ def products_after(here, move, t):
 
 @kernel
 def take(t, change, move, v, up, down, s):
-    """Go a step of length t; `change` is that of v."""
+    """Take a step of length t; `change` is the change of v."""
     for i in range(v.size):
         v[i] += t * change[i]
         up[i] += t * move.up[i]

@@ -2,7 +2,7 @@
 
 A solver object holds what does not change during a run: the problem, the settings and what follows from them. All that
 changes is in its state, field by field, and a checkpoint is that state. :class:`SolverEngine` runs a solver for the
-driver, and the next one where it turns slow.
+driver, and switches to the next one where a solver becomes slow.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ class SolverState:
     multiplier: np.ndarray
     """β, the multiplier of A x + B y = c."""
     objective: float = np.inf
-    """At the point that the solver stands at."""
+    """The objective at the current point of the solver."""
     lower_bound: float = -np.inf
     """The largest lower bound of the optimum found so far."""
     steps: int = 0
-    """Steps made."""
+    """The number of steps made."""
     finished: bool = False
-    """Has it met the tolerance?"""
+    """True where the solver has met the tolerance."""
     stalled: bool = False
-    """Can it do no more?"""
+    """True where the solver cannot improve its point any more."""
 
 
 class Accuracy(NamedTuple):
-    """When a strength of a path is solved: at a gap of `relative` of the objective, but of `largest` at most, or of
-    `smallest` where that is more."""
+    """The gap at which a strength of a path counts as solved: `relative` times the objective, but at most `largest` and
+    at least `smallest`."""
 
     relative: float
     smallest: float
@@ -63,7 +63,7 @@ class Accuracy(NamedTuple):
         return np.maximum(np.minimum(gap, self.largest), self.smallest)
 
     def scaled(self, share: float) -> Accuracy:
-        """A share of it."""
+        """This accuracy times a share."""
         return Accuracy(share * self.relative, share * self.smallest, share * self.largest, self.floor)
 
 
@@ -114,7 +114,7 @@ class SecondOrderSolver(ABC, Generic[S]):
     Config: ClassVar[type[Any]]
     """A frozen dataclass with a documented field for every setting."""
     takes_kinks: ClassVar[bool] = False
-    """Does it take losses that are not differentiable?"""
+    """True where the solver takes losses that are not differentiable."""
 
     def __init__(self, setup: Setup, config: Any = None) -> None:
         self.setup, self.problem, self.tol = setup, setup.problem, setup.tol
@@ -156,7 +156,7 @@ class SecondOrderSolver(ABC, Generic[S]):
         """Put the solution into ``state.point``, certified where it can be; called once, at the end of a run."""
 
     def slow(self, state: S) -> bool:
-        """Would another solver be faster, or has this one come to its end short of the tolerance?"""
+        """Return whether another solver would be faster, or this one has stopped before it met the tolerance."""
         return state.stalled and self.tol is not None and self.optimality(state)[1] > self.tol
 
     def optimality(self, state: S) -> tuple[str, float]:
@@ -171,7 +171,7 @@ class SecondOrderSolver(ABC, Generic[S]):
         return None
 
     def last_loss(self, state: S) -> float:
-        """The mean loss at the point that the solver stands at."""
+        """The mean loss at the current point of the solver."""
         return state.objective - self.problem.penalty(state.point.x)
 
     def certificate(self, state: S) -> Certificate | None:
@@ -183,18 +183,18 @@ class SecondOrderSolver(ABC, Generic[S]):
         return None
 
     def assessed(self, state: S, x: np.ndarray, y: np.ndarray) -> Assessment | None:
-        """The solver's own assessment of (x, y), where that is its point and it has digits that the general evaluation
-        has not."""
+        """The solver's own assessment of (x, y), where that is its point and the assessment is more accurate than the
+        general evaluation."""
         return None
 
     def give_up(self, state: S) -> None:
-        """Put the last sound point into ``state.point``; called instead of ``finish`` when there is no time for it."""
+        """Put the last complete point into ``state.point``; called in place of ``finish`` when time is up."""
 
     def close(self, state: S) -> None:
-        """The run is over: release what others keep for it."""
+        """Release what workers keep for the run, because it has ended."""
 
     def warm_start(self, state: S) -> None:
-        """``state.point`` and ``state.rho`` have just been taken from an earlier run."""
+        """Adapt the state to ``state.point`` and ``state.rho``, which have been set from an earlier run."""
         state.multiplier = state.rho * state.point.dual
 
     def stored(self, state: S) -> dict[str, Any]:
@@ -202,7 +202,7 @@ class SecondOrderSolver(ABC, Generic[S]):
         return stored.capture(state)
 
     def restore(self, state: S, kept: dict[str, Any]) -> None:
-        """Take up the state of a checkpoint."""
+        """Restore the state from a checkpoint."""
         stored.restore(state, kept)
 
     def reweighted(self, problem: Problem) -> Self:
@@ -229,8 +229,8 @@ class SecondOrderSolver(ABC, Generic[S]):
     def follow_many(self, state: S, strengths: np.ndarray, accuracy: Accuracy) -> Stretch | None:
         """Solve for decreasing strengths of ψ at once, from the point of `state`, as far as they reach the accuracy.
 
-        The state ends at the last one that was solved. None where the solver takes one strength at a time, which is the
-        rule: it is for solvers whose step is short against the work around it.
+        The state ends at the last strength that was solved. Most solvers take one strength at a time and return None;
+        this is for solvers whose steps take less time than the work around them.
         """
         return None
 
@@ -270,7 +270,7 @@ class Entry(NamedTuple):
 
 
 class SolverEngine(Generic[S]):
-    """A second-order solver in motion, as the driver sees it, and those that take over when it is slow.
+    """A second-order solver during a run, as the driver uses it, and the solvers that take over when it is slow.
 
     ``point``, ``rho`` and ``finished`` are those of the state, brought up to date after every step.
     """
@@ -298,7 +298,7 @@ class SolverEngine(Generic[S]):
         self._stand(solver.init(point, solver.setup.rho if rho is None else rho))
 
     def _stand(self, state: S) -> None:
-        """The engine is where `state` is."""
+        """Set the point, ρ and status of the engine to those of `state`."""
         self.current, self.point, self.rho = state, state.point, state.rho
         self.finished = state.finished or state.stalled
 
@@ -310,14 +310,14 @@ class SolverEngine(Generic[S]):
         self._stand(self.solver.init(self.point, self.rho))
 
     def _has(self, number: int) -> bool:
-        """Is there a solver of this index, rescuers included?"""
+        """Return whether there is a solver of this index, rescuers included."""
         if number >= len(self.entries) and self._rescuers is not None:
             self.entries, self._rescuers = (*self.entries, *self._rescuers()), None
         return number < len(self.entries)
 
     @property
     def slow(self) -> bool:
-        """Should another solver take over?"""
+        """Return whether another solver should take over."""
         return self.solver.slow(self.current)
 
     @property
@@ -326,12 +326,12 @@ class SolverEngine(Generic[S]):
         return self.solver.certificate(self.current)
 
     def optimality(self) -> tuple[str, float]:
-        """As the solver measures it."""
+        """The measure of optimality of the running solver."""
         return self.solver.optimality(self.current)
 
     def advance(self, order: np.ndarray, until: float = np.inf) -> None:
-        """At most as many steps as `order` has entries, and none once `until` samples have been touched; of each solver
-        as long as it is not slow."""
+        """Take at most as many steps as `order` has entries, and none once `until` samples have been touched. Each
+        solver runs as long as it is not slow."""
         left = len(order)
         with one_thread():
             left -= self._steps(left, until)
@@ -342,7 +342,7 @@ class SolverEngine(Generic[S]):
                 left -= self._steps(left, until)
 
     def _steps(self, limit: int, until: float) -> int:
-        """Steps of the running solver; how many."""
+        """Take steps of the running solver, and return how many."""
         state = self.current
         try:
             for made in range(limit):
@@ -360,15 +360,15 @@ class SolverEngine(Generic[S]):
         return limit
 
     def last_loss(self) -> float:
-        """The mean loss where the solver stands."""
+        """The mean loss at the current point of the solver."""
         return self.solver.last_loss(self.current)
 
     def evaluated_at(self, x: np.ndarray) -> Evaluation | None:
-        """As the solver keeps it."""
+        """The evaluation that the running solver keeps."""
         return self.solver.evaluated_at(self.current, x)
 
     def assessed(self, x: np.ndarray, y: np.ndarray) -> Assessment | None:
-        """As the solver knows it."""
+        """The assessment of the running solver."""
         return self.solver.assessed(self.current, x, y)
 
     def finish(self) -> None:
@@ -378,12 +378,12 @@ class SolverEngine(Generic[S]):
         self._stand(self.current)
 
     def give_up(self) -> None:
-        """The solver's last sound point."""
+        """The last complete point of the solver."""
         self.solver.give_up(self.current)
         self._stand(self.current)
 
     def close(self) -> None:
-        """Release what others keep."""
+        """Release what workers keep."""
         self.solver.close(self.current)
 
     def state(self) -> dict[str, Any]:
@@ -391,17 +391,17 @@ class SolverEngine(Generic[S]):
         return {"number": self.number, "solver": self.solver.stored(self.current)}
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Go on from a checkpoint."""
+        """Continue from a checkpoint."""
         number = state["number"]
         if not isinstance(number, int) or isinstance(number, bool) or number < 0 or not self._has(number):
-            raise ValueError("'number' is not what it should be")
+            raise ValueError("'number' is not the index of one of the solvers")
         if number != self.number:
             self._switch_to(number)
         self.solver.restore(self.current, state["solver"])
         self._stand(self.current)
 
     def tables(self) -> dict[str, np.ndarray]:
-        """The point and ρ, for a warm start: a model is quickly built anew."""
+        """The point and ρ, for a warm start; models are fast to build again."""
         return self.point._asdict() | {"rho": np.array([self.rho])}
 
     def restore(self, tables: dict[str, np.ndarray]) -> None:
@@ -415,8 +415,8 @@ class SolverEngine(Generic[S]):
         self._stand(self.current)
 
     def follow(self, problem: Problem, tol: float | None = None) -> None:
-        """Go on with `problem`, which differs in the strength of ψ alone, to another tolerance where one is given: with
-        the first solver again."""
+        """Continue with `problem`, which differs only in the strength of ψ, starting with the first solver again; `tol`
+        replaces the tolerance where it is given."""
         self.setup = replace(self.setup, problem=problem, tol=self.setup.tol if tol is None else tol)
         if self.number == 0:
             self.solver, before = self.solver.reweighted(problem), self.solver.problem

@@ -31,11 +31,11 @@ class BestPointState(SolverState):
     """State of a solver that keeps the best point. Objective and multiplier are those of the best point."""
 
     x: np.ndarray
-    """The best point so far, by the measure that the run stops on: x …"""
+    """The x of the best point so far, by the measure that the run stops on."""
     y: np.ndarray
-    """… and y."""
+    """The y of the best point so far."""
     reached: float = np.inf
-    """Its relative gap, or its relative KKT residual where there is no certificate."""
+    """The relative gap of the best point, or its relative KKT residual where there is no certificate."""
 
 
 class Candidate(NamedTuple):
@@ -46,13 +46,13 @@ class Candidate(NamedTuple):
     multiplier: np.ndarray
     loss: float
     gradient: np.ndarray
-    """Of the mean loss."""
+    """The gradient of the mean loss."""
     slopes: np.ndarray
     margins: np.ndarray
 
     @classmethod
     def at(cls, x: np.ndarray, y: np.ndarray, multiplier: np.ndarray, evaluation: Evaluation) -> Candidate:
-        """From an evaluation of all samples at x."""
+        """A candidate from an evaluation of all samples at x."""
         return cls(
             x, y, multiplier, evaluation.loss, evaluation.gradient, evaluation.slopes, np.asarray(evaluation.margins)
         )
@@ -62,7 +62,7 @@ S = TypeVar("S", bound=BestPointState)
 
 
 def constraint_values(problem: Problem, x: np.ndarray) -> np.ndarray:
-    """A x − c, exactly zero where it is nothing but rounding."""
+    """A x − c, set to zero where it is only rounding error."""
     y = np.asarray(problem.y_of_x(x))
     y[np.abs(y) <= 1e-13 * (abs(problem.constraint.A) @ np.abs(x))] = 0.0
     return y
@@ -77,7 +77,7 @@ class BestPointSolver(SecondOrderSolver[S]):
         self.ridge = ridge_of(problem) if setup.omega_mode == "system" else 0.0
         self.folded = setup.omega_mode == "fold"
         self.gapped = self.certifier.kind != "none" and problem.y_of_x(np.zeros(problem.n_features)) is not None
-        """Is there a duality gap to stop on?"""
+        """True where there is a duality gap to stop on."""
 
     def optimality(self, state: S) -> tuple[str, float]:
         """The relative gap of the best point, or its relative KKT residual where there is no certificate."""
@@ -122,8 +122,8 @@ class BestPointSolver(SecondOrderSolver[S]):
         return improved
 
     def _is_better(self, state: S, objective: float, reached: float, *, exact: bool) -> bool:
-        """Is a point without a gap better than the best one? By its KKT residual; but where y follows from x, all
-        points are feasible, and an objective that is clearly lower decides."""
+        """Return whether a point without a gap is better than the best one. Its KKT residual decides; but where y
+        follows from x, all points are feasible, and an objective that is clearly lower decides."""
         if not np.isfinite(state.objective):
             return True
         margin = SAME_OBJECTIVE * max(abs(state.objective), self.certifier.floor)

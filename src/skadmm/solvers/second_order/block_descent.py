@@ -5,7 +5,7 @@ bounds. A step
 
   chooses    a working set: blocks that are not zero, and as many again of those that violate optimality most;
   models     the loss to second order in the margins, on the features of the set only: G = XᵀDX/n there;
-  minimises  the model and the penalty by sweeps over blocks (``block_sweeps.py``), which cost next to nothing for
+  minimises  the model and the penalty by sweeps over blocks (``block_sweeps.py``), which cost almost nothing for
              blocks that stay at zero;
   searches   along the step, in the margins, unless the loss is quadratic and the model exact;
   evaluates  all samples and features: objective, gradient, certificate.
@@ -51,56 +51,57 @@ class BlockDescentConfig:
     """Settings of the block descent solver."""
 
     first_set: int = 50
-    """So many features join the working set at least …"""
+    """The minimum number of features that may join the working set in a step."""
     growth: float = 1.0
-    """… or this many times those that are not zero."""
+    """The number of features that may join in a step, as a multiple of those that are not zero."""
     max_set: int = 5000
-    """The most features for which a Gram matrix is formed."""
+    """The maximum number of features for which a Gram matrix is formed."""
     max_refusals: int = 6
     """Steps in a row without a decrease after which the solver stops."""
     inner_tol: float = 1e-3
-    """Sweeps on a model end when no step changes more than this share of the largest violation …"""
+    """Sweeps on a model end when no step changes more than this share of the largest violation."""
     exact_tol: float = 1e-6
-    """… or than this share where the loss is quadratic, so that the model is exact."""
+    """The same share where the loss is quadratic, so that the model is exact."""
     max_models: int = 10
-    """Models of the loss on one working set, before all features are evaluated."""
+    """The maximum number of models of the loss on one working set before all features are evaluated."""
     target_share: float = 1.0
-    """They end when the violation on the set promises this share of the tolerance …"""
+    """The models on a working set end when the violation on it corresponds to this share of the tolerance."""
     min_reduction: float = 1e-3
-    """… or has fallen to this share."""
+    """The models on a working set end when the violation on it has fallen to this share."""
     max_reduction: float = 0.1
-    """In any case the violation must fall to this share."""
+    """The models on a working set do not end before the violation has fallen to this share."""
     cheap_gram: float = 4.0
-    """A Gram matrix with at most this many times d entries is formed anew for every model."""
+    """A Gram matrix with at most this many times d entries is formed again for every model."""
     max_rounds: int = 30
-    """Rounds of sweeps and a Newton step on the support, on one model."""
+    """The maximum number of rounds on one model, each of sweeps and a Newton step on the support."""
     sweeps: int = 3
-    """Sweeps over all blocks of the working set in one round …"""
+    """The number of sweeps over all blocks of the working set in one round."""
     short_sweeps: int = 5
-    """… and over the nonzero blocks after each of those."""
+    """The number of sweeps over the nonzero blocks after each sweep over all blocks."""
     damping: float = 1e-10
     """The diagonal of the Gram matrix is increased by this share."""
     max_eliminated: int = 10
     """Up to this many features without penalty or bound are eliminated from the models."""
     min_strong_share: float = 0.5
-    """On a path, blocks join at once that would leave zero at 2λ − λ_before, if that is at least this share of λ."""
+    """On a path, blocks that would leave zero at 2λ − λ_before join first, if that is at least this share of λ."""
     max_steps: int = 100
-    """After so many steps another solver may take over …"""
+    """The number of steps after which another solver may take over."""
     max_passes: int = 60
-    """… or after so many passes, the models on working sets included."""
+    """The number of passes, with those of the models on working sets, after which another solver may take over."""
     stale_curvature: float = 0.1
-    """The Gram matrix is formed anew when the curvature of a sample has changed by this share of the largest."""
+    """The Gram matrix is formed again when the curvature of a sample has changed by this share of the largest."""
     set_share: float = 0.5
-    """Within a stretch of a path, the gap on the working set falls to this share of the accuracy …"""
+    """Where many strengths are solved together, the gap on the working set must fall to this share of the accuracy."""
     whole_set: float = 5.0
-    """… and all features join the set where that costs no more than this many gradients at every strength."""
+    """Where many strengths are solved together, all features join the set if that costs no more than this many
+    gradients at every strength."""
     exact_below: float = 1e-5
     """Relative accuracies below this are confirmed on the samples, not on the Gram matrix alone."""
     lookahead: float = 0.2
-    """Blocks begin a strength in the set that would leave zero at a strength smaller by this share of the last
-    change of strength; 1 is the sequential strong rule."""
+    """A strength starts with the blocks that would leave zero at a strength smaller by this share of the last change of
+    strength; 1 is the sequential strong rule."""
     surplus: float = 3.0
-    """Blocks that are zero leave the set where it has this many times the features that are not, and `first_set`."""
+    """Zero blocks leave the set where it has this many times the nonzero features, and more than `first_set`."""
     min_curvature: float = 1e-6
     """A sample's curvature in a model is at least this share of the largest."""
 
@@ -116,7 +117,7 @@ class BlockDescentState(SolverState):
     curvatures: np.ndarray
     """wᵢℓ'' of each sample."""
     gradient: np.ndarray
-    """Of the loss and of the squared terms of the penalty, at x."""
+    """The gradient of the loss and of the squared terms of the penalty, at x."""
     violation: np.ndarray
     """How far each block is from optimal."""
     working: BlockSet
@@ -124,7 +125,7 @@ class BlockDescentState(SolverState):
     loss: float = np.inf
     """The mean loss at x."""
     evaluated: bool = False
-    """Do these belong to the current x?"""
+    """True where the fields above belong to the current x."""
     begun: float = 0.0
     """Samples touched before the first step at this strength."""
     refusals: int = 0
@@ -207,7 +208,7 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         return None
 
     def init(self, point: Point, rho: float) -> BlockDescentState:
-        """Nothing is known but the point."""
+        """The state before the first evaluation."""
         n, d = self.problem.n_samples, self.problem.n_features
         return BlockDescentState(
             point=point, rho=rho, multiplier=rho * point.dual,
@@ -222,7 +223,7 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
 
     @property
     def squares_change(self) -> bool:
-        """Has ψ squared terms, which change with its strength?"""
+        """True where ψ has squared terms, which change with its strength."""
         return bool(self.row_shares.ridge.any())
 
     def step(self, state: BlockDescentState) -> None:
@@ -236,7 +237,7 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         self._judge(state)
 
     def reweighted(self, problem: Problem) -> Self:
-        """The same solver for another strength of ψ; columns, Gram matrices and what is known of A are shared."""
+        """The same solver for another strength of ψ; columns, Gram matrices and the structure of A are shared."""
         if self.problem.psi.strength <= 0.0 or self.squares_change or not isinstance(problem.omega, (Zero, SquaredL2)):
             return super().reweighted(problem)
         other = copy.copy(self)
@@ -288,8 +289,8 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
 
     @cached_property
     def has_stretches(self) -> bool:
-        """Can whole stretches of a path be solved at once? Not where bounds, unpenalised blocks, a mixture of norms or
-        squared terms that change with the strength call for the general certificate."""
+        """Return whether many strengths can be solved together. They cannot where bounds, unpenalised blocks, a mixture
+        of norms, or squared terms that change with the strength need the general certificate."""
         penalty = self.penalty
         mixed = np.bincount(penalty.block, penalty.l1)[penalty.norm > 0].any()
         bounded = np.isfinite(penalty.lower).any() or np.isfinite(penalty.upper).any()
@@ -299,13 +300,13 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         return bool(known and settled and not (mixed or bounded or self.unpenalised.size))
 
     def finish(self, state: BlockDescentState) -> None:
-        """x is exactly sparse at all times; certify it."""
+        """Certify x, which is exactly sparse at all times."""
         if not state.evaluated:
             self.evaluate(state)
             self._certify(state)
 
     def loss_gradient(self, state: BlockDescentState) -> np.ndarray:
-        """Without the squared terms."""
+        """The gradient of the mean loss, without the squared terms."""
         return state.gradient - self.penalty.ridge * state.point.x
 
     def evaluated_at(self, state: BlockDescentState, x: np.ndarray) -> Evaluation | None:
@@ -322,7 +323,7 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
     # -- a step ----------------------------------------------------------------------------------------------
 
     def evaluate(self, state: BlockDescentState) -> None:
-        """Margins, slopes, gradient and violations at x, moved within its bounds."""
+        """Move x within its bounds, and compute margins, slopes, gradient and violations there."""
         x = state.point.x
         np.clip(x, self.penalty.lower, self.penalty.upper, out=x)
         support = np.flatnonzero(x)
@@ -336,7 +337,7 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         return float(expand(self.samples, self.every, state.margins, state.slopes, state.curvatures)) / self.every.size
 
     def update_gradient(self, state: BlockDescentState) -> None:
-        """The free coefficients at their optimum, and the gradient there."""
+        """Set the free coefficients to their optimum, and compute the gradient there."""
         n, x = self.every.size, state.point.x
         if len(self.free):
             change, state.loss = self.free.settle(
@@ -347,7 +348,7 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         state.point.clock[1] += n
 
     def _from_slopes(self, state: BlockDescentState) -> None:
-        """The free coefficients at their optimum; gradient, objective and violations there."""
+        """Set the free coefficients to their optimum, and compute gradient, objective and violations there."""
         self.update_gradient(state)
         self._at_gradient(state)
 
@@ -464,7 +465,7 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         return x - before
 
     def move(self, state: BlockDescentState, working: BlockSet, change: np.ndarray, free: np.ndarray) -> bool:
-        """Along the change as far as the objective falls; False where it does not."""
+        """Move along the change as far as the objective decreases; returns False where it does not."""
         x = state.point.x
         if not (change.any() or free.any()):
             return False
@@ -497,7 +498,7 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         return shorten(merit, state.objective, expected)
 
     def slow(self, state: BlockDescentState) -> bool:
-        """Can it do no more, or has the working set grown too large?"""
+        """Return whether the solver cannot improve x any more, or the working set has become too large."""
         passes = (float(state.point.clock[1]) - state.begun) / self.every.size
         long = state.steps >= self.config.max_steps or passes >= self.config.max_passes
         return super().slow(state) or (self.tol is not None and not state.finished and long)

@@ -15,8 +15,8 @@ ROUNDS_PER_STEP = 70
 
 
 def sweeps_are_cheaper(x: np.ndarray, goal: float, first: float, last: float) -> bool:
-    """Would more rounds of sweeps arrive at `goal` before a Newton step is done, if they reduce as from `first` to
-    `last`?"""
+    """Return whether more rounds of sweeps would reach `goal` before a Newton step is computed, if they continue to
+    reduce the change as from `first` to `last`."""
     if not 0.0 < last < first or goal <= 0.0:
         return False
     if not np.isfinite(first):
@@ -29,7 +29,7 @@ class BlockModel(NamedTuple):
     """A quadratic model with a penalty over blocks, on the features of a working set."""
 
     G: np.ndarray
-    """Its leading part belongs to the features; the rest is unused."""
+    """The Gram matrix. Its leading part belongs to the features; the rest is unused."""
     bound: np.ndarray
     """The largest eigenvalue of G on each block."""
     starts: np.ndarray

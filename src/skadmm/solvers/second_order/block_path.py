@@ -35,10 +35,10 @@ class Source(Columns, Protocol):
         """Margins, slopes, gradient and violations at the point of the state."""
 
     def update_gradient(self, state: Any) -> None:
-        """The free coefficients at their optimum, and the gradient there."""
+        """Set the free coefficients to their optimum, and compute the gradient there."""
 
     def move(self, state: Any, working: BlockSet, change: np.ndarray, free: np.ndarray) -> bool:
-        """Along a change of the coefficients of the working set."""
+        """Move along a change of the coefficients of the working set."""
 
 
 class PathSettings(NamedTuple):
@@ -52,18 +52,18 @@ class PathSettings(NamedTuple):
     """Rounds of sweeps and a Newton step, and rounds of growing the set, at one strength."""
     first_set: int
     growth: float
-    """So many features, or this many times those that are not zero, may join the set in one round."""
+    """The number of features, and the multiple of those that are not zero, that may join the set in one round."""
     set_share: float
-    """The gap on the working set is this share of the accuracy at most; features outside add to it."""
+    """The gap on the working set must be at most this share of the accuracy; features outside add to it."""
     whole_set: float
     """All features join where the Gram matrix of all costs at most this many times the gradients of all strengths."""
     exact_below: float
     """Relative accuracies below this are confirmed on the samples, not on the Gram matrix alone."""
     lookahead: float
-    """Blocks begin a strength in the set that would leave zero at a strength smaller by this share of the last
-    change of strength; 1 is the sequential strong rule."""
+    """A strength starts with the blocks that would leave zero at a strength smaller by this share of the last change of
+    strength; 1 is the sequential strong rule."""
     surplus: float
-    """Blocks that are zero leave the set where it has this many times the features that are not, and `first_set`."""
+    """Zero blocks leave the set where it has this many times the nonzero features, and more than `first_set`."""
 
 
 class BlockPath:
@@ -96,7 +96,7 @@ class BlockPath:
         return inside
 
     def _whole(self, count: int) -> bool:
-        """Is the Gram matrix of all features cheaper than the gradients at so many strengths?"""
+        """Return whether the Gram matrix of all features is cheaper than the gradients at `count` strengths."""
         problem = self.source.problem
         n, d = problem.n_samples, problem.n_features
         return bool(d <= n and d * d * problem.nnz / n <= self.settings.whole_set * count * problem.nnz)
@@ -211,7 +211,7 @@ class BlockPath:
         return order[np.cumsum(sizes) <= room]
 
     def _solve_at(self, state: Any, strength: float, active: np.ndarray) -> tuple[float, float]:
-        """The objective and a lower bound where the solver ends at one strength, begun with the blocks `active`."""
+        """Solve one strength, starting with the blocks `active`; returns the objective and a lower bound."""
         source, settings, working = self.source, self.settings, state.working
         share, single = settings.set_share, np.array([strength])
         objective, dual = self._full_bounds(state, strength)
@@ -248,7 +248,7 @@ class BlockPath:
         return change
 
     def _grow(self, state: Any, strength: float, active: np.ndarray) -> bool:
-        """Blocks that violate optimality become active; was there any?"""
+        """Make blocks that violate optimality active, and return whether there were any."""
         chosen = self._leaving(state, strength, active)
         active[chosen] = True
         state.working.grow(self.source, chosen[~self._inside(state.working)[chosen]])
@@ -276,7 +276,8 @@ class BlockPath:
     def _descend(
         self, model: BlockModel, strengths: np.ndarray, x: np.ndarray, q: np.ndarray, loss: float, accuracy: Accuracy
     ) -> tuple[int, np.ndarray, np.ndarray]:
-        """x and q end at the last strength; how many were solved, their solutions, and (loss, objective, bound)."""
+        """Solve the strengths in turn; x and q end at the last one. Returns how many were solved, their solutions, and
+        (loss, objective, bound) of each."""
         settings = self.settings
         solutions, found = np.empty((strengths.size, x.size)), np.full((strengths.size, 3), np.nan)
         scaled = model._replace(l1=model.l1.copy(), group=model.group.copy())

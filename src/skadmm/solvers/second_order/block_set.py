@@ -33,7 +33,7 @@ def add_cross_products(indptr, indices, data, weights, first, out):
 
 
 class Columns(Protocol):
-    """What the working set is drawn from."""
+    """The columns from which the working set is selected."""
 
     problem: Problem
     penalty: BlockPenalty
@@ -42,7 +42,7 @@ class Columns(Protocol):
     free: FreeFeatures
     """Features that are never part of the set, but eliminated."""
     quadratic: bool
-    """Are the weights of all models those of the samples, so that centred columns are orthogonal to the free ones?"""
+    """True where all models have the samples' weights, so that centred columns are orthogonal to the free ones."""
     damping: float
     """The diagonal of the Gram matrix is increased by this share."""
 
@@ -57,9 +57,9 @@ class BlockSet:
     weights: np.ndarray = resizable()
     """The curvatures of the samples that are part of G; empty where all are one."""
     blocks: np.ndarray = resizable(default_factory=lambda: np.empty(0, np.int64))
-    """In the order in which they joined."""
+    """The blocks, in the order in which they joined."""
     features: np.ndarray = resizable(default_factory=lambda: np.empty(0, np.int64))
-    """Block by block."""
+    """The features, block by block."""
     starts: np.ndarray = resizable(default_factory=lambda: np.zeros(1, np.int64))
     """Where each block begins among the features, and where the last one ends."""
     G: np.ndarray = resizable(default_factory=lambda: np.empty((0, 0)))
@@ -70,9 +70,9 @@ class BlockSet:
     centre: np.ndarray = resizable(default_factory=lambda: np.empty((0, 0)))
     """B of shape (f, size): its product with the free columns has been subtracted from the columns of the set."""
     shift: np.ndarray = resizable(default_factory=lambda: np.empty((0, 0)))
-    """Sᵀ of shape (f, size): by how much the coefficients of the free columns fall when a feature rises by one."""
+    """Sᵀ of shape (f, size): how much the free coefficients decrease when a coefficient of the set increases by 1."""
     X: Any = transient(default=None)
-    """The columns of the features, centred; built anew where they are missing."""
+    """The columns of the features, centred; built again where they are missing."""
     by_rows: Any = transient(default=None)
     """The same by rows, where they are sparse."""
 
@@ -88,7 +88,7 @@ class BlockSet:
         return self.X[:, : self.size]
 
     def grow(self, source: Columns, blocks: np.ndarray) -> None:
-        """Add blocks, to the Gram matrix too."""
+        """Add blocks to the set and to its Gram matrix."""
         if blocks.size == 0:
             return
         penalty, before = source.penalty, self.size

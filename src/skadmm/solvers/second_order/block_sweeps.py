@@ -32,7 +32,7 @@ from skadmm.regularizers._norms import clip_linf
 SETTLED = 0.1
 """Sweeps over the nonzero blocks end when they change this share of what a sweep over all blocks does."""
 EXTRAPOLATION_DAMPING = 1e-12
-"""Of the matrix of an extrapolation, relative to its largest entry."""
+"""The damping of the matrix of an extrapolation, relative to its largest entry."""
 
 
 @kernel
@@ -132,7 +132,7 @@ def violations(x, gradient, features, starts, l1, lower, upper, norm, group, out
                 r = g + (l1[j] if x[j] > 0.0 else -l1[j])
             else:
                 r = max(abs(g) - l1[j], 0.0) * (1.0 if g > 0.0 else -1.0)
-            # −r is the direction in which x_j wants to move: a bound may hold it.
+            # −r is the direction of descent of x_j, which a bound may prevent.
             if (r > 0.0 and x[j] <= lower[j]) or (r < 0.0 and x[j] >= upper[j]):
                 r = 0.0
             total += r * r

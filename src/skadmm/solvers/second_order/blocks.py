@@ -1,4 +1,4 @@
-"""Penalties that separate over disjoint blocks of features: what the block solver needs to know of them.
+"""Penalties that separate over disjoint blocks of features, in the form that the block solver takes.
 
 Every row of A must hold one feature. Then ψ(Ax) and Ω(x) together are a sum over blocks of
 
@@ -27,7 +27,7 @@ class BlockPenalty(NamedTuple):
     """A penalty over disjoint blocks, as kernels read it."""
 
     features: np.ndarray
-    """Block by block."""
+    """The features, block by block."""
     starts: np.ndarray
     """Block b is ``features[starts[b]:starts[b + 1]]``."""
     block: np.ndarray
@@ -35,11 +35,11 @@ class BlockPenalty(NamedTuple):
     l1: np.ndarray
     """λ_j of each feature."""
     ridge: np.ndarray
-    """Of each feature."""
+    """The strength of the squared ℓ2 norm of each feature."""
     lower: np.ndarray
     upper: np.ndarray
     norm: np.ndarray
-    """NO_NORM, L2_NORM or LINF_NORM, of each block."""
+    """The norm of each block: NO_NORM, L2_NORM or LINF_NORM."""
     group: np.ndarray
     """The strength of that norm."""
 
@@ -58,20 +58,20 @@ class _Parts:
 
     def __init__(self, d: int, m: int) -> None:
         self.row_l1, self.row_ridge = np.zeros(m), np.zeros(m)
-        """Of each row of A: its share of l1 and of ridge."""
+        """The share of l1 and of ridge of each row of A."""
         self.in_group, self.in_bounds = np.zeros(m, bool), np.zeros(m, bool)
-        """Of each row of A: has it the norm of a group, or bounds?"""
+        """For each row of A whether it is part of a group, and whether it has bounds."""
         self.l1, self.ridge = np.zeros(d), np.zeros(d)
         self.lower, self.upper = np.full(d, -np.inf), np.full(d, np.inf)
         self.groups: list[Groups] = []
-        """Of each regulariser that has groups."""
+        """The groups of each regulariser that has any."""
 
 
 class Groups(NamedTuple):
     """Groups of two features or more with one kind of norm."""
 
     features: np.ndarray
-    """Group by group."""
+    """The features, group by group."""
     sizes: np.ndarray
     norm: int
     strength: np.ndarray
@@ -90,7 +90,7 @@ class Rows(NamedTuple):
 
 
 class NotInBlocks(ValueError):  # noqa: N818
-    """Why a penalty does not separate over disjoint blocks."""
+    """The error for a penalty that does not separate over disjoint blocks, with the reason."""
 
 
 @singledispatch
@@ -202,17 +202,17 @@ class RowShares(NamedTuple):
     feature: np.ndarray
     entry: np.ndarray
     l1_share: np.ndarray
-    """Of the ℓ1 part of its feature, for each row."""
+    """For each row its share of the ℓ1 part of its feature."""
     ridge: np.ndarray
     takes_above: np.ndarray
-    """Does what the ℓ1 parts leave go to this row where it is positive …"""
+    """For each row whether it takes what the ℓ1 parts leave, where that is positive."""
     takes_below: np.ndarray
-    """… and where it is negative?"""
+    """For each row whether it takes what the ℓ1 parts leave, where that is negative."""
     bounded: np.ndarray
-    """Has a feature bounds?"""
+    """For each feature whether it has bounds."""
 
     def of(self, v: np.ndarray, x: np.ndarray, l1: np.ndarray) -> np.ndarray:
-        """β with Aᵀβ = v + ridge x on the penalised features, its ℓ1 parts subgradients of |x| where v allows it.
+        """β with Aᵀβ = v + ridge x on the penalised features; its ℓ1 parts are subgradients of |x| where v allows it.
 
         Where a feature has bounds, they take what is left, and the ℓ1 part is the one that belongs to x.
         """
@@ -224,7 +224,7 @@ class RowShares(NamedTuple):
 
 
 _KNOWN: WeakKeyDictionary[Problem, tuple[BlockPenalty, RowShares] | NotInBlocks] = WeakKeyDictionary()
-"""The penalties of problems that are alive: several solvers ask for them before one runs."""
+"""The penalties of existing problems, because several solvers need them before one runs."""
 
 
 def block_penalty(problem: Problem) -> tuple[BlockPenalty, RowShares]:
@@ -299,12 +299,12 @@ def _assembled(parts: _Parts, d: int) -> BlockPenalty:
 
 
 def has_groups(problem: Problem) -> bool:
-    """Has a block of a penalty that separates more than one feature?"""
+    """Return whether the penalty separates and a block of it has more than one feature."""
     penalty, _ = block_penalty(problem)
     return bool(penalty.norm.any())
 
 
 def has_maximum_norms(problem: Problem) -> bool:
-    """Has a block of a penalty that separates an ℓ∞ norm?"""
+    """Return whether the penalty separates and a block of it has an ℓ∞ norm."""
     penalty, _ = block_penalty(problem)
     return bool((penalty.norm == LINF_NORM).any())

@@ -7,9 +7,9 @@ the domain of its conjugate, a set K_c, the dual problem is to bring Σ s_c as c
 
     minimise over s_c ∈ K_c      ½ ‖q − Σ s_c‖² in the metric H⁻¹,      x = H⁻¹(q − Σ s_c)
 
-The projection onto K_c is the dynamic programme of that layer, so a sweep projects onto one after the other. Nesterov's
-momentum between sweeps, restarted where it points uphill, makes a few dozen sweeps do: on an image, gaps of 1e-4 take
-about twenty sweeps, and 1e-10 about a hundred. Every sweep leaves a feasible dual point, so there is always a gap.
+The projection onto K_c is the dynamic programme of that layer, so a sweep projects onto one after the other. With
+Nesterov's momentum between sweeps, restarted where it increases the dual objective, a gap of 1e-4 on an image takes
+about twenty sweeps, and 1e-10 about a hundred. Every sweep ends at a feasible dual point, so there is always a gap.
 
 References
 ----------
@@ -44,11 +44,11 @@ class ChainDescentConfig:
     """Settings of chain descent."""
 
     max_sweeps: int = 3000
-    """Sweeps, at most."""
+    """The maximum number of sweeps."""
     patience: int = 300
-    """The solver stops when so many sweeps have not halved the gap."""
+    """The solver stops when this many sweeps have not halved the gap."""
     smallest_gap: float = 1e-12
-    """Without a tolerance, the relative gap to reach."""
+    """The relative gap to reach where no tolerance is given."""
     objective_floor: float = 1e-6
     """A gap is measured against at least this share of the loss at zero."""
     inside: tuple[float, ...] = (1e-9, 1e-6, 1e-4, 1e-3, 1e-2)
@@ -57,16 +57,16 @@ class ChainDescentConfig:
 
 
 class Structure(NamedTuple):
-    """What does not depend on the strength."""
+    """The parts of a problem that do not depend on the strength."""
 
     quadratic: DiagonalQuadratic
     layers: list[Layer]
     single: np.ndarray
-    """The rows of A with one feature, …"""
+    """The rows of A with one feature."""
     feature: np.ndarray
-    """… their features, …"""
+    """The features of those rows."""
     entry: np.ndarray
-    """… and their entries."""
+    """The entries of those rows."""
 
 
 @dataclass(kw_only=True)
@@ -80,9 +80,9 @@ class ChainDescentState(SolverState):
     momentum: float = 1.0
     """Nesterov's t."""
     mark: float = np.inf
-    """The gap to be halved, …"""
+    """The gap that has to be halved."""
     since: int = 0
-    """… and the sweeps since it was set."""
+    """The number of sweeps since `mark` was set."""
 
 
 class ChainDescent(SecondOrderSolver[ChainDescentState]):
@@ -116,14 +116,14 @@ class ChainDescent(SecondOrderSolver[ChainDescentState]):
         return reason
 
     def init(self, point: Point, rho: float) -> ChainDescentState:
-        """From multipliers of zero."""
+        """Start from multipliers of zero."""
         shape = (len(self.structure.layers) + 1, self.problem.n_features)
         return ChainDescentState(
             point=point, rho=rho, multiplier=rho * point.dual, parts=np.zeros(shape), ahead=np.zeros(shape)
         )
 
     def step(self, state: ChainDescentState) -> None:
-        """A sweep, and its gap."""
+        """Make a sweep, and compute its gap."""
         _cancel.check_cancelled()
         state.point.clock[1] += self.problem.n_samples
         quadratic = self.structure.quadratic
@@ -142,7 +142,7 @@ class ChainDescent(SecondOrderSolver[ChainDescentState]):
         self._judge(state)
 
     def finish(self, state: ChainDescentState) -> None:
-        """The multipliers, and tied coefficients equal to the last bit."""
+        """Compute the multipliers, and make tied coefficients equal to the last bit."""
         u = self._multipliers(state.parts)
         state.multiplier = u
         state.point.dual[:] = u / state.rho
@@ -177,7 +177,7 @@ class ChainDescent(SecondOrderSolver[ChainDescentState]):
         return type(self)(replace(self.setup, problem=problem), self.config, self.structure)
 
     def follow(self, state: ChainDescentState, problem: Problem) -> ChainDescentState:
-        """From the last parts, scaled into their new sets."""
+        """Start from the last parts, scaled into their new sets."""
         new = self.init(state.point, state.rho)
         old = problem.psi.strength
         if old > 0.0:
@@ -188,7 +188,7 @@ class ChainDescent(SecondOrderSolver[ChainDescentState]):
     # -- a sweep -------------------------------------------------------------------------------------------------
 
     def _sweep(self, parts: np.ndarray) -> np.ndarray:
-        """Project the parts one after the other; x of the last."""
+        """Project the parts one after the other, and return the x after the last projection."""
         quadratic, bound = self.structure.quadratic, self.objective.bound
         rest = quadratic.q - parts.sum(axis=0)
         x = rest / quadratic.h
@@ -213,7 +213,7 @@ class ChainDescent(SecondOrderSolver[ChainDescentState]):
             state.point.x[:], state.point.y[:] = x, y
 
     def _judge(self, state: ChainDescentState) -> None:
-        """Has the gap come down far enough, or does it no longer?"""
+        """Decide whether the gap meets the tolerance, or no longer decreases."""
         relative = self.optimality(state)[1]
         state.finished = relative <= (self.config.smallest_gap if self.tol is None else self.tol)
         state.since += 1
@@ -239,8 +239,7 @@ class ChainDescent(SecondOrderSolver[ChainDescentState]):
         return quadratic.constant - 0.5 * float(np.sum((quadratic.q - quadratic.A.T @ u) ** 2 / quadratic.h))
 
     def _allowed(self, state: ChainDescentState) -> float:
-        """By how much the objective may rise for coefficients that are tied exactly: half of what the tolerance
-        leaves."""
+        """How much the objective may increase when coefficients are tied exactly: half of what the tolerance leaves."""
         wanted = self.config.smallest_gap if self.tol is None else self.tol
         scale = max(abs(state.objective), self.objective.scale)
         return max(0.0, 0.5 * (wanted * scale - (state.objective - state.lower_bound)))

@@ -21,7 +21,7 @@ from skadmm.kernels.compile import kernel
 from skadmm.solvers.second_order import chains
 
 MAX_LAYERS = 24
-"""On graphs that take more layers, sweeps would be long and many."""
+"""The maximum number of layers; with more, sweeps would take too long and be too many."""
 
 
 @kernel
@@ -59,15 +59,15 @@ class Layer(NamedTuple):
     order: np.ndarray
     """Nodes, path by path."""
     sign: np.ndarray
-    """−1 where the rows of A so far ask for the opposite of the first node's coefficient."""
+    """−1 where the rows of A along the path tie the coefficient to the negative of the first node's, else +1."""
     inner: np.ndarray
-    """The places in `order` that a row joins to the next, …"""
+    """The places in `order` that a row joins to the next place."""
     row: np.ndarray
-    """… these rows, …"""
+    """The rows of A at those places."""
     entry: np.ndarray
-    """… their entries for the first of the two, with its sign, …"""
+    """The entries of those rows for the first of their two nodes, with its sign."""
     weight: np.ndarray
-    """… and, at every place, the size of the entry; 0 at the end of a path."""
+    """At every place the absolute value of the entry; 0 at the end of a path."""
 
     def project(self, h: np.ndarray, p: np.ndarray, bound: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The x that minimises ½ x·Hx − p·x plus this layer's penalty, and s = p − Hx, on the nodes in `order`."""
@@ -84,7 +84,7 @@ class Layer(NamedTuple):
 
 
 def rows_of_two(A: sp.csr_array) -> str | None:
-    """Why the rows of A are no differences or sums of two features, or single features; None when they are."""
+    """Why a row of A is not a difference or a sum of two features or a single feature; None where every row is."""
     counts = np.diff(A.indptr)
     if counts.size == 0 or counts.max() > 2 or counts.min() < 1:
         return "the rows of A must have one entry or two"

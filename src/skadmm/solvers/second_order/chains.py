@@ -136,19 +136,19 @@ class ChainPenalty(NamedTuple):
     threshold: np.ndarray
     """The sum of λ_e |a_e| over the rows of each feature alone."""
     single: np.ndarray
-    """Those rows, …"""
+    """The rows of A with one feature."""
     feature: np.ndarray
-    """… their features, …"""
+    """The features of those rows."""
     single_entry: np.ndarray
-    """… their entries, …"""
+    """The entries of those rows."""
     bound: np.ndarray
-    """… and λ_e with the sign of the entry."""
+    """λ_e of those rows, with the sign of the entry."""
     n_constraints: int
     """The number of rows of A."""
 
     @property
     def ties(self) -> bool:
-        """Does a row tie two features to each other?"""
+        """Return whether a row ties two features to each other."""
         return bool(np.any(self.row >= 0))
 
     def values(self, x: np.ndarray) -> np.ndarray:
@@ -227,7 +227,7 @@ def lie_along_chains(one: np.ndarray, two: np.ndarray, rows: np.ndarray, order: 
 
 
 def chains_of(problem: Problem) -> ChainPenalty:
-    """The penalty of a problem that :func:`reason_against` says nothing against."""
+    """The penalty of a problem for which :func:`reason_against` returns None."""
     penalty = penalty_along_chains(problem)
     if penalty is None:
         raise ValueError("the penalty does not lie along chains")

@@ -1,9 +1,9 @@
-"""A conic interior point method (Clarabel) for small problems: what takes over where nothing else arrives.
+"""A conic interior point method (Clarabel) for small problems, which takes over where all other solvers stall.
 
 The first step solves the problem itself, where its loss has a conic form; later steps solve the problem with the loss
-expanded to second order around the best point, and search along the step to their solution. Points are judged as those
-of every other solver are, by the duality gap or the KKT residual of this package: what Clarabel says of them plays no
-part.
+expanded to second order around the best point, and search along the step to their solution. Points are measured like
+those of every other solver, by the duality gap or the KKT residual of this package. The status that Clarabel reports is
+not used.
 
 References
 ----------
@@ -40,9 +40,9 @@ from skadmm.solvers.second_order.conic_terms import (
 
 INSTALL = "pip install 'skadmm[conic]'"
 MAX_ENTRIES = 2_000_000
-"""The largest number of entries of X, A and B for which the programme is formed …"""
+"""The largest number of entries of X, A and B for which the programme is formed."""
 MAX_VARIABLES = 20_000
-"""… and of samples, features and rows of A together."""
+"""The largest number of samples, features and rows of A together for which the programme is formed."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,11 @@ class ConicConfig:
     """Settings of the conic solver."""
 
     tolerance: float = 1e-12
-    """Gap and infeasibility at which Clarabel is to stop; it stops earlier where rounding allows no more."""
+    """The gap and infeasibility at which Clarabel stops; it stops earlier where rounding prevents progress."""
     max_iterations: int = 200
-    """Iterations of Clarabel in one step."""
+    """The maximum number of iterations of Clarabel in one step."""
     max_idle: int = 3
-    """So many steps without a better measure of optimality mean that rounding allows no more."""
+    """The solver stops after this many steps without a better measure of optimality."""
     shortest: float = 1e-6
     """The smallest share of a step that is tried."""
 
@@ -111,7 +111,7 @@ class Conic(BestPointSolver[ConicState]):
 
     @classmethod
     def too_large(cls, problem: Problem) -> str | None:
-        """Why a problem is no small one; None where it is."""
+        """Why a problem is too large; None where it is not."""
         constraint = problem.constraint
         entries = problem.nnz + constraint.A.nnz + (0 if constraint.B is None else constraint.B.nnz)
         size = problem.n_samples + problem.n_features + problem.n_split + problem.n_constraints
@@ -122,7 +122,7 @@ class Conic(BestPointSolver[ConicState]):
         return None
 
     def init(self, point: Point, rho: float) -> ConicState:
-        """Nothing is known but the point."""
+        """The state before the first evaluation."""
         multiplier = rho * point.dual
         return ConicState(point=point, rho=rho, multiplier=multiplier, x=point.x.copy(), y=point.y.copy())
 
@@ -153,7 +153,7 @@ class Conic(BestPointSolver[ConicState]):
     # -- a step ----------------------------------------------------------------------------------------------
 
     def _search(self, state: ConicState, x: np.ndarray, y: np.ndarray, multiplier: np.ndarray) -> bool:
-        """Try the solution of the programme, then points on the way to it; has the measure improved?"""
+        """Try the solution of the programme, then points on the way to it; returns whether the measure improved."""
         if self._try(state, x, y, multiplier):
             return True
         before = state.x.copy(), state.y.copy()
@@ -166,7 +166,7 @@ class Conic(BestPointSolver[ConicState]):
         return False
 
     def _try(self, state: ConicState, x: np.ndarray, y: np.ndarray, multiplier: np.ndarray) -> bool:
-        """Measure a point; has the measure improved?"""
+        """Measure a point, and return whether the measure improved."""
         d = self.problem.n_features
         if self.folded:
             x = y[-d:]
@@ -190,7 +190,7 @@ class Conic(BestPointSolver[ConicState]):
         return self._unscaled(found, u, y, equal)
 
     def _add_constraint(self, programme: Programme, u: np.ndarray, y: np.ndarray) -> slice:
-        """A x + B y = c; its rows."""
+        """Add A x + B y = c, and return its rows."""
         constraint, rows = self.problem.constraint, sp.diags_array(self.row_scale)
         if not self.problem.n_constraints:
             return slice(0, 0)

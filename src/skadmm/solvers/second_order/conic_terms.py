@@ -22,7 +22,7 @@ from skadmm.regularizers._envelope import parts_of
 
 
 def is_installed() -> bool:
-    """Is there a solver for conic programmes?"""
+    """Return whether a solver for conic programmes is installed."""
     return importlib.util.find_spec("clarabel") is not None
 
 
@@ -30,13 +30,13 @@ class Solution(NamedTuple):
     """What the conic solver found."""
 
     values: np.ndarray
-    """Of the variables."""
+    """The values of the variables."""
     multipliers: np.ndarray
-    """Of the rows of M."""
+    """The multipliers of the rows of M."""
 
 
 class Programme:
-    """A conic programme that is put together term by term."""
+    """A conic programme that is composed term by term."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -50,7 +50,7 @@ class Programme:
         self._cones: list[tuple[str, int]] = []
 
     def variables(self, count: int) -> np.ndarray:
-        """New variables; their indices."""
+        """Add variables, and return their indices."""
         self.size += count
         return np.arange(self.size - count, self.size)
 
@@ -73,7 +73,7 @@ class Programme:
         return rows
 
     def solve(self, scale: float, **settings: Any) -> Solution:
-        """The solution, as good as the solver gets it; the objective is divided by `scale` for it."""
+        """The solution, as accurate as the solver computes it; the solver gets the objective divided by `scale`."""
         import clarabel
 
         made = {
@@ -209,7 +209,7 @@ def _spread(n: int, place: int) -> sp.csr_array:
 
 
 def takes(reg: Any, size: int) -> bool:
-    """Has a regulariser a conic form here?"""
+    """Return whether a regulariser has a conic form here."""
     return all(add_term.dispatch(type(part.reg)) is not add_term.dispatch(object) for part in parts_of(reg, size))
 
 
@@ -221,7 +221,7 @@ def add_regularizer(reg: Any, programme: Programme, y: np.ndarray, unit: float) 
 
 @singledispatch
 def add_term(reg: Any, programme: Programme, y: np.ndarray, unit: float) -> None:
-    """Add reg(unit · v) of a regulariser that is no sum over parts."""
+    """Add reg(unit · v) of a regulariser that is not a sum over parts."""
     raise NotImplementedError(f"{type(reg).__name__} has no conic form")
 
 

@@ -1,4 +1,4 @@
-"""Rows of A on which ψ is a constraint (lower ≤ Ax ≤ upper): points moved onto it, and what holds them there.
+"""Rows of A on which ψ is a constraint (lower ≤ Ax ≤ upper): points are moved so that they satisfy it exactly.
 
 A split method's y meets such a constraint exactly, its x only in the limit. The objective is infinite at a point that
 misses the constraint by more than rounding, so x is moved before it is measured.
@@ -26,17 +26,17 @@ class ConstrainedRows(NamedTuple):
 
     problem: Problem
     is_constraint: np.ndarray
-    """Of each row of A."""
+    """For each row of A whether ψ is a constraint on it."""
     single: np.ndarray
     """Rows among them that hold one feature: bounds."""
     feature: np.ndarray
-    """Of each single row …"""
+    """The feature of each row that holds one feature."""
     entry: np.ndarray
-    """… and its entry there."""
+    """The entry of each row that holds one feature."""
 
     @classmethod
     def of(cls, problem: Problem) -> ConstrainedRows | None:
-        """Those of a problem; None where there are none, or B is not −I or c not zero."""
+        """The constrained rows of a problem; None where there are none, or B is not −I or c is not zero."""
         constraint, m = problem.constraint, problem.n_split
         if m == 0 or problem.psi.subdifferentiable or constraint.B is not None or constraint.c.any():
             return None
@@ -92,7 +92,7 @@ def held_clusters(
 
 
 def penalty_slopes(problem: Problem, y: np.ndarray) -> np.ndarray:
-    """A subgradient of ψ at y on the rows that are no constraints; zero on those that are."""
+    """A subgradient of ψ at y on the rows without a constraint; zero on the constrained rows."""
     slopes = np.zeros(y.size)
     for part in parts_of(problem.psi, y.size):
         if part.reg.subdifferentiable:

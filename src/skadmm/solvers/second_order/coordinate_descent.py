@@ -9,8 +9,8 @@ are more of them than samples, a step
   searches   along the change, in the margins; a new model is made there, until the selected features are near optimal;
   evaluates  all samples and features: objective, gradient, certificate.
 
-Where columns are strongly correlated many sweeps are needed. The solver notices and gives way to Newton steps, which go
-on from its point.
+Where columns are strongly correlated many sweeps are needed. The solver detects this and stops, and Newton steps
+continue from its point.
 """
 
 from __future__ import annotations
@@ -47,39 +47,40 @@ class CoordinateDescentConfig:
     """Settings of the coordinate descent solver."""
 
     first_selected: int = 100
-    """The number of features selected at first …"""
+    """The number of features selected in the first step."""
     growth: int = 2
-    """… and later this many times the number of those that are not zero, where that is more."""
+    """Later steps select this many times the number of nonzero features, where that is more than `first_selected`."""
     violation_left: float = 0.1
     """A step ends when the largest violation among the selected features is this share of what it was. The same share
     ends the descent on one model."""
     max_models: int = 10
-    """Models of the loss in one step."""
+    """The maximum number of models of the loss in one step."""
     short_sweeps: int = 10
     """After a sweep over all selected features come at most this many over those that are not zero."""
     max_sweeps: int = 40
-    """Sweeps on one model …"""
+    """The maximum number of sweeps on one model, unless `solve_cost` allows more."""
     solve_cost: float = 250.0
-    """… or, with k features, k³ divided by this many times their stored entries, where that is more: about the cost of
-    an exact solve of the model by Newton's method."""
+    """With k features, the sweeps on one model may also be k³ divided by this many times their stored entries, which is
+    about the cost of an exact solve of the model by Newton's method."""
     max_passes: float = 16.0
-    """The solver gives way after this many passes over the data, sweeps counted by the entries that they read, unless
-    an exact solve would cost more than `max_sweeps` sweeps. They are counted from the last step in which …"""
+    """The solver stops after this many passes over the data, where sweeps count by the entries that they read, unless
+    an exact solve would cost more than `max_sweeps` sweeps. They are counted from the last step in which the number of
+    nonzero features grew, see `still_growing`."""
     still_growing: float = 1.25
-    """… the features that are not zero became this many times as many, and more than `first_selected`: another solver
-    would have to find them too."""
+    """The nonzero features grow where a step leaves this many times as many as before, and more than `first_selected`;
+    another solver would have to find them too."""
     entries_per_chunk: int = 1 << 26
-    """Entries read by sweeps between two moments at which a run can be stopped."""
+    """The number of entries that sweeps read between two checks of whether the run was cancelled."""
     min_sample_curvature: float = 1e-6
     """The smallest curvature of a sample in a model, as a share of the largest that the loss has: slopes are divided by
     it."""
     min_curvature: float = 1e-12
     """The smallest curvature of a feature in a model, as a share of the largest among the selected features."""
     gives_way: bool = True
-    """Stop when Newton steps would be faster. Always False where the solver runs alone …"""
+    """True stops the solver when Newton steps would be faster. It is False where the solver runs alone."""
     max_idle: int = 5
-    """… and stops only after this many steps that neither decrease the objective nor, together, halve the largest
-    violation; otherwise it stops after one such step."""
+    """Where the solver runs alone, it stops after this many steps that neither decrease the objective nor, together,
+    halve the largest violation; otherwise it stops after one such step."""
 
 
 @dataclass(kw_only=True)
@@ -95,7 +96,7 @@ class CoordinateDescentState(SolverState):
     curvatures: np.ndarray
     """ℓ'' of each sample."""
     gradient: np.ndarray
-    """Of the loss and of Ω."""
+    """The gradient of the loss and of Ω."""
     loss: float = np.inf
     """The mean loss."""
     violation: float = np.inf
@@ -105,22 +106,22 @@ class CoordinateDescentState(SolverState):
     settled: int = 0
     """The samples touched when the number of features that are not zero last grew."""
     expensive_solve: bool = False
-    """Would an exact solve of the last model cost more than many sweeps?"""
+    """True where an exact solve of the last model would cost more than `max_sweeps` sweeps."""
     last_violation: float = np.inf
     """The largest violation at the last step with progress."""
     idle: int = 0
-    """Steps since then."""
+    """The number of steps since the last step with progress."""
 
 
 class Selected(NamedTuple):
     """Some features: all that are not zero, and others."""
 
     features: np.ndarray
-    """Their indices."""
+    """The indices of the features."""
     columns: Any
-    """Their columns of X; each is a row here."""
+    """The columns of the features in X; each is a row here."""
     threshold: np.ndarray
-    """Their ℓ1 strengths."""
+    """The ℓ1 strengths of the features."""
     entries: int
     """The number of stored entries in these columns."""
 
@@ -163,11 +164,11 @@ class CoordinateDescent(SecondOrderSolver[CoordinateDescentState]):
 
     @classmethod
     def alone(cls, config: CoordinateDescentConfig) -> CoordinateDescentConfig:
-        """It does not give way."""
+        """The settings with `gives_way` = False."""
         return replace(config, gives_way=False)
 
     def init(self, point: Point, rho: float) -> CoordinateDescentState:
-        """Nothing is known but the point; the columns are set up before the clock runs."""
+        """The state before the first evaluation; the columns are prepared here, before the clock runs."""
         _ = self.columns
         n, d = self.problem.n_samples, self.problem.n_features
         return CoordinateDescentState(
@@ -202,7 +203,7 @@ class CoordinateDescent(SecondOrderSolver[CoordinateDescentState]):
         state.finished = self.tol is not None and self.optimality(state)[1] <= self.tol
 
     def _is_growing(self, state: CoordinateDescentState, had: int) -> bool:
-        """Are many more features in use than the step `had`?"""
+        """Return whether many more features are in use than the `had` before the step."""
         now = int(np.count_nonzero(state.point.x))
         growing = now > self.config.first_selected and now >= self.config.still_growing * had
         if growing:
@@ -210,11 +211,11 @@ class CoordinateDescent(SecondOrderSolver[CoordinateDescentState]):
         return growing
 
     def slow(self, state: CoordinateDescentState) -> bool:
-        """Is it time for another solver?"""
+        """Return whether another solver should take over."""
         return state.stalled
 
     def loss_gradient(self, state: CoordinateDescentState) -> np.ndarray:
-        """Without the part of Ω."""
+        """The gradient of the mean loss, without the part of Ω."""
         return state.gradient - self.ridge * state.point.x
 
     def evaluated_at(self, state: CoordinateDescentState, x: np.ndarray) -> Evaluation | None:
@@ -297,8 +298,8 @@ class CoordinateDescent(SecondOrderSolver[CoordinateDescentState]):
     def _descend(
         self, state: CoordinateDescentState, selected: Selected, gradient: np.ndarray, goal: float
     ) -> tuple[np.ndarray, bool]:
-        """A model at x, and from x as far towards its minimiser as the objective falls. Returns the gradient there, and
-        whether another model is worth making."""
+        """Make a model at x, and move towards its minimiser as far as the objective decreases. Returns the gradient
+        there, and whether another model should follow."""
         n, features = self.problem.n_samples, selected.features
         x, change = state.point.x[features], np.empty(n)
         new, sweeps, converged = self._minimised(state, selected, x, goal)

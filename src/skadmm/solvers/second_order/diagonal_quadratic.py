@@ -57,12 +57,12 @@ class DiagonalQuadratic:
 
     @cached_property
     def explained(self) -> float:
-        """q·H⁻¹q: twice what the quadratic falls by from zero to its minimum."""
+        """q·H⁻¹q: twice the decrease of the quadratic from zero to its minimum."""
         return float(self.q @ (self.q / self.h))
 
     @cached_property
     def has_ridge(self) -> bool:
-        """Does Ω add to `h`?"""
+        """True where Ω adds to `h`."""
         return bool(self.ridge.any())
 
     @cached_property
@@ -92,7 +92,7 @@ class DiagonalQuadratic:
         return result
 
     def multiplier(self, x: np.ndarray) -> np.ndarray:
-        """The u with Dᵀu = q − Hx along a line; zero where the right side is nothing but rounding."""
+        """The u with Dᵀu = q − Hx along a line; zero where the right side is only rounding error."""
         assert self.line is not None
         rest = self.q - self.h * x
         noise = ROUNDING * (np.abs(self.q) + self.h * np.abs(x).max())
@@ -143,7 +143,7 @@ class SignalObjective:
         """The duality gap of a point, absolute."""
         x, v, u = point
         part = self.quadratic
-        if part.line is not None:  # Dᵀu = q − Hx, to more digits than products with D have
+        if part.line is not None:  # Dᵀu = q − Hx, more accurately than by products with D
             return max(self.norm(v) - float(u @ v), 0.0)
         dual = 0.5 * float(np.sum((part.q - part.A.T @ u) ** 2 / part.h))
         return max(self.value(x, v) - part.constant + dual, 0.0)

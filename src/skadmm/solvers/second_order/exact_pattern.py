@@ -19,7 +19,7 @@ class PatternConfig:
     """Settings of the search for the zeros of D x."""
 
     max_changes: int = 10
-    """Changes of a pattern that is nearly right."""
+    """The maximum number of changes of a pattern."""
     negligible_gap: float = 1e-10
     """The relative gap at which rows whose multipliers are not at their bounds count as zero."""
     bound_rounding: float = 1e-9
@@ -35,7 +35,7 @@ def exact_minimiser(objective: SignalObjective, point: SignalPoint, config: Patt
     """The minimiser on the pattern of `point`, where the pattern is consistent; otherwise `point` itself."""
     if objective.quadratic.line is None:
         return _on_a_graph(objective, point, config)
-    # Multipliers of high order are smooth: near a knot many are close to their bounds, and the largest v tells which.
+    # Multipliers of high order are smooth: near a knot many are close to their bounds, and the largest v is the knot.
     size, bound = np.abs(point.v), objective.bound
     active = size * bound > size.max() * (bound - np.abs(point.u))
     sign = np.sign(point.u)
@@ -60,7 +60,7 @@ def _on_a_graph(objective: SignalObjective, point: SignalPoint, config: PatternC
 def _on_pattern(
     objective: SignalObjective, active: np.ndarray, sign: np.ndarray, config: PatternConfig, changes: int
 ) -> SignalPoint | None:
-    """The minimiser with D x = 0 off `active` and multipliers bound · sign on it; None where it contradicts itself.
+    """The minimiser with D x = 0 off `active` and multipliers bound · sign on it; None where that is inconsistent.
 
     The pattern is changed up to `changes` times: rows with the wrong sign leave it, those above their bound join it.
     """

@@ -38,7 +38,7 @@ class FreeFeatures:
         return self.index.size
 
     def centre(self, columns: Any) -> np.ndarray:
-        """B of shape (f, k) for k columns; zero for sparse ones, which stay as they are."""
+        """B of shape (f, k) for k columns; zero for sparse columns, which are not centred."""
         if sp.issparse(columns) or not len(self):
             return np.zeros((len(self), columns.shape[1]))
         return self.inverse @ (self.weighted.T @ columns / self.n)
@@ -50,7 +50,7 @@ class FreeFeatures:
         return _inverse((curvatures[:, None] * self.columns).T @ self.columns / self.n)
 
     def orthogonal(self, slopes: np.ndarray) -> bool:
-        """Are slopes orthogonal to all columns, up to rounding?"""
+        """Return whether slopes are orthogonal to all columns, up to rounding."""
         return bool(np.all(np.abs(slopes @ self.columns) <= ORTHOGONAL * self._scale(slopes)))
 
     def projected(self, slopes: np.ndarray) -> np.ndarray:

@@ -7,9 +7,9 @@ graph: each of its layers of chains (``chain_layers.py``) has a copy z_c of L x,
 programme. The step in x is a system with L² (``laplacian_systems.py``), whose matrix does not change. Where H is no
 multiple of the identity, its largest entry takes its place there, with a proximal term for the difference.
 
-All that an iteration hands to the next is t_c = w_c + ρ z_c, w_c the multiplier of z_c = L x. Anderson's extrapolation
-from the last few iterations takes their number down several times. The multipliers of the proximal steps are within
-their bounds, so that every iteration has a lower bound of the optimum, const − ½‖q − L Σ w_c‖² in the metric H⁻¹.
+An iteration depends on the previous one only through t_c = w_c + ρ z_c, w_c the multiplier of z_c = L x. Anderson's
+extrapolation from the last few iterations reduces their number several times. The multipliers of the proximal steps are
+within their bounds, so every iteration has a lower bound of the optimum, const − ½‖q − L Σ w_c‖² in the metric H⁻¹.
 
 References
 ----------
@@ -47,28 +47,27 @@ class GraphTrendConfig:
     """Settings of trends over graphs."""
 
     max_steps: int = 2000
-    """Steps, at most."""
+    """The maximum number of steps."""
     iterations: int = 20
     """Iterations in a step; the gap is computed after each step."""
     memory: int = 8
-    """Iterations that the extrapolation looks back on."""
+    """The number of earlier iterations that the extrapolation uses."""
     relaxation: float = 1.7
-    """Between 1 (none) and 2."""
+    """The over-relaxation, between 1 (none) and 2."""
     threshold_share: float = 4.0
-    """For order one, ρ in units of the ℓ1 strength over the mean size of L at the data, …"""
+    """ρ for order one, in units of the ℓ1 strength divided by the mean absolute value of L at the data."""
     chain_share: float = 20.0
-    """… and for order two."""
+    """ρ for order two, in the same units."""
     patience: int = 20
-    """ρ is changed when so many steps have not halved the gap, …"""
+    """ρ is changed when this many steps have not halved the gap."""
     rho_factors: tuple[float, ...] = (5.0, 0.04, 125.0, 0.0016)
-    """… by these factors one after the other; the solver stops after the last."""
+    """The factors by which ρ is changed, one after the other; the solver stops after the last."""
     growth: float = 2.0
-    """Where the residual of an iteration grows beyond this multiple of the smallest one, the extrapolation starts
-    anew."""
+    """The extrapolation is restarted where the residual of an iteration exceeds this multiple of the smallest one."""
     regularisation: float = 1e-10
-    """Of the least squares problem of the extrapolation, relative."""
+    """The regularisation of the least squares problem of the extrapolation, relative to its matrix."""
     smallest_gap: float = 1e-10
-    """Without a tolerance, the relative gap to reach."""
+    """The relative gap to reach where no tolerance is given."""
     objective_floor: float = 1e-6
     """A gap is measured against at least this share of the loss at zero."""
     max_factor_work: float = 1e11
@@ -76,13 +75,13 @@ class GraphTrendConfig:
 
 
 class GraphStructure:
-    """What does not depend on the strength.
+    """The parts of a problem that do not depend on the strength.
 
     Parameters
     ----------
     quadratic : DiagonalQuadratic
     trend : GraphTrend
-        Of order one or two.
+        A trend of order one or two.
     """
 
     def __init__(self, quadratic: DiagonalQuadratic, trend: GraphTrend) -> None:
@@ -94,7 +93,7 @@ class GraphStructure:
 
     @property
     def copies(self) -> int:
-        """How many copies of L x there are."""
+        """The number of copies of L x."""
         return max(1, len(self.layers))
 
     @cached_property
@@ -113,7 +112,7 @@ class GraphTrendState(SolverState):
     """State of trends over graphs. ``point`` is the best point so far."""
 
     weight: float
-    """ρ of this method."""
+    """The ρ of this method."""
     x: np.ndarray
     """The iterate."""
     t: np.ndarray
@@ -121,23 +120,23 @@ class GraphTrendState(SolverState):
     best_w: np.ndarray
     """The multipliers with the largest lower bound."""
     images: np.ndarray
-    """Changes of what the last iterations made of (t, x), …"""
+    """The changes of the results of the last iterations, each a value of (t, x) in a row."""
     residuals: np.ndarray
-    """… and of their residuals, a row for each."""
+    """The changes of the residuals of the last iterations, one row each."""
     last_image: np.ndarray
-    """What the last iteration made of (t, x), …"""
+    """The result of the last iteration, a value of (t, x)."""
     last_residual: np.ndarray
-    """… and its residual."""
+    """The residual of the last iteration."""
     kept: int = -1
     """Rows of `images` made since the extrapolation started; −1 before the first iteration."""
     smallest_residual: float = np.inf
-    """Since the extrapolation started."""
+    """The smallest residual since the extrapolation started."""
     mark: float = np.inf
-    """The gap to be halved, …"""
+    """The gap that has to be halved."""
     since: int = 0
-    """… the steps since it was set, …"""
+    """The number of steps since `mark` was set."""
     changes: int = 0
-    """… and how often ρ was changed."""
+    """How many times ρ was changed."""
 
 
 class GraphTrendADMM(SecondOrderSolver[GraphTrendState]):
@@ -180,7 +179,7 @@ class GraphTrendADMM(SecondOrderSolver[GraphTrendState]):
         return None
 
     def init(self, point: Point, rho: float) -> GraphTrendState:
-        """From multipliers of zero and the data."""
+        """Start from multipliers of zero and the data."""
         structure, d = self.structure, self.problem.n_features
         rows = structure.copies if structure.uniform else structure.copies + 1
         share = self.config.threshold_share if structure.order == 1 else self.config.chain_share
@@ -194,7 +193,7 @@ class GraphTrendADMM(SecondOrderSolver[GraphTrendState]):
         )  # fmt: skip
 
     def step(self, state: GraphTrendState) -> None:
-        """Some iterations, and their gap."""
+        """Make some iterations, and compute their gap."""
         state.point.clock[1] += self.problem.n_samples
         for _ in range(self.config.iterations):
             _cancel.check_cancelled()
@@ -235,7 +234,7 @@ class GraphTrendADMM(SecondOrderSolver[GraphTrendState]):
         return type(self)(replace(self.setup, problem=problem), self.config, self.structure)
 
     def follow(self, state: GraphTrendState, problem: Problem) -> GraphTrendState:
-        """From the last iterate: with multipliers and ρ scaled by the ratio of the strengths, z stays what it is."""
+        """Start from the last iterate, with multipliers and ρ scaled by the ratio of the strengths, which keeps z."""
         new = self.init(state.point, state.rho)
         if problem.psi.strength > 0.0:
             ratio = self.problem.psi.strength / problem.psi.strength
@@ -267,8 +266,8 @@ class GraphTrendADMM(SecondOrderSolver[GraphTrendState]):
         state.t, state.x = self._extrapolated(state, t, x)
 
     def _extrapolated(self, state: GraphTrendState, t: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Anderson's step from what the last iterations made of (t, x). Where H is a multiple of the identity, x
-        follows from t."""
+        """Anderson's step from the results of the last iterations. Where H is a multiple of the identity, x follows
+        from t."""
         size, unit = t.size, np.sqrt(state.weight * self.structure.top)
         uniform = self.structure.uniform
         image = t.ravel() if uniform else np.concatenate([t.ravel(), unit * x])
@@ -298,7 +297,7 @@ class GraphTrendADMM(SecondOrderSolver[GraphTrendState]):
     # -- the gap ---------------------------------------------------------------------------------------------------
 
     def _keep_better(self, state: GraphTrendState) -> None:
-        """The lower bound of the multipliers, and the better of two points."""
+        """Update the lower bound by the multipliers, and keep the better point."""
         quadratic = self.structure.quadratic
         w = self._split(state)[1]
         rest = quadratic.q - self.structure.L @ w.sum(axis=0)
@@ -313,7 +312,7 @@ class GraphTrendADMM(SecondOrderSolver[GraphTrendState]):
                 state.point.x[:], state.point.y[:] = x, y
 
     def _judge(self, state: GraphTrendState) -> None:
-        """Has the gap come down far enough, or does ρ have to change?"""
+        """Decide whether the gap meets the tolerance, or ρ has to change."""
         config, relative = self.config, self.optimality(state)[1]
         state.finished = relative <= (config.smallest_gap if self.tol is None else self.tol)
         state.since += 1

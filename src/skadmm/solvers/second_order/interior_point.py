@@ -46,9 +46,9 @@ class InteriorPointConfig:
     """Settings of the interior point solver."""
 
     max_steps: int = 100
-    """Steps, at most."""
+    """The maximum number of steps."""
     max_increases: int = 4
-    """The solver stops when so many steps in a row have not decreased the gap."""
+    """The solver stops when this many steps in a row have not decreased the gap."""
     boundary_share: float = 0.99
     """A step goes at most this share of the way to the boundary."""
     smallest_length: float = 1e-12
@@ -58,11 +58,11 @@ class InteriorPointConfig:
     tol_share: float = 0.01
     """On a graph the steps aim at this share of the tolerance, so that the zeros of D x can be identified."""
     corrected_below: float = 0.9
-    """A step that would go less than this share of its way is corrected towards the centre, …"""
+    """A step that could go less than this share of its way is corrected towards the centre (Gondzio 1996)."""
     look_ahead: float = 0.3
-    """… by the products that a step longer by this would leave, …"""
+    """The correction is computed from the products after a step that is longer by this."""
     centre: tuple[float, float] = (0.1, 10.0)
-    """… where they are outside these multiples of their target (Gondzio 1996)."""
+    """Products outside these multiples of their target are corrected."""
     near_gap: float = 1e-3
     """From this relative gap on the systems are solved for changes, not for points."""
     objective_floor: float = 1e-6
@@ -88,20 +88,20 @@ class InteriorPointState(SolverState):
     best_v: np.ndarray
     """D x at the best point."""
     best_u: np.ndarray
-    """The multiplier of D x there."""
+    """The multiplier of D x at the best point."""
     best_gap: float = np.inf
-    """The duality gap there, …"""
+    """The duality gap at the best point."""
     best_smooth: float = np.inf
-    """… and the quadratic."""
+    """The quadratic at the best point."""
     increases: int = 0
     """Steps in a row that have not decreased the gap."""
     beyond: float = 0.0
-    """Along a chain, by how much the multipliers that x asks for exceed their bounds."""
+    """Along a chain, how far the multipliers that x requires exceed their bounds."""
 
 
 def no_signal(problem: Problem) -> str | None:
-    """Why a problem is none over a signal, whatever its loss: every sample sees one coefficient, ψ is an ℓ1 norm with
-    positive weights, B = −I and c = 0; None when it is."""
+    """Why a problem is not one over a signal, whatever its loss. For a signal every sample depends on one coefficient,
+    ψ is an ℓ1 norm with positive weights, B = −I and c = 0; None where all of this holds."""
     if not problem.backend.local_rows:
         return f"it {problem.lacks_local_rows()}"
     if not isinstance(problem.psi, L1):
@@ -150,7 +150,7 @@ class InteriorPoint(SecondOrderSolver[InteriorPointState]):
         """The centre of the multipliers' bounds. A polynomial that is known to be the solution is put in place."""
         quadratic, bound = self.quadratic, self.objective.bound
         if self._is_chain():
-            none = np.empty(0)  # the first step is the last, and it starts from nothing
+            none = np.empty(0)  # the only step needs no iterate
             return InteriorPointState(
                 point=point, rho=rho, multiplier=rho * point.dual, x=none, v=none, up=none, down=none, s=none,
                 best_v=none, best_u=none,
@@ -205,8 +205,8 @@ class InteriorPoint(SecondOrderSolver[InteriorPointState]):
         return Certificate(state.objective, state.lower_bound, self.objective.scale)
 
     def assessed(self, state: InteriorPointState, x: np.ndarray, y: np.ndarray) -> Assessment | None:
-        """The best point, in digits that products with A do not have where differences are of high order; zero at the
-        start, without a product."""
+        """The assessment of the best point, more accurate than by products with A where differences are of high order;
+        that of zero at the start, without a product."""
         certificate = self.certificate(state)
         if certificate is None:
             return self._assessed_zero(state, x, y)
@@ -233,8 +233,8 @@ class InteriorPoint(SecondOrderSolver[InteriorPointState]):
         return Assessment(quadratic.constant, -quadratic.q, kkt, bounds)
 
     def _residual_along(self, state: InteriorPointState, x: np.ndarray, y: np.ndarray, gradient: np.ndarray) -> KKT:
-        """The KKT residual on a line. Aᵀu loses its digits along a long one; the multiplier that x asks for keeps
-        them."""
+        """The KKT residual on a line. Along a long line Aᵀu is inaccurate, and the multiplier that x requires is used
+        in its place."""
         quadratic, bound = self.quadratic, self.objective.bound
         wrong = state.beyond
         if not self._is_chain():
@@ -280,7 +280,7 @@ class InteriorPoint(SecondOrderSolver[InteriorPointState]):
         point.dual[:] = state.multiplier / state.rho
 
     def _keep_best(self, state: InteriorPointState) -> float:
-        """Keep the iterate where its gap is the smallest so far; its relative gap."""
+        """Keep the iterate where its gap is the smallest so far, and return its relative gap."""
         u = state.up - state.down
         gap = self.objective.norm(state.v) - float(u @ state.v)
         state.increases = state.increases + 1 if gap >= state.best_gap else 0
@@ -289,7 +289,7 @@ class InteriorPoint(SecondOrderSolver[InteriorPointState]):
         return gap / max(self.objective.value(state.x, state.v), np.finfo(float).tiny)
 
     def _is_chain(self) -> bool:
-        """Is the penalty on first differences along a line?"""
+        """Return whether the penalty is on first differences along a line."""
         line = self.quadratic.line
         return line is not None and line.order == 0
 
@@ -302,7 +302,7 @@ class InteriorPoint(SecondOrderSolver[InteriorPointState]):
         return SignalPoint(x, np.diff(x), u), float(beyond)
 
     def _reachable(self, bound: np.ndarray) -> np.ndarray:
-        """The bounds along a chain, none larger than any multiplier can be: adding very large numbers costs digits."""
+        """The bounds along a chain, limited to the largest possible multiplier: very large numbers add rounding."""
         h, q = self.quadratic.h, self.quadratic.q
         if float(bound.max()) <= float(np.abs(q).sum()):
             return bound
@@ -314,8 +314,8 @@ class InteriorPoint(SecondOrderSolver[InteriorPointState]):
     def _move(self, state: InteriorPointState, *, near: bool) -> None:
         """A predictor step, and a corrector step along which the iterate moves.
 
-        Far from the solution v falls by many digits, so the new point is solved for: its rounding is relative to
-        itself. Near it the change is solved for, because it is the change that needs its digits.
+        Far from the solution v decreases by many orders of magnitude, so the system is solved for the new point, whose
+        rounding error is relative to itself. Near the solution it is solved for the change, which has to be accurate.
         """
         v, quadratic, config = state.v, self.quadratic, self.config
         here, move, other = (barrier_steps.Iterate(*np.empty((4, v.size))) for _ in range(3))

@@ -45,7 +45,7 @@ def checked_strengths(problem: Problem) -> np.ndarray:
 
 
 def has_short_rows(problem: Problem) -> bool:
-    """Is the penalty an ℓ1 norm with weights > 0 of rows with one entry or two, with B = −I and c = 0?"""
+    """Return whether the penalty is an ℓ1 norm with weights > 0 of rows with one or two entries, B = −I and c = 0."""
     constraint = problem.constraint
     strengths = row_strengths(problem.psi, problem.n_split)
     if strengths is None or not isinstance(problem.omega, (Zero, SquaredL2)) or constraint.B is not None:
@@ -73,7 +73,7 @@ def reason_against_rows(problem: Problem) -> str | None:
     if not has_short_rows(problem):
         return "psi must be an ℓ1 norm with weights > 0, on rows of A with one or two entries, with B = −I and c = 0"
     if starting_clusters(problem) > MAX_CLUSTERS:
-        return f"more than {MAX_CLUSTERS} connected components carry no ℓ1 term of their own"
+        return f"more than {MAX_CLUSTERS} connected components of features have no ℓ1 term"
     return None
 
 
@@ -97,12 +97,12 @@ class ShortRows:
 
     @cached_property
     def first(self) -> np.ndarray:
-        """The first feature of each row …"""
+        """The first feature of each row."""
         return self.A.indices[self.A.indptr[:-1]]
 
     @cached_property
     def last(self) -> np.ndarray:
-        """… and the last one, which is the same where the row has one entry."""
+        """The last feature of each row, which is also its first where the row has one entry."""
         return self.A.indices[self.A.indptr[1:] - 1]
 
     @cached_property
@@ -111,7 +111,7 @@ class ShortRows:
         return self.first == self.last
 
     def values(self, x: np.ndarray) -> np.ndarray:
-        """Ax, exactly zero where it is nothing but rounding."""
+        """Ax, set to zero where it is only rounding error."""
         y = self.A @ x
         y[np.abs(y) <= ROUNDING * (self.magnitude @ np.abs(x))] = 0.0
         return y

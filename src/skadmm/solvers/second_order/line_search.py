@@ -7,7 +7,7 @@ SHORTEST = 2.0**-20
 SUFFICIENT_DECREASE = 1e-4
 """The share of the expected decrease that a step must reach (Armijo 1966)."""
 FASTER = 0.55
-"""A decrease of more than this share of what the slope at 0 promises is more than a quadratic allows."""
+"""A decrease of more than this share of what the slope at 0 predicts is more than that of a quadratic."""
 ROUNDING = 1e-14
 """Objectives closer than this, relatively, are the same."""
 

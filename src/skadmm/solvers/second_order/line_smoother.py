@@ -27,7 +27,7 @@ from skadmm.kernels.compile import kernel
 
 
 class Rotations(NamedTuple):
-    """What a factorisation leaves: all that is needed to solve for any right side."""
+    """The result of a factorisation, with which the system is solved for any right side."""
 
     observed: np.ndarray
     """Cosines and sines that add the observation at each position, shape (d, K, 2)."""
@@ -36,9 +36,9 @@ class Rotations(NamedTuple):
     column: np.ndarray
     """The column of R that multiplies v, before its elimination, shape (m, K)."""
     weight: np.ndarray
-    """The diagonal entry of the row of each v, …"""
+    """The diagonal entry of the row of each v."""
     row: np.ndarray
-    """… and its entries for the state after it, shape (m, K)."""
+    """The entries of the row of each v for the state after it, shape (m, K)."""
     root: np.ndarray
     """√e, 1 where v is free."""
     free: np.ndarray

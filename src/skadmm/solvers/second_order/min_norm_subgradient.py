@@ -32,19 +32,19 @@ class SubgradientConfig:
     settled_improvement: float = 1e-3
     """Once a step improves the objective by less than this share, the subgradient is computed accurately."""
     rough_sweeps: int = 10
-    """Sweeps before that."""
+    """The number of sweeps where the subgradient is not computed accurately."""
     sweeps_per_solve: int = 300
-    """Sweeps between two least-squares solves after that."""
+    """The number of sweeps between two least-squares solves where it is computed accurately."""
     max_face_solves: int = 30
-    """Least-squares solves; they end earlier …"""
+    """The maximum number of least-squares solves."""
     min_face_gain: float = 1e-3
-    """… when one reduces ‖r‖² by less than this share."""
+    """Least-squares solves end when one reduces ‖r‖² by less than this share."""
     min_face_length: float = 1e-3
     """A solve's step is shortened down to this length."""
     sweep_tolerance: float = 1e-3
-    """Sweeps end when no multiplier changes by more than this share of its bound, times the last improvement …"""
+    """Sweeps end when no multiplier changes by more than this share of its bound, times the last improvement."""
     min_sweep_tolerance: float = 1e-10
-    """… but this at least."""
+    """The smallest tolerance of the sweeps, as a share of the bound."""
 
 
 @kernel

@@ -41,31 +41,32 @@ class MultipliersConfig(NewtonConfig):
     """Settings of the method of multipliers."""
 
     first_kappa: float = 1e-3
-    """κ, the weight of the distance from the last centre, at first …"""
+    """The first value of κ, the weight of the distance from the last centre; every change of the multiplier divides it
+    by ten."""
     min_kappa: float = 1e-8
-    """… and at least; every change of the multiplier divides it by ten."""
+    """The smallest value of κ."""
     inner_tolerance: float = 0.1
-    """The multiplier changes when the gradient of φ has fallen to this share of the constraint's residual, …"""
+    """The multiplier changes when the gradient of φ has fallen to this share of the constraint's residual."""
     min_inner_tolerance: float = 1e-13
-    """… or to this share of its own parts."""
+    """The multiplier also changes when the gradient of φ has fallen to this share of its own parts."""
     max_changes: int = 50
-    """Changes of the multiplier before one Newton step."""
+    """The maximum number of changes of the multiplier before one Newton step."""
     min_sigma: float = 1e-8
     """σ at first is at least this share of the one that gives loss and constraint the same curvature."""
     residual_left: float = 0.3
-    """σ grows where a change of the multiplier leaves more than this share of the constraint's residual, …"""
+    """σ grows where a change of the multiplier leaves more than this share of the constraint's residual."""
     sigma_growth: float = 5.0
-    """… by this factor, …"""
+    """The factor by which σ grows."""
     max_sigma: float = 1e9
-    """… up to this share."""
+    """The largest σ, as a multiple of the one that gives loss and constraint the same curvature."""
     max_inner_steps: int = 12
     """More Newton steps than this between two changes of the multiplier mean that σ is too large."""
     max_newton_steps: int = 150
     """After this many Newton steps another solver may take over."""
     max_refusals: int = 8
-    """So many Newton steps in a row that do not decrease φ mean that rounding allows no more."""
+    """The solver stops after this many Newton steps in a row that do not decrease φ."""
     max_idle: int = 60
-    """So many changes of the multiplier without a better measure of optimality mean the same."""
+    """The solver stops after this many changes of the multiplier without a better measure of optimality."""
 
 
 @dataclass(kw_only=True)
@@ -81,7 +82,7 @@ class MultipliersState(BestPointState):
     newton_steps: int = 0
     """Newton steps since the multiplier last changed."""
     minimised: bool = False
-    """Is φ at its minimum, as far as rounding allows?"""
+    """True where φ is at its minimum up to rounding."""
     refusals: int = 0
     """Newton steps in a row that did not decrease φ."""
     idle: int = 0
@@ -116,7 +117,7 @@ class Multipliers(BestPointSolver[MultipliersState]):
         return None
 
     def init(self, point: Point, rho: float) -> MultipliersState:
-        """Nothing is known but the point."""
+        """The state before the first evaluation."""
         multiplier = rho * point.dual
         return MultipliersState(
             point=point, rho=rho, multiplier=multiplier, x=point.x.copy(), y=point.y.copy(),
@@ -124,7 +125,7 @@ class Multipliers(BestPointSolver[MultipliersState]):
         )  # fmt: skip
 
     def step(self, state: MultipliersState) -> None:
-        """Change the multiplier as often as the gradient of φ is small enough; then a Newton step."""
+        """Change the multiplier while the gradient of φ is small enough; then take a Newton step."""
         if not state.steps:
             self._start(state)
         gradient = self._change_multiplier(state)
@@ -133,7 +134,8 @@ class Multipliers(BestPointSolver[MultipliersState]):
         self.give_up(state)
 
     def slow(self, state: MultipliersState) -> bool:
-        """Has it come to its end, or made more steps than it takes where it is fast, short of the tolerance?"""
+        """Return whether the solver has stopped, or made more steps than it needs where it is fast, before it met the
+        tolerance."""
         ended = state.stalled or (state.steps >= self.config.max_newton_steps and not state.finished)
         return ended and self.tol is not None and state.reached > self.tol
 
@@ -176,8 +178,8 @@ class Multipliers(BestPointSolver[MultipliersState]):
         return float(np.clip(bound / size, self.config.min_sigma, 1.0))
 
     def _change_multiplier(self, state: MultipliersState) -> Gradient | None:
-        """Change the multiplier until φ has to be minimised further; the gradient of φ then, None where the run has
-        come to its end."""
+        """Change the multiplier until φ has to be minimised further. Returns the gradient of φ, or None where the run
+        has ended."""
         phi, inner, config = self.lagrangian, state.lagrangian, self.config
         loss_gradient = phi.loss_gradient(inner)
         gradient = None
@@ -196,7 +198,7 @@ class Multipliers(BestPointSolver[MultipliersState]):
     def _take_multiplier(
         self, state: MultipliersState, gradient: Gradient, residual: float, loss_gradient: np.ndarray
     ) -> None:
-        """u ← σ(w − s); then σ, κ and v₀, and whether the run goes on."""
+        """u ← σ(w − s); then update σ, κ and v₀. Returns whether the run continues."""
         inner, config = state.lagrangian, self.config
         inner.u = gradient.t
         state.minimised = False

@@ -14,8 +14,9 @@ Which samples:
                  so far. The rows of a batch are spread over the data, so sorted data do no harm.
   full           From then on all samples, at the same point, so the objective, its gradient and the duality gap are
                  exact.
-  large shifts   After a full evaluation, the few samples whose margins moved most take several steps on their own: rare
-                 features creep along the loss's tail by one unit of margin per step, and that costs little here.
+  large shifts   After a full evaluation, the few samples whose margins moved most take several steps of their own.
+                 Samples with rare features move along the loss's tail by one unit of margin per step, and steps on few
+                 samples cost little.
 
 Margins are linear along a segment, so every evaluation carries an exact line search from the last point accepted, at
 the price of scalars only: a step that increases the objective is shortened, and more damping follows.
@@ -54,52 +55,53 @@ class NewtonADMMConfig(ModelConfig, BatchConfig):
     """Settings of SAN-ADMM, with those of its batches and of the sweeps on its models."""
 
     first_evaluations: int = 3
-    """The first batch is evaluated so often, for it is expanded far from where it leads."""
+    """How many times the first batch is evaluated, because its first expansion is far from the solution."""
     only_evaluations: int = 1
-    """The same where it holds all samples, and costs as much as a full step."""
+    """How many times the first batch is evaluated where it holds all samples and costs as much as a full step."""
     batch_sweeps: int = 10
-    """Sweeps on the model of a batch …"""
+    """The maximum number of sweeps on the model of a batch."""
     batch_tolerance: float = 1e-4
-    """… which end at these relative residuals."""
+    """The relative residuals at which sweeps on the model of a batch end."""
     batch_damping: float = 1.0
     """The damping τ of a batch's model, times the number of samples seen."""
     full_sweeps: int = 150
-    """Sweeps on the model of all samples, times the number of evaluations so far …"""
+    """The maximum number of sweeps on the model of all samples, times the number of evaluations so far."""
     max_sweeps: int = 3000
-    """… and never more than this."""
+    """The maximum number of sweeps on one model, for any number of evaluations."""
     small_model: float = 3e6
-    """Sweeps that have not reached their tolerance go on, ρ balanced in between, for up to `exact_rounds` rounds in all
-    that together take at most so many multiplications."""
+    """Sweeps that have not reached their tolerance continue, with ρ balanced between rounds, for up to `exact_rounds`
+    rounds that together take at most this many multiplications."""
     full_tolerance: float = 1e-5
-    """The relative residuals at which they end: a tenth of it at each further evaluation …"""
+    """The relative residuals at which sweeps on the model of all samples end; each evaluation divides them by ten."""
     min_tolerance: float = 1e-12
-    """… but not below this."""
+    """The smallest relative residuals at which sweeps end."""
     first_damping: float = 1e-6
-    """The damping τ of the first full model: a third of it after every whole step …"""
+    """The damping τ of the first full model, which is divided by three after every whole step."""
     min_damping: float = 1e-12
-    """… but not below this …"""
+    """The smallest damping τ."""
     raised_damping: float = 1e-4
-    """… and at least this, times the share of its maximum curvature that the loss has now, after a step that had to be
-    shortened."""
+    """The smallest damping τ after a step that had to be shortened, times the share of its maximum curvature that the
+    loss has at the point."""
     revisit_large_shifts: bool = True
-    """Do samples with large shifts take steps of their own?"""
+    """True where samples with large shifts take steps of their own."""
     large_shift_rounds: int = 3
-    """Such steps after one evaluation."""
+    """The maximum number of such steps after one evaluation."""
     large_shift_sweeps: int = 20
-    """Sweeps after each of them."""
+    """The number of sweeps after each such step."""
     curved_share: float = 0.25
     """Where most samples have large shifts, those of them with curvature take such steps, with as many sweeps as on the
-    model of all samples: at most this share of all …"""
+    model of all samples. This is the maximum share of such samples."""
     curved_entries: float = 4e6
-    """… and so many entries of their rows, which are copied, and for that read again where they are in files."""
+    """The maximum number of entries in the rows of such samples, which are copied and therefore read again where they
+    are in files."""
     settled_move: float = 0.1
-    """They end when no margin moves by more."""
+    """Steps on samples with large shifts end when no margin moves by more than this."""
     longest_step: float = 16.0
-    """A step is lengthened up to so many times where the objective falls faster than its model along it."""
+    """A step is lengthened up to this many times where the objective decreases faster than its model along it."""
     max_refusals: int = 6
-    """So many steps refused in a row mean that rounding, or the sweeps, allow no more."""
+    """The solver stops after this many refused steps in a row."""
     many_evaluations: int = 25
-    """Where the solver is fast it needs fewer evaluations of all samples; from here on another may take over."""
+    """The number of evaluations of all samples after which another solver may take over."""
     stale_curvature: float = 0.01
     """Curvature is brought up to date in H where it changed by more than this share of the largest; a tenth of it at
     each further evaluation."""
@@ -107,16 +109,18 @@ class NewtonADMMConfig(ModelConfig, BatchConfig):
     """A certificate is computed when the objective last fell by no more than this times √tol, relatively: steps are
     Newton's, so the next decrease is about the square of this one."""
     adapt_rho: bool | None = None
-    """May sweeps change ρ? None: where it was not given."""
+    """True where sweeps may change ρ; None allows it where ρ was not given."""
     polish_answer: bool = True
-    """Refine the solution on the pattern of y at the end? A path does not: the next strength continues from here."""
+    """True refines the solution on the pattern of y at the end. A path does not, because the next strength continues
+    from the point."""
     stop_on_model: bool = False
     """Stop when the model predicts a relative decrease of the objective below tol, without a certificate, and return
     the model's minimiser. It saves half of the evaluations; cross-validation uses it."""
     exact_rounds: int = 10
-    """Rounds of ``full_sweeps`` sweeps on one model, with ρ balanced between them, when its minimiser is needed …"""
+    """The maximum number of rounds of ``full_sweeps`` sweeps on one model, with ρ balanced between them, where the
+    minimiser of the model is needed."""
     exact_tolerance: float = 1e-6
-    """… and the relative residuals at which it counts as found."""
+    """The relative residuals at which the minimiser of a model counts as found."""
 
 
 @dataclass(kw_only=True)
@@ -127,11 +131,11 @@ class NewtonADMMState(SolverState):
     anchor: np.ndarray
     """The last point that a line search accepted."""
     place: np.ndarray
-    """Where all samples were last evaluated."""
+    """The point where all samples were last evaluated."""
     loss: float = np.inf
-    """Their mean loss there."""
+    """The mean loss at that point."""
     gradient: np.ndarray
-    """Of the mean loss at the anchor."""
+    """The gradient of the mean loss at the anchor."""
     H: np.ndarray
     """Σ h a aᵀ over the samples seen."""
     q: np.ndarray
@@ -141,31 +145,31 @@ class NewtonADMMState(SolverState):
     seen: int = 0
     """How many samples are part of H."""
     placed: bool = False
-    """Do all samples have their margins at the anchor?"""
+    """True where the margins of all samples are those at the anchor."""
     batch: int = 0
     """The number of the next growing batch."""
     full_evaluations: int = 0
-    """Of all samples, at this strength of ψ."""
+    """The number of evaluations of all samples at this strength of ψ."""
     refusals: int = 0
     """Steps refused in a row."""
     decrease: float = 0.0
-    """By how much the objective fell in the last line search, relatively."""
+    """The relative decrease of the objective in the last line search."""
     predicted_decrease: float = np.inf
-    """By how much the model at the anchor lets it fall, relatively; where the solver stops on that."""
+    """The relative decrease that the model at the anchor predicts, where the solver stops on that."""
     tau: float
     """The damping of the model."""
     max_curvature: float = 0.0
     """The largest curvature at the last evaluation."""
     stale: float = 0.0
-    """By how much a curvature must change to be brought up to date in H."""
+    """The change of a curvature above which it is brought up to date in H."""
     certified: bool = False
-    """Does ``lower_bound`` include the bound of the anchor and the multiplier now?"""
+    """True where ``lower_bound`` includes the bound of the current anchor and multiplier."""
     answered: bool = False
-    """Is ``point`` the solution, and ``objective`` its objective?"""
+    """True where ``point`` is the solution and ``objective`` its objective."""
     model: ModelState
-    """Of the sweeps."""
+    """The state of the sweeps."""
     oracle: SampleOracle = transient()
-    """Margins, slopes and curvatures of the samples, wherever they are; stored by itself."""
+    """Margins, slopes and curvatures of the samples, wherever they are kept; a checkpoint stores it separately."""
     refined: Evaluation | None = transient(default=None)
     """At the anchor, where the end of the run has refined it."""
 
@@ -200,7 +204,7 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
     # -- what the engine sees --------------------------------------------------------------------------------
 
     def init(self, point: Point, rho: float) -> NewtonADMMState:
-        """Nothing is known but the point."""
+        """The state before the first evaluation."""
         d = self.problem.n_features
         return NewtonADMMState(
             point=point, rho=rho, multiplier=rho * point.dual, anchor=point.x.copy(), place=point.x.copy(),
@@ -210,7 +214,7 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
         )  # fmt: skip
 
     def step(self, state: NewtonADMMState) -> None:
-        """A growing batch, or all samples after the last of them."""
+        """Evaluate a growing batch, or all samples after the last batch."""
         if state.batch < len(self.batches):
             self._whole(state, self._growing_step)
         elif self.config.stop_on_model:
@@ -219,7 +223,8 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
             self._whole(state, self._full_step)
 
     def slow(self, state: NewtonADMMState) -> bool:
-        """Can it do no more, or has it made more evaluations than it needs where it is fast, short of the tolerance?"""
+        """Return whether the solver has stopped, or made more evaluations than it needs where it is fast, before it met
+        the tolerance."""
         if self.tol is None or not (state.stalled or state.full_evaluations >= self.config.many_evaluations):
             return False
         return not ((state.finished or state.stalled) and self.optimality(state)[1] <= self.tol)
@@ -235,7 +240,7 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
         return "kkt", kkt.relative
 
     def last_loss(self, state: NewtonADMMState) -> float:
-        """At the anchor, which was evaluated."""
+        """The mean loss at the anchor, which was evaluated."""
         return state.objective - self.problem.penalty(state.anchor)
 
     def certificate(self, state: NewtonADMMState) -> Certificate | None:
@@ -266,11 +271,11 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
         state.point.x[:] = state.anchor
 
     def close(self, state: NewtonADMMState) -> None:
-        """Workers may forget the samples."""
+        """Let the workers drop what they keep for the samples."""
         state.oracle.close()
 
     def warm_start(self, state: NewtonADMMState) -> None:
-        """An earlier point needs no first pass."""
+        """Start from an earlier point, which needs no first pass in batches."""
         super().warm_start(state)
         state.model.rho, state.model.started = state.rho, True
         state.anchor[:] = state.point.x
@@ -281,7 +286,7 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
         return {"solver": stored.capture(state), "oracle": state.oracle.state()}
 
     def restore(self, state: NewtonADMMState, kept: dict[str, Any]) -> None:
-        """Take up the state of a checkpoint; samples whose numbers are gone are placed anew."""
+        """Restore the state from a checkpoint; samples whose numbers are lost are evaluated again."""
         stored.restore(state, kept["solver"])
         if not state.oracle.resume(kept["oracle"]):
             self._forget(state)
@@ -296,8 +301,8 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
         return other
 
     def follow(self, state: NewtonADMMState, problem: Problem) -> NewtonADMMState:
-        """Go on with margins, curvatures and model. The model is exact at the last solution, so the first candidate for
-        the new strength needs no evaluation of samples."""
+        """Continue with margins, curvatures and model. The model is exact at the last solution, so the first candidate
+        for the new strength needs no evaluation of samples."""
         if state.full_evaluations == 0:
             state.oracle.close()
             return super().follow(state, problem)
@@ -319,8 +324,8 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
     # -- steps -----------------------------------------------------------------------------------------------
 
     def _whole(self, state: NewtonADMMState, step: Callable[[NewtonADMMState], None]) -> None:
-        """A step; where a worker has lost its memory meanwhile, the first pass begins anew from where it has come to,
-        and after it all samples are placed anew and the model built afresh."""
+        """Take a step. Where a worker has lost its memory, the first pass starts again from the current point; after
+        the first pass all samples are evaluated again and the model is built from zero."""
         try:
             step(state)
         except LostMemory:
@@ -329,7 +334,7 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
             self._whole(state, step)
 
     def _forget(self, state: NewtonADMMState) -> None:
-        """Nothing is kept of the samples any more."""
+        """Drop everything that is kept for the samples."""
         state.placed, state.seen = False, 0
         if state.batch < len(self.batches):
             state.batch = 0
@@ -337,7 +342,7 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
                 sums[:] = 0.0
 
     def _growing_step(self, state: NewtonADMMState) -> None:
-        """A batch of the first pass: new samples join the average; those of the first batch are expanded anew."""
+        """A batch of the first pass: new samples join the average; those of the first batch are expanded again."""
         config = self.config
         batch = self.batches[state.batch]
         size = batch.size(self.problem.n_samples)
@@ -433,7 +438,7 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
     def _full_evaluation(self, state: NewtonADMMState, last: bool = False) -> float:
         """Line search over all samples from the anchor to the candidate; objective and gradient where it ends."""
         n = self.problem.n_samples
-        state.place[:] = np.nan  # should it be cut short
+        state.place[:] = np.nan  # in case the evaluation is interrupted
         share, max_curvature = self.config.stale_curvature * 0.1**state.full_evaluations, state.max_curvature
         state.stale = share * max_curvature
         renews = max_curvature > 0.0 and state.seen == n and not (last or self._expects_the_end(state))
@@ -449,8 +454,8 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
         return length
 
     def _expects_the_end(self, state: NewtonADMMState) -> bool:
-        """Will the next evaluation of all samples be the last? The next decrease of the objective is about the square
-        of this one where steps are taken at all."""
+        """Return whether the next evaluation of all samples is expected to be the last. The next decrease of the
+        objective is about the square of this one, unless steps are refused."""
         if self.tol is None or state.full_evaluations == 0 or state.refusals > 0:
             return False
         return state.decrease <= np.sqrt(self.tol)
@@ -458,7 +463,7 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
     def _renew(self, state: NewtonADMMState) -> None:
         """A model of second order at the anchor, where all samples have just been evaluated."""
         n = self.problem.n_samples
-        afresh = state.seen < n  # a warm start comes without a model
+        afresh = state.seen < n  # after a warm start there is no model
         H, squares = state.oracle.renew(state.stale, afresh)
         if afresh:
             state.H[:], state.squares[:], state.seen = 0.0, squares, n
@@ -466,7 +471,7 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
         self._centre(state)
 
     def _centre(self, state: NewtonADMMState) -> None:
-        """The model's gradient at the anchor is the loss's own."""
+        """Set the model's gradient at the anchor to that of the loss."""
         state.q = state.H @ state.anchor - self.problem.n_samples * state.gradient
 
     def _polish(self, state: NewtonADMMState) -> None:
@@ -538,7 +543,7 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
         return state.point.y[-self.problem.n_features :] if self.folded else state.point.x
 
     def _search(self, state: NewtonADMMState, size: int, gradient: np.ndarray | None = None) -> tuple[float, float]:
-        """From the anchor towards the candidate, as far as the objective on the `size` samples chosen falls.
+        """Search from the anchor towards the candidate, as far as the objective on the `size` chosen samples decreases.
 
         Returns the length taken and the sum of the losses there; slopes and curvatures are those of that point.
         """
@@ -598,13 +603,13 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
         self._sweep(state, state.anchor if centre is None else centre, damping, limit, tolerance, rounds)
 
     def _rounds(self, limit: int) -> int:
-        """How many rounds of `limit` sweeps on the model of all samples are cheap."""
+        """The number of rounds of `limit` sweeps on the model of all samples that `small_model` allows."""
         d, config = self.problem.n_features, self.config
         work = limit * (d**2 + self.problem.constraint.A.nnz) + d**3
         return int(max(1, min(config.exact_rounds, config.small_model / work)))
 
     def _minimise_exactly(self, state: NewtonADMMState) -> bool:
-        """Sweeps until the model's minimiser is found, ρ balanced in between; was it?"""
+        """Make sweeps until the model's minimiser is found, with ρ balanced between them; returns whether it was."""
         config = self.config
         damping = state.tau * self._metric(state)
         residual = self._sweep(
@@ -616,7 +621,7 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
     def _sweep(
         self, state: NewtonADMMState, centre: np.ndarray, damping: np.ndarray, limit: int, tolerance: float, rounds: int
     ) -> float:
-        """Rounds of sweeps on the model; the larger of the relative residuals where they ended."""
+        """Make rounds of sweeps on the model, and return the larger of the relative residuals where they ended."""
         y_sum = state.point.y_sum.copy()  # counts steps, not sweeps
         H, q = self._mean_H(state), state.q / state.seen
         for _ in range(rounds):

@@ -1,8 +1,8 @@
 """Which rows of A leave zero in the next step, and the clusters of features that this leaves.
 
 A tied row, (Ax)_e = 0, opens when the subgradient of minimum norm says that it leaves zero along the steepest descent.
-Of the features at zero only the few with the largest violation are let go at once, so that the number of clusters grows
-towards that of the solution.
+Only the few features at zero with the largest violation may leave zero in one step, so that the number of clusters
+grows towards that of the solution.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class OpeningConfig:
     """Settings of the choice of rows that open."""
 
     first_opened: int = 300
-    """In a step, at most this many features may leave zero …"""
+    """The number of features that may leave zero in a step, unless `opened_share` allows more."""
     opened_share: float = 0.3
-    """… or this share of those that are not zero; and with them the connected sets they belong to, of which a part
-    would stay tied to zero through the rest."""
+    """The number of features that may leave zero in a step, as a share of those that are not zero. The connected sets
+    to which they belong leave with them, because the rest of a set would keep them tied to zero."""
     max_clusters: int = 1000
     """Where a step would leave more clusters than this …"""
     cluster_growth: float = 3.0
@@ -39,12 +39,12 @@ class Clusters(NamedTuple):
     labels: np.ndarray
     """The cluster of each feature; −1 where the feature is zero."""
     factors: np.ndarray
-    """What a feature is a multiple by."""
+    """The factor by which each feature is a multiple of its cluster's coordinate."""
     size: int
     """The number of clusters."""
 
     def basis(self) -> scipy.sparse.csr_array:
-        """P."""
+        """The matrix P."""
         free = self.labels >= 0
         starts = np.concatenate([[0], np.cumsum(free)])
         return scipy.sparse.csr_array(
@@ -98,7 +98,7 @@ class Opening:
         if np.count_nonzero(leaving) > self.limit:
             leaving = self._largest_sets(leaving)
         opening = self._opens(np.where(at_zero & ~leaving, 0.0, self.residual))
-        # A multiplier that is still short of its bound must not hold a leaving feature at zero.
+        # A multiplier that has not reached its bound yet must not hold a leaving feature at zero.
         apart = (leaving[first] != leaving[last]) & at_zero[first] & at_zero[last]
         return self._clusters(opening | (self.tied & apart))
 

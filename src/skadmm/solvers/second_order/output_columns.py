@@ -135,7 +135,7 @@ class OutputFreeFeatures(FreeFeatures):
         self.inverse = pseudoinverse(self.weighted.T @ self.columns / self.n)
 
     def centre(self, columns: Any) -> np.ndarray:
-        """Zero: columns stay as they are."""
+        """Zero, because columns are not centred."""
         return np.zeros((len(self), columns.shape[1]))
 
     def inverse_curvature(self, curvatures: np.ndarray) -> np.ndarray:
@@ -144,7 +144,7 @@ class OutputFreeFeatures(FreeFeatures):
 
 
 def pseudoinverse(matrix: np.ndarray) -> np.ndarray:
-    """Of a symmetric matrix, which is singular where margins may shift together."""
+    """The pseudoinverse of a symmetric matrix, which is singular where margins may shift together."""
     return np.linalg.pinv(matrix, rcond=SINGULAR, hermitian=True) if matrix.size else matrix
 
 
@@ -153,7 +153,7 @@ class OutputBlockSet(BlockSet):
     """A working set of pairs of a feature and an output."""
 
     problem: Problem = transient()
-    """Whose loss says whether outputs are joined."""
+    """The samples, whose loss determines whether outputs are joined."""
     samples: Samples = transient()
 
     def _add_columns(self, source: Columns, features: np.ndarray, before: int) -> None:

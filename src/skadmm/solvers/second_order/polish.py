@@ -1,6 +1,7 @@
-"""The polish: x exactly fused and exactly zero where y says so.
+"""The polish: makes x exactly fused and exactly zero where y is zero.
 
-ADMM's y has exact zeros, its x only nearly so. Rows of A with one or two entries whose y is zero tie features together
+ADMM's y has exact zeros, its x only approximate ones. Rows of A with one or two entries whose y is zero tie features
+together
 (or to zero); on the clusters that are left free, the quadratic model plus the now linear ψ is minimised exactly.
 """
 
@@ -17,7 +18,7 @@ DAMPING = 1e-12
 """The model is damped towards x by this share of its maximum curvature: x must stay bounded along directions that the
 data do not see."""
 MAX_GROWTH = 1e6
-"""A solution this many times larger than x is given up for x."""
+"""A solution this many times larger than x is discarded, and x is kept."""
 
 
 @kernel
@@ -37,7 +38,7 @@ def _contract(H, q, x, free, labels, factors, reduced, right, start):
 
 
 def has_pattern(problem: Problem, y: np.ndarray) -> bool:
-    """Do zeros of y tie features together or to zero, so that there is something to polish?"""
+    """Return whether zeros of y tie features together or to zero, so that there is something to polish."""
     constraint = problem.constraint
     if constraint.B is not None or constraint.c.any() or problem.n_split == 0:
         return False

@@ -7,7 +7,7 @@ Where the penalty lies along chains (``chains.py``) the problem can be minimised
 costs one evaluation of all samples and O(d). Its length t is spectral (Barzilai and Borwein 1988), long and short in
 turn, and halved while the objective does not fall below the largest of the last few (Grippo et al. 1986; Wright et al.
 2009). On well-conditioned data ten to twenty such steps suffice, which costs less than forming XᵀX once. On other data
-they are slow; the solver measures its rate and gives way to Newton steps, which go on from its point.
+they are slow; the solver measures its rate and stops where Newton steps, which continue from its point, are faster.
 """
 
 from __future__ import annotations
@@ -32,27 +32,28 @@ class ProxGradientConfig:
     """Settings of the proximal gradient solver."""
 
     memory: int = 5
-    """A step may increase the objective, but not above the largest of so many earlier values …"""
+    """A step may increase the objective, but not above the largest of this many earlier values."""
     sufficient_decrease: float = 1e-5
-    """… less this share of ‖step‖² / 2t."""
+    """The objective after a step must be below that value by this share of ‖step‖² / 2t."""
     max_halvings: int = 30
-    """Halvings of one step's length."""
+    """The maximum number of halvings of one step's length."""
     rate_span: int = 4
-    """The rate of convergence is measured over so many steps, and not over the first ones, which say little. Where a
-    certificate needs evaluations of its own, it is computed as rarely."""
+    """The rate of convergence is measured over this many steps, without the first ones, which are not typical. Where a
+    certificate needs evaluations of its own, it is computed once in as many steps."""
     max_steps_left: int = 60
-    """The solver gives way when more steps than this are still to come at the measured rate …"""
+    """The solver stops when it would need more steps than this at the measured rate."""
     max_steps_left_sparse: int = 20
-    """… or this many on sparse rows, of which Newton steps on clusters read less."""
+    """The same number on sparse rows, of which Newton steps on clusters read less."""
     max_nonzero: int = 1000
     """The first steps leave many features nonzero that are zero at the solution. Where there are more than this, the
     next solver starts from the point this one began at."""
     smallest_tol: float = 1e-14
     """The tolerance aimed at where none is given."""
     gives_way: bool = True
-    """Stop when Newton steps would be faster. Always False where the solver runs alone …"""
+    """True stops the solver when Newton steps would be faster. It is False where the solver runs alone."""
     max_idle: int = 25
-    """… and stops only after this many measurements of the rate without progress in the optimality measure."""
+    """Where the solver runs alone, it stops after this many measurements of the rate without progress in the optimality
+    measure."""
 
 
 @dataclass(kw_only=True)
@@ -66,7 +67,7 @@ class ProxGradientState(SolverState):
     recent: np.ndarray
     """The last objectives, the newest first."""
     gradient: np.ndarray
-    """Of the loss and of Ω at x."""
+    """The gradient of the loss and of Ω at x."""
     slopes: np.ndarray
     """ℓ' of each sample at x."""
     margins: np.ndarray
@@ -74,7 +75,7 @@ class ProxGradientState(SolverState):
     measured: float = np.inf
     """The optimality measure when the rate was last computed."""
     best_measured: float = np.inf
-    """Its smallest value so far, as of the last progress."""
+    """The smallest optimality measure, at the last progress."""
     idle: int = 0
     """Measurements of the rate since the last progress."""
 
@@ -101,11 +102,11 @@ class ProxGradient(SecondOrderSolver[ProxGradientState]):
 
     @classmethod
     def alone(cls, config: ProxGradientConfig) -> ProxGradientConfig:
-        """It does not give way."""
+        """The settings with `gives_way` = False."""
         return replace(config, gives_way=False)
 
     def init(self, point: Point, rho: float) -> ProxGradientState:
-        """Nothing is known but the point."""
+        """The state before the first evaluation."""
         n, d = self.problem.n_samples, self.problem.n_features
         return ProxGradientState(
             point=point, rho=rho, multiplier=rho * point.dual, length=0.0, origin=point.x.copy(),
@@ -113,18 +114,18 @@ class ProxGradient(SecondOrderSolver[ProxGradientState]):
         )  # fmt: skip
 
     def step(self, state: ProxGradientState) -> None:
-        """A proximal step, then the decision whether to go on."""
+        """Take a proximal step, then decide whether to continue."""
         if not state.steps:
             self._start(state)
         self._move(state)
         self._judge(state)
 
     def slow(self, state: ProxGradientState) -> bool:
-        """Is it time for another solver?"""
+        """Return whether another solver should take over."""
         return state.stalled
 
     def loss_gradient(self, state: ProxGradientState) -> np.ndarray:
-        """Without the part of Ω."""
+        """The gradient of the mean loss, without the part of Ω."""
         return state.gradient - self.ridge * state.point.x
 
     def evaluated_at(self, state: ProxGradientState, x: np.ndarray) -> Evaluation | None:
@@ -132,7 +133,7 @@ class ProxGradient(SecondOrderSolver[ProxGradientState]):
         return self.problem.backend.evaluations.known(x)
 
     def finish(self, state: ProxGradientState) -> None:
-        """x is exactly fused and sparse at all times; certify it."""
+        """Certify x, which is exactly fused and sparse at all times."""
         if not state.steps:
             self._start(state)
         if not state.finished:
@@ -197,7 +198,7 @@ class ProxGradient(SecondOrderSolver[ProxGradientState]):
         point.dual[:] = multiplier / state.rho
 
     def _judge(self, state: ProxGradientState) -> None:
-        """Has it arrived, and if not, is it worth going on?"""
+        """Decide whether the tolerance is met, and if not, whether the solver continues."""
         config = self.config
         due = (state.steps + 1) % config.rate_span == 1
         if due or not self.certifier.free.size:
@@ -215,7 +216,7 @@ class ProxGradient(SecondOrderSolver[ProxGradientState]):
             self._place(state, state.origin, np.zeros_like(state.multiplier))
 
     def _too_slow(self, state: ProxGradientState, reached: float) -> bool:
-        """Are more steps to come, at the rate since the last measurement, than another solver would take?"""
+        """Return whether more steps are needed, at the rate measured last, than another solver would take."""
         made, config = state.steps + 1, self.config
         rate = np.log(state.measured / reached) / config.rate_span
         left = np.log(reached / (config.smallest_tol if self.tol is None else self.tol))
@@ -223,7 +224,7 @@ class ProxGradient(SecondOrderSolver[ProxGradientState]):
         return made > 2 * config.rate_span and not left <= limit * rate
 
     def _idle(self, state: ProxGradientState, reached: float) -> bool:
-        """Has the optimality measure not improved for long?"""
+        """Return whether the optimality measure has not improved for `max_idle` measurements."""
         if reached < 0.99 * state.best_measured:
             state.best_measured, state.idle = reached, 0
         else:

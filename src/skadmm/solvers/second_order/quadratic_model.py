@@ -31,28 +31,27 @@ class ModelConfig:
     first_share: float = 1e-3
     """The first ρ makes the curvature of the penalty term this share of the loss's; residuals balance it later."""
     balance: float = 2.0
-    """ρ is changed when √(primal residual / dual residual) is this large, or as small as its inverse …"""
+    """ρ is changed when √(primal residual / dual residual) is larger than this, or smaller than its inverse."""
     max_change: float = 10.0
-    """… by no more than this factor at once."""
+    """The largest factor by which ρ is changed at once."""
     restless: float = 0.1
-    """A relative primal residual above this, while y does not move, means that ρ is too small …"""
+    """A relative primal residual above this, while y does not move, means that ρ is too small."""
     max_share: float = 100.0
-    """… but then the curvature of the penalty term never becomes more than so many times the loss's."""
+    """Where ρ is increased for that reason, the penalty term's curvature stays below this many times the loss's."""
     widest_share: float = 1e16
-    """In no case does the curvature of the penalty term become more than so many times the loss's, or less than one
-    over so many times."""
+    """The curvature of the penalty term is always between the loss's divided by this and this many times the loss's."""
     rounding: float = 1e-13
     """Residuals below this share of x are rounding, and count as zero."""
 
 
 @dataclass
 class ModelState:
-    """What is kept from one model to the next, beside the point."""
+    """What is kept from one model to the next, in addition to the point."""
 
     rho: float
     """The penalty parameter."""
     started: bool
-    """Has ρ been chosen, by the user or from the first model?"""
+    """True once ρ has been chosen, by the user or from the first model."""
     even_rho: float
     """The ρ at which the curvature of the penalty term equals the loss's, on average."""
 
@@ -122,7 +121,7 @@ class ModelSolver:
         )
 
     def init(self, rho: float, *, started: bool) -> ModelState:
-        """Before the first model; `started` where ρ is to be used as it is."""
+        """The state before the first model; `started` says that ρ is used as given."""
         return ModelState(rho, started, rho)
 
     def reweighted(self, problem: Problem) -> ModelSolver:
@@ -164,7 +163,7 @@ class ModelSolver:
         return residuals
 
     def _inverse(self, H: np.ndarray, damping: np.ndarray, rho: float) -> np.ndarray:
-        """(H + τD + ρAᵀA)⁻¹; more damping where rounding has spoilt definiteness."""
+        """(H + τD + ρAᵀA)⁻¹, with more damping where the matrix is not positive definite because of rounding."""
         matrix = H.copy() if self._gram is None else H + rho * self._gram
         diagonal = np.einsum("ii->i", matrix)
         diagonal += damping
@@ -185,7 +184,7 @@ class ModelSolver:
         if residuals.primal == 0:
             return
         if residuals.dual == 0:
-            # y does not move: at zero, below its threshold λ/ρ, it needs a larger ρ; near the end it may rest.
+            # y does not move. At zero, below its threshold λ/ρ, it needs a larger ρ; near the end that is not needed.
             share = config.max_share * state.even_rho / state.rho
             restless = residuals.primal > config.restless and share > 1.0
             change = min(config.max_change, share) if restless else 1.0
@@ -198,6 +197,6 @@ class ModelSolver:
 
 
 def _set_rho(state: ModelState, point: Point, rho: float) -> None:
-    """Another ρ; the multiplier ρ·dual stays."""
+    """Set ρ, and keep the multiplier ρ·dual."""
     point.dual[:] *= state.rho / rho
     state.rho = rho

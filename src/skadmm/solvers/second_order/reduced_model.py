@@ -92,7 +92,7 @@ class ReducedModel:
         self.u = start.copy()
 
     def minimise(self, rounds: int, sweeps: int) -> np.ndarray:
-        """Up to so many rounds of descent and exact solve; u with exact zeros and exact equalities."""
+        """Make up to `rounds` rounds of descent and exact solve; returns u with exact zeros and exact equalities."""
         # SciPy's choice between two integer types would double the kernels.
         starts, rows = self.by_cluster.indptr.astype(np.int64), self.by_cluster.indices.astype(np.int64)
         for number in range(rounds):
@@ -111,7 +111,7 @@ class ReducedModel:
         return self.gradient + self.H @ (u - self.start)
 
     def _row_values(self, u: np.ndarray) -> np.ndarray:
-        """a_e·u, exactly zero where it is nothing but rounding."""
+        """a_e·u, set to zero where it is only rounding error."""
         v = self.pairs @ u
         v[np.abs(v) <= l1_rows.ROUNDING * (self.magnitude @ np.abs(u))] = 0.0
         return v
@@ -123,7 +123,8 @@ class ReducedModel:
         return v, labels, factors
 
     def _solve_on_pattern(self) -> bool:
-        """Towards the minimiser with this pattern, as far as that is best; was it reached without a kink?"""
+        """Move towards the minimiser with this pattern, as far as that is best; returns whether it was reached without
+        a kink."""
         v, labels, factors = self._pattern()
         free = np.flatnonzero(labels >= 0)
         if free.size == 0:
@@ -158,7 +159,7 @@ class ReducedModel:
         return clear
 
     def _best_length(self, slope: np.ndarray, direction: np.ndarray, v: np.ndarray) -> tuple[float, bool]:
-        """The best t ≤ 1 along u + t·direction, kinks included; is it 1 without a kink before it?"""
+        """The best t ≤ 1 along u + t·direction, kinks included, and whether it is 1 without a kink before it."""
         dv = self.pairs @ direction
         value = np.concatenate([self.u, v])
         change = np.concatenate([direction, dv])

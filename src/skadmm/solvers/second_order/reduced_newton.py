@@ -55,33 +55,33 @@ class ReducedNewtonConfig(SubgradientConfig, OpeningConfig, HessianConfig):
     model_sweeps: int = 20
     """Sweeps of coordinate descent in a round."""
     damping: float = 1e-6
-    """The diagonal of H is increased by τ times what the loss's maximum curvature makes it. τ starts here …"""
+    """The first value of τ. The diagonal of H is increased by τ times its value at the loss's maximum curvature."""
     min_damping: float = 1e-12
-    """… and never falls below this."""
+    """The smallest value of τ."""
     damping_decrease: float = 0.1
-    """What τ is multiplied by after a full step, …"""
+    """The factor of τ after a full step."""
     damping_increase: float = 8.0
-    """… after a shortened step, …"""
+    """The factor of τ after a shortened step."""
     damping_increase_refused: float = 1000.0
-    """… and after a step that was shortened below `short_length` or refused."""
+    """The factor of τ after a step that was shortened below `short_length` or refused."""
     short_length: float = 0.01
     """See `damping_increase_refused`."""
     min_improvement: float = 1e-13
     """A step that improves the objective by less than this share is refused."""
     max_refusals: int = 6
-    """So many refused steps in a row mean that rounding allows no more."""
+    """The solver stops after this many refused steps in a row."""
     max_steps: int = 50
-    """Where the solver is fast it takes fewer steps than this; another solver may take over then."""
+    """The number of steps after which another solver may take over; where this one is fast it needs fewer."""
     last_improvement: float = 0.0
     """Finish after a full step that improves the objective by at most this share, without a certificate: steps improve
     by less and less, fast, so this is enough for cross-validation. 0: finish at the tolerance, certified."""
     next_improvement: float = 3.0
-    """Finish as well where the next step would improve by at most `last_improvement` divided by this, if improvements
-    went on decreasing as they did in the last two steps."""
+    """Finish also where the next step would improve by at most `last_improvement` divided by this, if improvements keep
+    decreasing as in the last two steps."""
 
     @classmethod
     def uncertified(cls, last_improvement: float) -> Self:
-        """For cross-validation: less work on multipliers than a certificate asks for."""
+        """Settings for cross-validation, with less work on multipliers than a certificate needs."""
         return cls(last_improvement=last_improvement, settled_improvement=last_improvement, rough_sweeps=4)
 
 
@@ -90,7 +90,7 @@ class ReducedNewtonState(SolverState):
     """State of the reduced Newton solver."""
 
     gradient: np.ndarray
-    """Of the mean loss at x."""
+    """The gradient of the mean loss at x."""
     residual: np.ndarray
     """The subgradient of the objective that the multiplier gives: zero at a solution."""
     tied: np.ndarray
@@ -100,17 +100,17 @@ class ReducedNewtonState(SolverState):
     improvement: float = 1.0
     """The relative improvement of the objective in the last step."""
     decrease: float = np.inf
-    """What is compared with ``last_improvement``: the improvement, or what is expected of the next one."""
+    """The number compared with ``last_improvement``: the improvement, or the one expected of the next step."""
     loss: float = np.nan
     """The sum of the samples' losses at x."""
     refusals: int = 0
     """Steps in a row that were refused."""
     full_step: bool = False
-    """Did the last step reach the minimiser of its model?"""
+    """True where the last step reached the minimiser of its model."""
     sampled: bool = False
-    """Are the loss, the gradient and what the oracle keeps of the samples those of ``point.x`` …"""
+    """True where the loss, the gradient and what the oracle keeps for the samples are those of ``point.x``."""
     evaluated: bool = False
-    """… and all the fields above?"""
+    """True where all fields above are those of ``point.x``."""
     oracle: ReducedOracle = transient()
     """Margins, slopes and curvatures of the samples, wherever they are; stored by itself."""
 
@@ -139,7 +139,7 @@ class ReducedNewton(SecondOrderSolver[ReducedNewtonState]):
         return l1_rows.reason_against_rows(problem)
 
     def init(self, point: Point, rho: float) -> ReducedNewtonState:
-        """Nothing is known but the point; the columns are set up before the clock runs."""
+        """The state before the first evaluation; the columns are prepared here, before the clock runs."""
         oracle = reduced_oracle_for(self.problem.backend, self.setup.checkpoint)
         oracle.prepare()
         return self._at(point, rho, oracle)
@@ -187,16 +187,17 @@ class ReducedNewton(SecondOrderSolver[ReducedNewtonState]):
         return "decrease", tol * state.decrease / self.config.last_improvement if state.full_step else np.inf
 
     def slow(self, state: ReducedNewtonState) -> bool:
-        """Has it come to its end, or made more steps than it takes where it is fast, short of the tolerance?"""
+        """Return whether the solver has stopped, or made more steps than it needs where it is fast, before it met the
+        tolerance."""
         ended = state.stalled or (state.steps >= self.config.max_steps and not state.finished)
         return ended and self.tol is not None and self.optimality(state)[1] > self.tol
 
     def loss_gradient(self, state: ReducedNewtonState) -> np.ndarray:
-        """From the last evaluation."""
+        """The gradient at the last evaluation."""
         return state.gradient
 
     def finish(self, state: ReducedNewtonState) -> None:
-        """x is exactly fused and sparse at all times; certify it, where that has not been done."""
+        """Certify x, which is exactly fused and sparse at all times, where that has not been done."""
         self._whole(state, self._conclude)
 
     def _conclude(self, state: ReducedNewtonState) -> None:
@@ -232,7 +233,7 @@ class ReducedNewton(SecondOrderSolver[ReducedNewtonState]):
         return other
 
     def follow(self, state: ReducedNewtonState, problem: Problem) -> ReducedNewtonState:
-        """From the last solution, with its Hessian and what the samples are there."""
+        """Start from the last solution, with its Hessian and the samples there."""
         state.point.dual[:] *= self.dual_ratio(problem)
         after = self._at(state.point, state.rho, state.oracle)
         after.sampled, after.loss, after.gradient = state.sampled, state.loss, state.gradient
@@ -272,14 +273,14 @@ class ReducedNewton(SecondOrderSolver[ReducedNewtonState]):
             self._certify(state)
 
     def _settled(self, state: ReducedNewtonState) -> bool:
-        """Is it done without a certificate, so that nobody will ask for multipliers?"""
+        """Return whether the solver ends without a certificate, so that no multipliers are needed."""
         return state.full_step and state.decrease <= self.config.last_improvement
 
     def _open(self, state: ReducedNewtonState) -> Clusters:
         """The clusters once the rows with the largest violation are open."""
         opening = Opening(self.penalty, state.point.x, state.tied, state.multiplier, state.residual, self.config)
         if state.improvement > self.config.settled_improvement and not state.refusals:
-            # While the subgradient is rough, so are the sets it joins: better the features that leave by themselves.
+            # While the subgradient is inaccurate, so are the sets that it joins; single features are opened instead.
             clusters = opening.by_feature()
             if clusters.size:
                 return clusters
@@ -303,12 +304,12 @@ class ReducedNewton(SecondOrderSolver[ReducedNewtonState]):
         diagonal = np.einsum("ii->i", H)
         diagonal += squared @ np.full(basis.shape[0], self.ridge)
         metric = self.problem.curvature_scale * (squared @ state.oracle.squares) / self.problem.n_samples
-        # A cluster that no sample sees is held by its ℓ1 terms; some curvature it must have.
+        # A cluster on which no sample depends is held by its ℓ1 terms, but needs some curvature.
         unseen = self.config.min_damping * max(float(metric.max()), 1.0)
         diagonal += np.where(metric > 0.0, state.damping * metric, unseen)
 
     def _search(self, state: ReducedNewtonState, step: np.ndarray, candidate: np.ndarray) -> None:
-        """From x towards the candidate, as far as the objective falls; then an evaluation there."""
+        """Move from x towards the candidate, as far as the objective decreases; then evaluate there."""
         config, penalty, x = self.config, self.problem.penalty, state.point.x.copy()
         oracle = state.oracle
         expected = float(state.gradient @ (candidate - x)) + penalty(candidate) - penalty(x)
@@ -339,7 +340,7 @@ class ReducedNewton(SecondOrderSolver[ReducedNewtonState]):
         state.refusals = 0 if state.improvement > config.min_improvement else state.refusals + 1
 
     def _damping_factor(self, length: float) -> float:
-        """What τ is multiplied by after a step of this length."""
+        """The factor of τ after a step of this length."""
         config = self.config
         if length == 1.0:
             return config.damping_decrease

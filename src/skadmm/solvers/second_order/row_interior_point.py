@@ -38,21 +38,21 @@ class RowInteriorPointConfig:
     """Settings of the interior point method for general rows."""
 
     first_share: float = 1.0
-    """p and q at first: the change of each row when the margins change by this share of their scale …"""
+    """The first p and q: the change of each row when the margins change by this share of their scale."""
     first_multiplier: float = 0.9
-    """… and u at first at most this share of λ."""
+    """The first u is at most this share of λ."""
     to_boundary: float = 0.995
     """The share of the way to the boundary that a step may go."""
     max_halvings: int = 8
-    """A step is halved so often at most, while it increases the dual residual."""
+    """The maximum number of times that a step is halved while it increases the dual residual."""
     measured: float = 30.0
     """Points are measured once the products p(λ − u) and q(λ + u) are below this many times the tolerance."""
     support_steps: int = 2
     """Newton steps on the rows that are not zero, when a point is measured."""
     max_steps: int = 120
-    """Steps after which the method gives up."""
+    """The maximum number of steps."""
     max_idle: int = 8
-    """So many measured points without a better one mean that rounding allows no more."""
+    """The solver stops after this many measured points without a better one."""
 
 
 @dataclass(kw_only=True)
@@ -66,17 +66,17 @@ class RowInteriorPointState(BestPointState):
     u: np.ndarray
     """The multiplier, between −λ and λ."""
     p: np.ndarray
-    """The positive part of A x − c, …"""
+    """The positive part of A x − c."""
     q: np.ndarray
-    """… and the negative one."""
+    """The negative part of A x − c."""
     placed: bool = False
-    """Has the starting point been found?"""
+    """True once the starting point has been found."""
     idle: int = 0
     """Measured points since the last better one."""
 
 
 class Residuals(NamedTuple):
-    """By how much the equations are missed, and the samples at the margins."""
+    """The residuals of the equations, and the samples at the margins."""
 
     dual: np.ndarray
     margin: np.ndarray
@@ -121,7 +121,7 @@ class RowInteriorPoint(BestPointSolver[RowInteriorPointState]):
         return reason_against(problem, ridge_of(problem))
 
     def init(self, point: Point, rho: float) -> RowInteriorPointState:
-        """Nothing is known but the point; the interior one is found in the first step."""
+        """The state before the first evaluation; the interior point is found in the first step."""
         m, n = self.problem.n_constraints, self.problem.n_samples
         return RowInteriorPointState(
             point=point, rho=rho, multiplier=rho * point.dual, x=point.x.copy(), y=point.y.copy(), z=np.zeros(0),
@@ -200,7 +200,7 @@ class RowInteriorPoint(BestPointSolver[RowInteriorPointState]):
         return state.p / above + state.q / below
 
     def _distances(self, state: RowInteriorPointState) -> tuple[np.ndarray, np.ndarray]:
-        """λ − u and λ + u; where rounding has put u on its bound, as little as a double can tell from it."""
+        """λ − u and λ + u; the smallest positive difference where rounding has put u on its bound."""
         least = np.finfo(float).eps * self.strengths
         return np.maximum(self.strengths - state.u, least), np.maximum(self.strengths + state.u, least)
 
@@ -230,7 +230,7 @@ class RowInteriorPoint(BestPointSolver[RowInteriorPointState]):
         )  # fmt: skip
 
     def _search(self, state: RowInteriorPointState, here: Residuals, step: _Step) -> None:
-        """As far as the boundary allows; shorter where the slopes differ from their expansion."""
+        """Move as far as the boundary allows; less where the slopes differ from their expansion."""
         longest = self._longest(state, step)
         length = min(1.0, self.config.to_boundary * longest) if longest < 1.0 else 1.0
         size = float(np.linalg.norm(here.dual))
@@ -249,7 +249,7 @@ class RowInteriorPoint(BestPointSolver[RowInteriorPointState]):
     # -- the best point --------------------------------------------------------------------------------------
 
     def _judge(self, state: RowInteriorPointState) -> None:
-        """Measure the point once it is close, and say whether the run goes on."""
+        """Measure the point once it is close, and decide whether the run continues."""
         tol = self.tol if self.tol is not None else 1e-10
         size = max(abs(state.objective) if np.isfinite(state.objective) else 0.0, self._expanded(state.m)[0])
         size = max(size + float(self.strengths @ np.abs(state.p - state.q)), self.certifier.floor)
@@ -290,7 +290,7 @@ class RowInteriorPoint(BestPointSolver[RowInteriorPointState]):
         return np.where(sizes / largest < distance, 0.0, state.p - state.q)
 
     def _try(self, state: RowInteriorPointState, z: np.ndarray, rows: np.ndarray, u: np.ndarray) -> bool:
-        """Measure one point; has the measure improved?"""
+        """Measure one point, and return whether the measure improved."""
         x = self.system.x_of(z, rows)
         state.point.clock[1] += self.problem.n_samples
         y = rows.copy() if self.system.exact_rows else np.where(rows == 0.0, 0.0, np.asarray(self.problem.y_of_x(x)))
@@ -298,7 +298,7 @@ class RowInteriorPoint(BestPointSolver[RowInteriorPointState]):
 
 
 def _is_curved(problem: Problem) -> bool:
-    """Has the loss of every sample a positive curvature, as far as three margins tell?"""
+    """Return whether the loss of every sample has a positive curvature at three margins."""
     n = problem.n_samples
     _, target, offset = split_offset(problem.loss, problem.target)
     sizes = [np.abs(numbers).max(initial=0.0) for numbers in (target, offset) if numbers is not None]
@@ -321,7 +321,7 @@ class _Step(NamedTuple):
 
     @property
     def u(self) -> np.ndarray:
-        """Of the multiplier."""
+        """The step of the multiplier."""
         return self.move.u
 
 

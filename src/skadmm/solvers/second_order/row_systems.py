@@ -27,19 +27,19 @@ from skadmm.operators.row_correction import factor_work, is_orthonormal, symmetr
 from skadmm.problem.problem import Problem
 
 MAX_DENSE = 4000
-"""The largest order of the dense matrix, …"""
+"""The largest order of the dense matrix."""
 MAX_ENTRIES = 100_000_000
-"""… the most entries of a dense table of samples × features, …"""
+"""The maximum number of entries of a dense table of samples × features."""
 MAX_FACTOR_WORK = 2e10
-"""… and the most multiplications of the sparse factorisation."""
+"""The maximum number of multiplications of the sparse factorisation."""
 MANY_ENTRIES = 64
 """A row of A with more entries than this counts as a sample, where others do not have as many."""
 SHIFT = 1e-8
-"""Of the diagonal of the matrix that is factorised, relative to it: A may have dependent columns."""
+"""The relative shift of the diagonal of the matrix that is factorised, because A may have dependent columns."""
 HELD = 1e-10
-"""A step is held back by this share of the data's curvature: neither A nor X may see some directions."""
+"""A step is damped by this share of the data's curvature, because A and X may both vanish along some directions."""
 REFINEMENTS = 3
-"""Solutions of what is left over by rounding."""
+"""The number of steps of iterative refinement."""
 MAX_REFINEMENTS = 40
 """Conjugate gradient steps on the whole system, which undo the shift and rounding."""
 NEGLIGIBLE = 1e-17
@@ -60,7 +60,7 @@ class RowSystem(Protocol):
     size: int
     """The number of coordinates."""
     exact_rows: bool
-    """Are the rows A x − c coordinates, which any x has exactly?"""
+    """True where the rows A x − c are coordinates, so that every x has them exactly."""
 
     def x_of(self, z: np.ndarray, r: np.ndarray | None = None) -> np.ndarray:
         """x; with the rows `r` in place of those of z where they are coordinates."""
@@ -117,7 +117,7 @@ def system_for(problem: Problem, ridge: Any) -> RowSystem:
 
 
 def _has_synthesis(problem: Problem, ridge: Any) -> bool:
-    """Is x easily found from A x?"""
+    """Return whether x can be computed from A x at low cost."""
     return not np.any(ridge) and (problem.constraint.line is not None or is_orthonormal(problem.constraint.A))
 
 
@@ -135,7 +135,7 @@ class SynthesisSystem:
         X, c = as_matrix(problem.rows), problem.constraint.c
         self.basis, self.integrate, self.c = basis, integrate, c
         self.F = np.asarray(X @ basis)
-        # Columns orthogonal to those of the null space are far less alike.
+        # Columns that are orthogonal to those of the null space are far less correlated.
         self.tilt = np.linalg.lstsq(self.F, table, rcond=1e-12)[0] if basis.shape[1] else np.zeros((0, c.size))
         self.G = table - self.F @ self.tilt
         self.offset = self.G @ c
@@ -317,7 +317,7 @@ class NormalSystem:
         return z
 
     def multiplier(self, slopes: np.ndarray) -> np.ndarray | None:
-        """There is no simple one."""
+        """None, because there is no simple one."""
         return None
 
     def _product(self, v: np.ndarray) -> np.ndarray:

@@ -41,7 +41,7 @@ from skadmm.solvers.second_order.interior_point import InteriorPoint, no_signal
 from skadmm.solvers.second_order.l1_rows import row_strengths
 
 MAX_SCALINGS = 60
-"""Trials in the search for the scale that brings slopes into the domain of the conjugate."""
+"""The maximum number of trials in the search for the scale that brings slopes into the domain of the conjugate."""
 
 
 @kernel
@@ -56,19 +56,19 @@ class SignalNewtonConfig:
     """Settings of Newton steps on signals."""
 
     max_steps: int = 200
-    """Steps, at most."""
+    """The maximum number of steps."""
     max_model_steps: int = 300
-    """Steps on one model."""
+    """The maximum number of steps on one model."""
     first_share: float = 0.1
     """The share of the largest curvature added to every sample's at the start."""
     smallest_share: float = 1e-9
-    """It never falls below this one, …"""
+    """The smallest share that is added."""
     largest_share: float = 1e6
-    """… and the solver stops above this one."""
+    """The largest share that is added; the solver stops above it."""
     fall: float = 0.1
-    """The factor of the share after a step whose decrease was predicted well …"""
+    """The factor of the share after a step whose decrease was predicted well."""
     rise: float = 8.0
-    """… and after one that was not taken."""
+    """The factor of the share after a step that was not taken."""
     good_ratio: float = 0.5
     """A prediction is good where the decrease is at least this share of it."""
     sufficient: float = 1e-4
@@ -96,9 +96,9 @@ class _Model(NamedTuple):
     y: np.ndarray
     multiplier: np.ndarray
     slopes: np.ndarray
-    """Of the model of each f_j there."""
+    """The slopes of the model of each f_j at the minimiser."""
     decrease: float
-    """From the objective at the start to the model's minimum."""
+    """The predicted decrease, from the objective at the start to the model's minimum."""
 
 
 class SignalNewton(SecondOrderSolver[SignalNewtonState]):
@@ -130,12 +130,12 @@ class SignalNewton(SecondOrderSolver[SignalNewtonState]):
         return no_signal(problem)
 
     def init(self, point: Point, rho: float) -> SignalNewtonState:
-        """From the point given; its y must be Ax."""
+        """Start from the given point, whose y must be Ax."""
         point.y[:] = self.problem.constraint.A @ point.x
         return SignalNewtonState(point=point, rho=rho, multiplier=rho * point.dual, share=self.config.first_share)
 
     def step(self, state: SignalNewtonState) -> None:
-        """Minimise the model, and go there where the objective falls."""
+        """Minimise the model, and move to its minimiser where the objective decreases."""
         _cancel.check_cancelled()
         config, point = self.config, state.point
         here = self._evaluate(state, point.x)
@@ -143,7 +143,8 @@ class SignalNewton(SecondOrderSolver[SignalNewtonState]):
         model = self._minimised(state, here)
         there = self._evaluate(state, model.x)
         objective = self._objective(there, model.x, model.y)
-        # A loss of unbounded curvature has huge slopes after a step far too long; their rounding would spoil the bound.
+        # A loss of unbounded curvature has very large slopes after a step that is far too long; their rounding would
+        # make the bound useless.
         if objective <= state.objective + abs(state.objective):
             self._raise_bound(state, there, model, objective)
         objective = objective if np.isfinite(objective) else np.inf
@@ -228,7 +229,7 @@ class SignalNewton(SecondOrderSolver[SignalNewtonState]):
 
     @staticmethod
     def _constant(h: np.ndarray, slope: np.ndarray, x: np.ndarray) -> float:
-        """That of a squared loss with the same model: ½ Σ h t² at the targets t = x − slope/h."""
+        """The constant of a squared loss with the same model: ½ Σ h t² at the targets t = x − slope/h."""
         return 0.5 * float(np.sum((h * x - slope) ** 2 / h))
 
     def _layers(self) -> Structure | None:

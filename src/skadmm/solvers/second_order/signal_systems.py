@@ -17,7 +17,7 @@ from skadmm.operators.line import Line
 from skadmm.solvers.second_order.line_smoother import Smoother
 
 SHIFT = 1e-13
-"""Relative, for rows of A that depend on each other."""
+"""The relative shift of the diagonal, for rows of A that depend on each other."""
 
 
 class SignalPoint(NamedTuple):

@@ -46,10 +46,9 @@ class WorkingSetConfig:
     sweeps: int = 40
     """Sweeps of ADMM in such a step."""
     settled: tuple[float, ...] = (1e-2, 1e-3, 1e-4, 1e-6, 1e-8)
-    """A round ends when a step improves the objective by less than this share: one entry for each of the first rounds
-    …"""
+    """A round ends when a step improves the objective by less than this share; one entry per round at first."""
     last_settled: float = 1e-13
-    """… and this in those after them."""
+    """The same share for all later rounds."""
 
 
 @dataclass(kw_only=True)
@@ -67,11 +66,11 @@ class WorkingSetState(SolverState):
     slopes: np.ndarray
     """ℓ' of each sample at x."""
     gradient: np.ndarray
-    """Of the mean loss at x."""
+    """The gradient of the mean loss at x."""
     rounds: int = 0
-    """Sets solved on; a warm start counts as one."""
+    """The number of sets on which the problem was solved; a warm start counts as one."""
     evaluated: bool = False
-    """Are margins, slopes and gradient those of ``point.x``?"""
+    """True where margins, slopes and gradient are those of ``point.x``."""
 
 
 class _Round(NamedTuple):
@@ -132,7 +131,7 @@ class WorkingSet(SecondOrderSolver[WorkingSetState]):
         state.finished = self.tol is not None and self.optimality(state)[1] <= self.tol
 
     def loss_gradient(self, state: WorkingSetState) -> np.ndarray:
-        """From the last evaluation."""
+        """The gradient at the last evaluation."""
         return state.gradient
 
     def finish(self, state: WorkingSetState) -> None:
@@ -154,7 +153,7 @@ class WorkingSet(SecondOrderSolver[WorkingSetState]):
         return other
 
     def follow(self, state: WorkingSetState, problem: Problem) -> WorkingSetState:
-        """From the last solution and its support."""
+        """Start from the last solution and its support."""
         after = super().follow(state, problem)
         self.warm_start(after)
         return after
@@ -174,7 +173,7 @@ class WorkingSet(SecondOrderSolver[WorkingSetState]):
         self.raise_bound(state, state.slopes, state.margins, state.gradient, state.point.y == 0)
 
     def _grow(self, state: WorkingSetState) -> None:
-        """The worst violators outside the set join it; features that idle in it leave, each at most once."""
+        """Add the features with the largest violations to the set; features that stay at zero leave it, once each."""
         config, x = self.config, state.point.x
         excess = self._violation(state) / self.node_bound
         inside = np.zeros(self.problem.n_features, bool)
@@ -185,7 +184,7 @@ class WorkingSet(SecondOrderSolver[WorkingSetState]):
         if violators.size > limit:
             violators = violators[np.argpartition(-excess[violators], limit)[:limit]]
         elif violators.size:
-            # Few are left: their neighbours hold them, or would join next, so they join now.
+            # Few violations are left. Their neighbours hold these features or would join next, so they join now.
             violators = np.union1d(violators, self.data.neighbours[violators].indices)
         idle = inside & (x == 0) & (excess < config.idle_share) & ~state.returned
         state.left |= idle
@@ -200,7 +199,7 @@ class WorkingSet(SecondOrderSolver[WorkingSetState]):
         return np.abs(violation - self.node_entry * state.multiplier[self.node_row])
 
     def _solve_on_set(self, state: WorkingSetState) -> None:
-        """Newton ADMM on the set, from where the last round ended."""
+        """Run Newton ADMM on the set, from the end of the last round."""
         features, point = state.features, state.point
         rows = np.unique(self.data.A_columns[:, features].indices)
         small = self._restricted(features, rows)
@@ -222,7 +221,7 @@ class WorkingSet(SecondOrderSolver[WorkingSetState]):
         state.evaluated = False
 
     def _round(self, small: Problem, start: Point, state: WorkingSetState) -> _Round:
-        """A few steps of Newton ADMM, fewer while the sets are still rough."""
+        """Take a few steps of Newton ADMM, fewer in the first rounds."""
         config, rounds = self.config, state.rounds
         setup = Setup(small, state.rho, self.setup.step, 1, "none", rho_given=rounds > 0, warm=True)
         adapt_rho = not self.setup.rho_given
@@ -280,6 +279,6 @@ class ColumnAccess:
 
 
 def by_columns(problem: Problem) -> Any:
-    """X as a matrix whose columns can be taken quickly."""
+    """X as a matrix whose columns can be selected fast."""
     matrix = as_matrix(problem.rows)
     return matrix.tocsc() if problem.is_sparse else matrix
