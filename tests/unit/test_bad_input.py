@@ -222,6 +222,11 @@ def test_margin_losses_take_two_classes(loss, target):
         problem(target=target, loss=loss)
 
 
+def test_numbers_under_a_loss_for_classes_are_pointed_to_another_loss():
+    with pytest.raises(ValueError, match="choose another loss, such as 'squared'"):
+        problem(target=NUMBERS, loss="logistic")
+
+
 @pytest.mark.parametrize("names", [(0, 1), (False, True), ("no", "yes"), (2, 7)])
 def test_any_two_classes_are_coded(names):
     made = problem(target=np.where(CLASSES == 1, names[1], names[0]))

@@ -114,7 +114,8 @@ def _classes(array: np.ndarray, loss: Loss) -> np.ndarray:
     if classes.size != 2 and not (is_coupled(loss) and classes.size > 2):
         shown = ", ".join(repr(v) for v in classes[:5].tolist()) + (", …" if classes.size > 5 else "")
         takes = "two or more" if is_coupled(loss) else "exactly two"
-        raise ValueError(f"target has {classes.size} class(es) ({shown}): the {loss.name} loss takes {takes}")
+        hint = "; for a target of numbers choose another loss, such as 'squared'" if classes.dtype.kind == "f" else ""
+        raise ValueError(f"target has {classes.size} class(es) ({shown}): the {loss.name} loss takes {takes}{hint}")
     return classes
 
 

@@ -20,10 +20,10 @@ def add_to(app: typer.Typer) -> None:
 
 def compare(
     data: Path = typer.Argument(help="svmlight, CSV, TSV, Parquet, npz, or a folder of blocks or Parquet files."),  # noqa: B008
-    methods: str = typer.Option("auto", help="Comma-separated. [default: a few of the family]"),
+    methods: str = typer.Option("auto", help="Separated by commas. [default: a few]", show_default=False),
     target: str | None = typer.Option(None, help="The column (or npz array) of labels. [default: the last; npz: y]"),
     drop: str = typer.Option("", help="Columns to leave out, separated by commas."),
-    loss: str = typer.Option("logistic", help="logistic, squared-hinge, squared or huber."),
+    loss: str = typer.Option("logistic", help="logistic or squared-hinge for two classes; squared or huber."),
     alpha: float = typer.Option(1e-4, help="The strength of the penalty."),
     l1_ratio: float = typer.Option(0.5, "--l1-ratio", help="The share of the plain l1 norm."),
     graph: str = typer.Option("chain", help="chain, precision, a grid such as 8x8, or a file of edges."),

@@ -28,9 +28,10 @@ class OpeningConfig:
     """The number of features that may leave zero in a step, as a share of those that are not zero. The connected sets
     to which they belong leave with them, because the rest of a set would keep them tied to zero."""
     max_clusters: int = 1000
-    """Where a step would leave more clusters than this …"""
+    """The number of clusters after a step above which the features that leave their clusters are limited."""
     cluster_growth: float = 3.0
-    """… and more than this many times those before it, only so many features leave theirs."""
+    """The growth of the number of clusters in a step above which these features are limited, where `max_clusters` is
+    exceeded too."""
 
 
 class Clusters(NamedTuple):
