@@ -2,12 +2,12 @@
 
     python benchmarks/cluster_features.py            # 200,000 rows, 500,000 features, 500,000 edges; about a minute
     python benchmarks/cluster_features.py --quick    # a tenth of it
-    python benchmarks/cluster_features.py --rows 50000 100000 200000 --features 125000 250000 500000   # each pair
+    python benchmarks/cluster_features.py --cost     # the model of cost in docs/scaling.md, from ten sizes
 
 Every worker makes its own rows, has one thread, and so has the solver in memory. Bytes are those of the pickled
 requests and responses between the driver and all workers, and a round is a request to every worker. The seconds of a
-run are divided into those of rounds and those of the driver, which does not become faster with more workers. The last
-lines fit the model of cost that docs/scaling.md uses.
+run are divided into those of rounds and those of the driver, which does not become faster with more workers. For the
+model of cost, seconds are those of the processors, which other programs on the machine hardly change.
 """
 
 import argparse
@@ -15,10 +15,12 @@ import os
 import pickle
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
+import scipy.optimize
 import scipy.sparse as sp
 import threadpoolctl
 
@@ -29,13 +31,18 @@ from skadmm.regularizers import L1
 PER_ROW = 20
 """Stored entries in a row."""
 BLOCKS = 4
+SPARSE_SIZES = [(20_000, 50_000), (40_000, 50_000), (80_000, 50_000), (20_000, 200_000), (80_000, 200_000)]
+DENSE_SIZES = [(10_000, 1000), (20_000, 1000), (40_000, 1000), (10_000, 3000), (20_000, 3000)]
+"""(rows, features) of the model of cost."""
 STRENGTH = 0.02
 """As a share of the largest entry of the gradient at zero, where all coefficients would be zero."""
 
 
-def rows_of(block: int, rows: int, features: int) -> sp.csr_array:
-    """Rows in which features with small numbers are frequent, as words are."""
+def rows_of(block: int, rows: int, features: int, dense: bool = False) -> Any:
+    """Rows in which features with small numbers are frequent, as words are; or dense rows."""
     rng = np.random.default_rng(block)
+    if dense:
+        return rng.standard_normal((rows, features))
     columns = (rng.random((rows, PER_ROW)) ** 3 * features).astype(np.int32)
     X = sp.csr_array(
         (rng.standard_normal(rows * PER_ROW), columns.ravel(), np.arange(0, rows * PER_ROW + 1, PER_ROW, np.int32)),
@@ -73,6 +80,12 @@ class Meter:
     sent: int = 0
     received: int = 0
     by_kind: dict[str, int] = field(default_factory=dict)
+    pids: tuple[int, ...] = ()
+    """The workers, where their processor seconds are to be counted."""
+    processor: dict[str, float] = field(default_factory=dict)
+    """Those, by the kind of request."""
+    size: int = 0
+    """The largest number of clusters."""
 
     def __enter__(self) -> "Meter":
         self._usual = self.backend.map_reduce
@@ -83,9 +96,12 @@ class Meter:
         del self.backend.map_reduce
 
     def _map_reduce(self, kind: str, function: Any, arguments: list[Any], **options: Any) -> Any:
-        began = time.perf_counter()
+        began, used = time.perf_counter(), processor_seconds(self.pids)
         total = self._usual(kind, function, arguments, **options)
         self.seconds += time.perf_counter() - began
+        self.processor[kind] = self.processor.get(kind, 0.0) + processor_seconds(self.pids) - used
+        if kind == "contract_packed":
+            self.size = max(self.size, total[0][0].shape[1])
         places = [self.backend.place(k) for k in range(len(arguments))]
         for place in set(places):
             mine = [given for where, given in zip(places, arguments, strict=True) if where == place]
@@ -94,6 +110,15 @@ class Meter:
         self.rounds += 1
         self.by_kind[kind] = self.by_kind.get(kind, 0) + 1
         return total
+
+
+def processor_seconds(pids: tuple[int, ...]) -> float:
+    """Processor seconds that processes have used so far."""
+    spent = 0
+    for pid in pids:
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            spent += int((thread / "schedstat").read_text().split()[0])
+    return spent * 1e-9
 
 
 def timed(problem: Problem, options: Any) -> tuple[Any, float]:
@@ -116,7 +141,7 @@ def line(name: str, result: Any, seconds: float, memory: float) -> None:
     )
 
 
-def on_workers(name: str, problem: Problem, options: Any, memory: tuple[Any, float]) -> dict[str, float]:
+def on_workers(name: str, problem: Problem, options: Any, memory: tuple[Any, float]) -> None:
     """Measure a problem on workers against the one in memory."""
     result, seconds = timed(problem, options)
     line(name, result, seconds, memory[1])
@@ -133,13 +158,16 @@ def on_workers(name: str, problem: Problem, options: Any, memory: tuple[Any, flo
     )
     if options.kinds:
         print(f"{'':<16} {meter.by_kind}")
-    return {
-        "steps": steps, "rounds": meter.rounds, "bytes": meter.sent + meter.received, "in rounds": meter.seconds,
-        "driver": whole - meter.seconds,
-    }  # fmt: skip
 
 
-def compare(rows: int, features: int, options: Any) -> dict[str, dict[str, float]]:
+def model_of(X: Any, target: np.ndarray) -> dict[str, Any]:
+    """The penalty, at a share of the strength where all coefficients are zero."""
+    rows, features = X.shape
+    strength = STRENGTH * float(np.abs(X.T @ (target / 2)).max()) / rows
+    return {"psi": L1(strength), "A": stack(incidence(edges_of(features), n_features=features), "identity")}
+
+
+def compare(rows: int, features: int, options: Any) -> None:
     """One size: in memory, on two Dask workers, on two processes."""
     import dask
     from distributed import Client, LocalCluster
@@ -150,59 +178,105 @@ def compare(rows: int, features: int, options: Any) -> dict[str, dict[str, float
     blocks = [rows_of(k, size, features) for k in range(BLOCKS)]
     target = np.concatenate([target_of(block, k) for k, block in enumerate(blocks)])
     X = sp.csr_array(sp.vstack(blocks, format="csr"))
-    edges = edges_of(features)
-    strength = STRENGTH * float(np.abs(X.T @ (target / 2)).max()) / rows
-    model = {"psi": L1(strength), "A": stack(incidence(edges, n_features=features), "identity")}
-    print(f"\n{rows:,} × {features:,}, {X.nnz:,} entries, {len(edges):,} edges, λ = {strength:.2e}", flush=True)
+    model = model_of(X, target)
+    print(f"\n{rows:,} × {features:,}, {X.nnz:,} entries, {features:,} edges, {model['psi']}", flush=True)
     here, memory = timed(Problem(X, target, **model), options)
     line("in memory", here, memory, memory)
-    found = {}
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster):
         delayed = [dask.delayed(rows_of)(k, size, features) for k in range(BLOCKS)]
         labels = [dask.delayed(target_of)(block, k) for k, block in enumerate(delayed)]
-        found["dask"] = on_workers("2 Dask workers", Problem(delayed, labels, **model), options, (here, memory))
-    problem = Problem(Processes(X, workers=2), target, **model)
-    found["processes"] = on_workers("2 processes", problem, options, (here, memory))
+        on_workers("2 Dask workers", Problem(delayed, labels, **model), options, (here, memory))
+    on_workers("2 processes", Problem(Processes(X, workers=2), target, **model), options, (here, memory))
+
+
+def costs(rows: int, features: int, dense: bool, options: Any) -> dict[str, float]:
+    """One size on two processes: processor seconds of the workers and of the driver, bytes, steps."""
+    from skadmm.backends import Processes
+    from skadmm.backends.processes.pool import workers
+
+    X = rows_of(0, rows, features, dense)
+    target = target_of(X, 0)
+    problem = Problem(Processes(X, workers=2), target, **model_of(X, target))
+    solve(problem, tol=options.tol, record_every=0)
+    with Meter(problem.backend, pids=tuple(worker.pid for worker in workers(2))) as meter:
+        began = time.process_time()
+        solve(problem, tol=options.tol, record_every=0)
+        driver = time.process_time() - began
+    passes = meter.by_kind["ahead"] + meter.by_kind["place_at"]
+    found = {
+        "entries": float(rows * features if dense else X.nnz),
+        "rows": float(rows),
+        "features": float(features),
+        "steps": float(meter.by_kind["contract_packed"]),
+        "passes": float(passes),
+        "clusters": float(meter.size),
+        "gradients": meter.processor["ahead"] + meter.processor["place_at"],
+        "Hessians": meter.processor["contract_packed"],
+        "driver": driver,
+        "bytes": float(meter.sent + meter.received),
+    }
+    print(
+        f"{rows:>7,} × {features:>7,} {'dense ' if dense else 'sparse'} {found['steps']:.0f} steps, "
+        f"{meter.rounds} rounds, {found['clusters']:.0f} clusters: gradients {found['gradients']:.2f} s, Hessians "
+        f"{found['Hessians']:.2f} s, driver {driver:.2f} s, {found['bytes'] / 1e6 / found['steps']:.1f} MB per step",
+        flush=True,
+    )
     return found
 
 
-def fit(measured: list[tuple[int, int, dict[str, float]]]) -> None:
-    """Seconds of rounds and of the driver, as multiples of the entries read and of the features, by least squares."""
-    entries = np.array([rows * PER_ROW * found["steps"] for rows, _, found in measured], float)
-    features = np.array([features * found["steps"] for _, features, found in measured], float)
-    in_rounds = np.array([found["in rounds"] for *_, found in measured])
-    driver = np.array([found["driver"] for *_, found in measured])
-    moved = np.array([found["bytes"] for *_, found in measured], float)
-    design = np.stack([entries, moved], axis=1)
-    (per_entry, per_byte), *_ = np.linalg.lstsq(design, in_rounds, rcond=None)
-    print(
-        f"\nmodel: rounds take {per_entry * 1e9:.1f} ns per stored entry and step (two workers) and "
-        f"{per_byte * 1e9:.2f} ns per byte; the driver {features @ driver / (features @ features) * 1e9:.0f} ns per "
-        f"feature and step; largest error of rounds "
-        f"{np.abs(design @ [per_entry, per_byte] / in_rounds - 1).max():.0%}"
-    )
+def rates(found: list[dict[str, float]], what: str, terms: dict[str, Any]) -> str:
+    """Seconds `what` as a sum of terms with factors ≥ 0, by least squares of the relative errors; as text."""
+    seconds = np.array([one[what] for one in found])
+    work = np.array([[term(one) for term in terms.values()] for one in found])
+    factors, _ = scipy.optimize.nnls(work / seconds[:, None], np.ones(seconds.size))
+    error = np.abs(work @ factors / seconds - 1.0).max()
+    parts = " + ".join(f"{factor * 1e9:.3g} ns × {name}" for name, factor in zip(terms, factors, strict=True))
+    return f"  {what:<10} {parts}   (off by at most {error:.0%})"
+
+
+def fit_costs(options: Any) -> None:
+    """The constants of the model of cost, for sparse and for dense rows."""
+    for dense in (False, True):
+        found = [costs(*size, dense, options) for size in (DENSE_SIZES if dense else SPARSE_SIZES)]
+        print(f"{'dense' if dense else 'sparse'} rows, processor seconds:")
+        entries = {"entries × passes": lambda one: one["entries"] * one["passes"]}
+        on_worker = {
+            "entries × steps": lambda one: one["entries"] * one["steps"],
+            "workers × clusters² × steps": lambda one: 2 * one["clusters"] ** 2 * one["steps"],
+        }
+        if dense:
+            on_worker = {
+                "rows × clusters² / 2 × steps": lambda one: one["rows"] * one["clusters"] ** 2 / 2 * one["steps"]
+            }
+        in_driver = {
+            "features × steps": lambda one: one["features"] * one["steps"],
+            "clusters³ / 3 × steps": lambda one: one["clusters"] ** 3 / 3 * one["steps"],
+        }
+        print(rates(found, "gradients", entries))
+        print(rates(found, "Hessians", on_worker))
+        print(rates(found, "driver", in_driver), flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, nargs="+", default=[200_000])
-    parser.add_argument("--features", type=int, nargs="+", default=[500_000])
+    parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--features", type=int, default=500_000)
     parser.add_argument("--kinds", action="store_true", help="print how many rounds of each kind there were")
     parser.add_argument("--tol", type=float, default=1e-4)
     parser.add_argument("--repeats", type=int, default=2, help="the fastest of so many runs counts")
     parser.add_argument("--quick", action="store_true", help="20,000 rows, 50,000 features")
+    parser.add_argument("--cost", action="store_true", help="fit the model of cost")
     options = parser.parse_args()
     if options.quick:
-        options.rows, options.features = [20_000], [50_000]
+        options.rows, options.features = 20_000, 50_000
     os.environ["NUMBA_NUM_THREADS"] = "1"  # for the workers; Dask limits the threads of their BLAS
+    os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
     numba.config.NUMBA_NUM_THREADS = 1
     threadpoolctl.threadpool_limits(1)
-    found = []
-    for rows in options.rows:
-        for features in options.features:
-            found.append((rows, features, compare(rows, features, options)["processes"]))
-    if len(found) > 2:
-        fit(found)
+    if options.cost:
+        fit_costs(options)
+    else:
+        compare(options.rows, options.features, options)
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ def dask_blocks():
     """A function that puts rows and targets on two Dask workers."""
     dask = pytest.importorskip("dask")
     distributed = pytest.importorskip("distributed")
-    cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+    cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0")
     with cluster, distributed.Client(cluster):
         yield lambda array: [dask.delayed(array[start : start + N // 3]) for start in range(0, N, N // 3)]
 

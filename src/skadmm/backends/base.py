@@ -8,6 +8,7 @@ do is a declared capability, an attribute of the backend; a solver that needs it
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -290,6 +291,10 @@ class StoredSamples:
 
     n_outputs: int = 1
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the evaluations, which belong to this object."""
+        return {name: value for name, value in self.__dict__.items() if name != "evaluations"}
+
     @cached_property
     def evaluations(self: Backend) -> Evaluations:
         """Evaluations of all samples, the last ones remembered."""
@@ -376,8 +381,17 @@ class Evaluations:
     KEPT = 2
 
     def __init__(self, backend: Backend) -> None:
-        self._backend = backend
+        self._owner = weakref.ref(backend)
+        """The backend keeps this object, not the other way round: what a fold of a cross-validation has computed is
+        freed with it, and not some time later by the collector of cycles."""
         self._kept: list[_Kept] = []
+
+    @property
+    def _backend(self) -> Backend:
+        backend = self._owner()
+        if backend is None:
+            raise ReferenceError("the samples of these evaluations are gone")
+        return backend
 
     def start_run(self) -> None:
         """A new run counts every sample that it uses, also where an earlier run has read them."""

@@ -210,6 +210,7 @@ def _agreements(problem: Problem, directions: list[tuple[np.ndarray, np.ndarray]
     _flat_sides(problem.loss, problem.target, side)
     counts = problem.sample_weight > 0 if problem.sample_weight.size else np.ones(n, bool)
     for start in range(0, n, problem.rows_per_chunk):
+        problem.backend.between_chunks()
         place = slice(start, min(start + problem.rows_per_chunk, n))
         chunk = as_matrix(rows, place.start, place.stop)
         part = _without_rounding(chunk, scipy.sparse.csr_array(times_basis(chunk, basis)), basis)
@@ -224,6 +225,7 @@ def _leads(problem: Problem, basis: Any) -> Iterator[Any]:
     counts = problem.sample_weight > 0
     own = np.repeat(k * np.arange(problem.n_rows) + problem.target.reshape(-1, k).argmax(axis=1), k)
     for start in range(0, problem.n_samples, problem.rows_per_chunk):
+        problem.backend.between_chunks()
         place = slice(start, min(start + problem.rows_per_chunk, problem.n_samples))
         chunk = as_matrix(rows, place.start, place.stop)
         part = scipy.sparse.csr_array(

@@ -54,10 +54,15 @@ class _Subspace:
         self.table = self._rows() if local and self.newton and smooth is None else None
 
     def _rows(self) -> np.ndarray:
-        """X times the basis."""
-        rows: Any = self.problem.rows
-        table = times_basis(as_matrix(rows), self.basis)
-        return np.asarray(table.toarray() if sp.issparse(table) else table, dtype=np.float64)
+        """X times the basis, from one chunk of rows after the other: those of a file are not all in memory at once."""
+        problem, n = self.problem, self.problem.n_samples
+        out = np.empty((n, self.size))
+        for start in range(0, n, problem.rows_per_chunk):
+            problem.backend.between_chunks()
+            stop = min(start + problem.rows_per_chunk, n)
+            table = times_basis(as_matrix(problem.rows, start, stop), self.basis)
+            out[start:stop] = table.toarray() if sp.issparse(table) else table
+        return out
 
     def __call__(self, u: np.ndarray) -> tuple[float, np.ndarray]:
         """The value and the gradient."""
