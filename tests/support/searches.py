@@ -17,8 +17,10 @@ Y = X @ np.repeat([1.0, 0.0, -1.0, 0.0], 2) + RNG.standard_normal(N)
 FOUND = ("alphas_", "cv_losses_", "coefs_path_", "coef_", "intercept_")
 
 
-def model_of(checkpoint=None):
-    return ESTIMATORS["FusedLassoRegressorCV"](loss="huber", alphas=10, eps=0.01, cv=4, tol=1e-8, checkpoint=checkpoint)
+def model_of(checkpoint=None, storage="memory"):
+    size = {"alphas": 4, "cv": 3} if storage == "dask" else {"alphas": 10, "cv": 4}
+    options = {"loss": "huber", "eps": 0.01, "tol": 1e-8, "checkpoint": checkpoint}
+    return ESTIMATORS["FusedLassoRegressorCV"](**size, **options)
 
 
 def table_of(storage, folder):
@@ -47,7 +49,7 @@ def main(storage, checkpoint, out, scheduler=None):
         from distributed import Client
 
         Client(scheduler)
-    np.savez(out, **found_by(model_of(checkpoint).fit(*table_of(storage, Path(out).parent))))
+    np.savez(out, **found_by(model_of(checkpoint, storage).fit(*table_of(storage, Path(out).parent))))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,79 @@
+"""Cross-validation on a cluster whose workers, or whose driver, are killed at random moments: the same final model.
+
+``SKADMM_WORKER_KILLS=10 SKADMM_KILLS=10`` kills ten times each.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+import searches
+
+pytest.importorskip("dask.array")
+pytest.importorskip("distributed")
+
+WORKER_KILLS = int(os.environ.get("SKADMM_WORKER_KILLS", "1"))
+DRIVER_KILLS = int(os.environ.get("SKADMM_KILLS", "1"))
+pytestmark = pytest.mark.filterwarnings("ignore")  # Dask's own, about ports and loops
+
+
+@pytest.fixture(scope="module")
+def whole(client):
+    """The search that nothing disturbs, and its seconds."""
+    began = time.monotonic()
+    found = searches.found_by(searches.model_of(storage="dask").fit(*searches.table_of("dask", None)))
+    return found, time.monotonic() - began
+
+
+def assert_same(found, wanted):
+    """Sums may be added in another order: folds are solved roughly, and the model that is chosen to its tolerance."""
+    np.testing.assert_allclose(found["alphas_"], wanted["alphas_"], rtol=1e-9)
+    np.testing.assert_allclose(found["cv_losses_"], wanted["cv_losses_"], rtol=1e-5)
+    np.testing.assert_allclose(found["coef_"], wanted["coef_"], atol=1e-6)
+    np.testing.assert_allclose(found["intercept_"], wanted["intercept_"], atol=1e-6)
+
+
+def test_the_search_is_that_in_memory(whole):
+    assert_same(whole[0], searches.found_by(searches.model_of(storage="dask").fit(searches.X, searches.Y)))
+
+
+def test_killed_workers(client, whole):
+    moments = np.random.default_rng(int(time.time()))
+    for _ in range(WORKER_KILLS):
+        client.wait_for_workers(2)
+        process = int(moments.choice(list(client.run(os.getpid).values())))
+        timer = threading.Timer(float(moments.uniform(0, 0.9 * whole[1])), os.kill, [process, signal.SIGKILL])
+        timer.start()
+        found = searches.found_by(searches.model_of(storage="dask").fit(*searches.table_of("dask", None)))
+        timer.join()
+        assert_same(found, whole[0])
+    client.wait_for_workers(2)
+
+
+def test_killed_drivers(cluster, client, whole, tmp_path):
+    moments = np.random.default_rng(int(time.time()) + 1)
+    kept, out = tmp_path / "cv.ckpt", tmp_path / "found.npz"
+    program = [sys.executable, searches.__file__, "dask", str(kept), str(out), cluster.scheduler_address]
+    kills = 0
+    while kills < DRIVER_KILLS:
+        before = kept.stat().st_mtime_ns if kept.exists() else 0
+        driver = subprocess.Popen(program, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 120
+        while driver.poll() is None and not (kept.exists() and kept.stat().st_mtime_ns != before):
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        time.sleep(float(moments.uniform(0, 0.5 * whole[1])))
+        if driver.poll() is not None:
+            kept.unlink()  # it reached the end: begin again
+            continue
+        driver.send_signal(signal.SIGKILL)
+        driver.wait()
+        kills += 1
+    assert subprocess.run(program, check=False, capture_output=True).returncode == 0
+    with np.load(out) as found:
+        assert_same(found, whole[0])
