@@ -116,7 +116,7 @@ def main() -> None:
 
     alone: dict[str, float] = {}
     for workers in (1, 2):
-        cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+        cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0")
         with cluster, Client(cluster):
             X = [dask.delayed(rows_of)(k, options.rows, options.width) for k in range(options.blocks)]
             problem = Problem(X, [dask.delayed(target_of)(block) for block in X], **model)

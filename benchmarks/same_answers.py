@@ -209,7 +209,7 @@ def on_dask(method: str, **options: Any) -> Answer:
     X, target = data("logistic", 600)
     with ExitStack() as opened:
         cluster = opened.enter_context(
-            LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None)
+            LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0")
         )
         opened.enter_context(Client(cluster))
         rows, targets = (dask.array.from_array(array, chunks=(150, *array.shape[1:])) for array in (X, target))

@@ -36,7 +36,7 @@ def pytest_collection_modifyitems(items):
 def cluster():
     """Two worker processes of Dask, which all tests of a session share; those that were killed come back."""
     dask, distributed = pytest.importorskip("dask"), pytest.importorskip("distributed")
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "protocol": "tcp"}
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "protocol": "tcp"}
     # A worker that is away when this time is up since it was last lost is given up for good.
     with dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"}):
         with warnings.catch_warnings():  # of Dask, about ports in use and open sockets

@@ -487,7 +487,7 @@ def test_alpha_max_and_path_on_dask():
     table = np.column_stack([X, np.ones(60)])
     A = incidence([(0, 1), (1, 2), (2, 3), (5, 6)], n_features=9)
     local = Problem(table, target, psi=L1(1.0), A=A)
-    quiet = {"processes": False, "n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+    quiet = {"processes": False, "n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
     with distributed.Client(**quiet):
         remote = Problem(da.from_array(table, chunks=(20, 9)), da.from_array(target, chunks=20), psi=L1(1.0), A=A)
         assert alpha_max(remote) == pytest.approx(alpha_max(local), rel=1e-7)
