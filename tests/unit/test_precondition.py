@@ -130,7 +130,7 @@ def test_constants_are_those_of_the_new_columns():
     ("method", "kind", "said"),
     [
         ("sa-admm", "full", r"^precondition='full': it takes 'diagonal' or None$"),
-        ("san-admm", "diagonal", r"^precondition='diagonal': san-admm is second-order"),
+        ("san-admm", "diagonal", r"^precondition='diagonal': san-admm is a second-order method"),
     ],
 )
 def test_what_is_refused(method, kind, said):

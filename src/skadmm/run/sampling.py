@@ -78,6 +78,9 @@ class Replay(Sampler):
         super().__init__(array.size, 0)
         self._indices = array.astype(np.int64)
 
+    def _pass(self, number: int) -> np.ndarray:
+        return self._indices  # the same in every pass: no generator is needed
+
     def draw(self, rng: np.random.Generator) -> np.ndarray:
         """The given indices."""
         return self._indices

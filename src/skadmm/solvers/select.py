@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skadmm.kernels.rows import as_matrix
 from skadmm.losses import Squared
 from skadmm.operators.row_correction import factor_work
 from skadmm.problem.problem import Problem
@@ -75,8 +74,6 @@ class SelectionConfig:
     the Laplacian."""
     max_factor_work: float = 1e10
     """Multiplications of one factorisation of an interior point step on a graph, by a bound of its fill."""
-    first_rows: int = 8
-    """The number of samples examined before all of them are, to decide whether a problem is a signal."""
 
 
 CONFIG = SelectionConfig()
@@ -91,23 +88,19 @@ class Situation:
         """True on a path, where each strength starts from the previous one."""
 
     @cached_property
-    def may_be_signal(self) -> bool:
-        """Return whether each of the first samples depends on one coefficient; then all of them are examined."""
-        if not self.problem.backend.local_rows:
-            return False
-        first = as_matrix(self.problem.rows, 0, min(self.config.first_rows, self.problem.n_samples))
-        entries = np.diff(first.indptr) if self.problem.is_sparse else np.count_nonzero(first, axis=1)
-        return bool(entries.max(initial=0) <= 1)
+    def each_sees_one(self) -> bool:
+        """Return whether each sample depends on one coefficient."""
+        return self.problem.backend.local_rows and not isinstance(self.problem.local.single_entries, str)
 
     @cached_property
     def is_signal(self) -> bool:
         """A diagonal quadratic that no other solver takes more cheaply."""
-        return self.may_be_signal and prefers_interior_point(self.problem)
+        return self.each_sees_one and prefers_interior_point(self.problem)
 
     @cached_property
     def is_graph_signal(self) -> bool:
         """A signal over a graph that splits into few layers of chains."""
-        return self.may_be_signal and prefers_chain_descent(self.problem)
+        return self.each_sees_one and prefers_chain_descent(self.problem)
 
     @property
     def small_graph_signal(self) -> bool:
@@ -128,7 +121,7 @@ class Situation:
     @cached_property
     def is_curved_signal(self) -> bool:
         """A signal under another loss than the squared one."""
-        return self.may_be_signal and prefers_signal_newton(self.problem)
+        return self.each_sees_one and prefers_signal_newton(self.problem)
 
     @property
     def only_multipliers(self) -> bool:
