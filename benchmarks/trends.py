@@ -159,7 +159,7 @@ def scaling(small: bool) -> str:
             problem = Problem(sp.eye_array(n, format="csr"), b, "squared", psi=L1(1.0), A=trend(n, order))
             problem = problem.replace(psi=L1(1e-3 * alpha_max(problem)))
             solve(problem_at(t[:100], b[:100], order, 1e-6), tol=1e-6)  # compiles
-            times = max(5, 2 * 10**6 // n) if order == 0 else 1
+            times = max(5, 2 * 10**6 // n) if order == 0 else 3 if n < 10**6 else 1
             seconds, result = _process_seconds(lambda problem=problem: solve(problem, tol=1e-6, record_every=0), times)
             growth = np.log10(seconds / before) if np.isfinite(before) else np.nan
             before = seconds
