@@ -42,11 +42,22 @@ def test_the_search_is_that_in_memory(whole):
     assert_same(whole[0], searches.found_by(searches.model_of(storage="dask").fit(searches.X, searches.Y)))
 
 
+def alive(client):
+    """The processes of both workers, once the one killed last has been replaced."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        client.wait_for_workers(2)
+        found = list(client.run(os.getpid, on_error="ignore").values())
+        if len(found) == 2:
+            return found
+        time.sleep(0.1)
+    raise TimeoutError("a worker was not replaced")
+
+
 def test_killed_workers(client, whole):
     moments = np.random.default_rng(int(time.time()))
     for _ in range(WORKER_KILLS):
-        client.wait_for_workers(2)
-        process = int(moments.choice(list(client.run(os.getpid).values())))
+        process = int(moments.choice(alive(client)))
         timer = threading.Timer(float(moments.uniform(0, 0.9 * whole[1])), os.kill, [process, signal.SIGKILL])
         timer.start()
         found = searches.found_by(searches.model_of(storage="dask").fit(*searches.table_of("dask", None)))
