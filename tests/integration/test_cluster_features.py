@@ -11,12 +11,12 @@ import threading
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from forgetful import Forgetful
 
 from skadmm import Problem, Status, solve
 from skadmm.backends import Processes
-from skadmm.backends.worker import Held, packed, unpacked
+from skadmm.backends.worker import packed, unpacked
 from skadmm.operators import chain, incidence, stack
-from skadmm.oracle.channel import ask_oracle
 from skadmm.oracle.reduced_hessian import HessianChange
 from skadmm.oracle.remote_reduced import RemoteReducedOracle
 from skadmm.regularizers import L1, SquaredL2
@@ -112,26 +112,6 @@ def test_a_penalty_that_needs_more_is_refused_with_the_reason():
     problem = Problem(Processes(X, workers=2), target, psi=L1(0.1), A=A.tocsr())
     with pytest.raises(ValueError, match="6000 features are more than a dense second-order model can hold"):
         solve(problem, "san-admm")
-
-
-class Forgetful:
-    """A cluster of one worker with one block, which loses its memory when it is asked for the so-many-th time."""
-
-    def __init__(self, problem, when):
-        self.when, self.asked = when, 0
-        self.n, self.sizes = N, np.array([N])
-        self.block = Held(problem.samples())
-
-    def locate(self):
-        pass
-
-    def map_reduce(self, kind, function, arguments, *, retry=True):
-        ((task, given),) = arguments
-        self.asked += task is ask_oracle
-        if self.asked == self.when:
-            self.asked += 1
-            self.block.memory.clear()
-        return function(self.block, task, given)
 
 
 @pytest.mark.parametrize("kind", ["graph", "lasso with an intercept"])

@@ -6,11 +6,10 @@ What a cluster does at random (``test_dask.py`` kills workers) is done here one 
 import numpy as np
 import pytest
 import scipy.sparse
+from forgetful import Forgetful
 
 from skadmm import Problem, Status, solve
-from skadmm.backends.worker import Held
 from skadmm.operators import chain, stack
-from skadmm.oracle.channel import ask_oracle
 from skadmm.oracle.remote import RemoteOracle
 from skadmm.oracle.speculative import SpeculativeOracle
 from skadmm.regularizers import L1, SquaredL2
@@ -27,26 +26,6 @@ MODELS = {
         "A": scipy.sparse.hstack([stack(chain(D - 1), "identity"), scipy.sparse.csr_array((2 * D - 3, 1))]).tocsr(),
     },
 }
-
-
-class Forgetful:
-    """A cluster of one worker with one block, which loses its memory when it is asked for the so-many-th time."""
-
-    def __init__(self, problem, when):
-        self.when, self.asked = when, 0
-        self.n, self.sizes = N, np.array([N])
-        self.block = Held(problem.samples())
-
-    def locate(self):
-        pass
-
-    def map_reduce(self, kind, function, arguments, *, retry=True):
-        ((task, given),) = arguments
-        self.asked += task is ask_oracle
-        if self.asked == self.when:
-            self.asked += 1
-            self.block.memory.clear()
-        return function(self.block, task, given)
 
 
 def oracles(problem, when, ahead, monkeypatch):

@@ -88,19 +88,19 @@ class Situation:
         """True on a path, where each strength starts from the previous one."""
 
     @cached_property
-    def each_sees_one(self) -> bool:
+    def one_coefficient_per_sample(self) -> bool:
         """Return whether each sample depends on one coefficient."""
         return self.problem.backend.local_rows and not isinstance(self.problem.local.single_entries, str)
 
     @cached_property
     def is_signal(self) -> bool:
         """A diagonal quadratic that no other solver takes more cheaply."""
-        return self.each_sees_one and prefers_interior_point(self.problem)
+        return self.one_coefficient_per_sample and prefers_interior_point(self.problem)
 
     @cached_property
     def is_graph_signal(self) -> bool:
         """A signal over a graph that splits into few layers of chains."""
-        return self.each_sees_one and prefers_chain_descent(self.problem)
+        return self.one_coefficient_per_sample and prefers_chain_descent(self.problem)
 
     @property
     def small_graph_signal(self) -> bool:
@@ -121,7 +121,7 @@ class Situation:
     @cached_property
     def is_curved_signal(self) -> bool:
         """A signal under another loss than the squared one."""
-        return self.each_sees_one and prefers_signal_newton(self.problem)
+        return self.one_coefficient_per_sample and prefers_signal_newton(self.problem)
 
     @property
     def only_multipliers(self) -> bool:
