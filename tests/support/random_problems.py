@@ -295,11 +295,14 @@ class Case:
 
         Where the solution is zero, or Ax is, its terms are of the size of rounding, and no scale to measure by: A times
         the sizes of x, and what A makes of a gradient step of the squared loss from zero, count with a small share.
+        Where the target is zero, that step is zero too, and a small share of the start takes its place.
         """
         if self.invertible:
             return 0.0
         Ax, By = self.A @ x, self.B @ y
         step = np.linalg.norm(self.X.T @ self.b) / max(np.sum(self.X**2), 1e-300)
+        if step == 0.0:
+            step = 1e-9 * (np.linalg.norm(self.options.get("x0", 0.0)) or 1.0)
         rounding = np.linalg.norm(np.abs(self.A) @ np.abs(x)) + np.linalg.norm(self.A) * step
         size = max(np.linalg.norm(Ax), np.linalg.norm(By), np.linalg.norm(self.c), 1e-6 * rounding, 1e-300)
         return float(np.linalg.norm(Ax + By - self.c) / size)

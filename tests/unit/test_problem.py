@@ -9,8 +9,9 @@ from twins import CLASSES, KINDS, NUMBERS, OMEGA, PSI, WEIGHT, X0, A, C, D, M, N
 from skadmm import Problem, Status, solve
 from skadmm.losses import LOSSES, curvature, derivative, value
 from skadmm.losses._base import is_coupled
+from skadmm.operators import chain, incidence
 from skadmm.problem.kkt import kkt_residual
-from skadmm.regularizers import L1, Box, ElasticNet, LInf, SquaredL2
+from skadmm.regularizers import L1, L2, Box, ElasticNet, LInf, SquaredL2
 
 Y0 = np.linspace(-1.0, 1.0, M)
 MIXING = -np.eye(M) + 0.2 * np.random.default_rng(5).standard_normal((M, M))
@@ -166,6 +167,42 @@ def test_each_part_of_kkt_sees_its_own_error(solved):
     assert beyond.split > 1e-3
     assert beyond.feasibility < 1e-14
     assert min(moved.relative, parted.relative, beyond.relative) > 1e-3
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("psi", [L1, L2, SquaredL2])
+def test_relative_kkt_is_no_less_than_what_the_objective_can_fall_by(psi, size):
+    """Whatever the scales of the columns, even of one that is zero: where the optimum is no farther away than zero is,
+    the residual bounds the distance of the objective."""
+    rng = np.random.default_rng(3)
+    rows = rng.standard_normal((N, D)) * 10.0 ** rng.uniform(-3, 3, D)
+    rows[:, 0] *= size
+    problem = Problem(rows, NUMBERS, "squared", psi=psi(1e-4), A=chain(D))
+    optimum = solve(problem, tol=1e-9)
+    for share in (1e-6, 1e-3, 0.4):
+        x = optimum.x * (1.0 + share * rng.uniform(-1.0, 1.0, D))
+        y = chain(D) @ x
+        slope = {L1: np.sign, L2: lambda v: v / np.linalg.norm(v), SquaredL2: lambda v: v}[psi](y)
+        loss = problem.loss_value(x)
+        residual = problem.kkt(x, y, 1e-4 * slope, loss=loss).relative
+        excess = problem.objective(x) - optimum.objective
+        assert residual * max(problem.objective(x), 1e-3 * problem.loss_at_zero) >= excess - 1e-8 * optimum.objective
+
+
+def test_a_column_that_the_rows_do_not_see_needs_its_optimum_too():
+    """The gradient is small next to those of columns of another scale, and the objective is not at its minimum."""
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((77, 4)) * np.array([0.0, 3e-3, 3e-3, 400.0])
+    target = rows @ np.array([0.0, 300.0, 350.0, 3e-3])
+    problem = Problem(rows, target, "squared", psi=L2(3.6e-8), A=incidence([(0, 1), (1, 2), (0, 3)], n_features=4))
+    found = solve(problem, tol=1e-6)
+    assert found.status is Status.SOLVED
+    x = found.x.copy()
+    x[0] /= 10.0
+    y = problem.constraint.A @ x
+    residual = problem.kkt(x, y, 3.6e-8 * y / np.linalg.norm(y), loss=problem.loss_value(x)).relative
+    assert problem.objective(x) > 1.01 * found.objective
+    assert residual > 1e-3 * (problem.objective(x) - found.objective) / found.objective
 
 
 def test_relative_kkt_does_not_see_the_scale_of_the_objective(solved):

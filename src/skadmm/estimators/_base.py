@@ -433,7 +433,8 @@ def _advice(result: Result, columns: bool = True) -> str:
         scale = "scale the columns of X (standardize=True), " if columns else ""
         return f"Raise max_passes or tol, {scale}or raise alpha."
     if status is Status.STALLED:
-        within = f"tol={_rounded_up(reached(result)):g} accepts this fit" if reached(result) < 1.0 else "raise alpha"
+        accepted = _rounded_up(2 * reached(result))  # twice, because rounding is not the same in every run
+        within = f"tol={accepted:g} accepts this fit" if accepted < 2.0 else "raise alpha"
         more = "; columns of one scale (standardize=True) may allow a smaller gap" if columns else ""
         return f"Rounding prevents a smaller gap: {within}{more}."
     return "The problem may have no minimiser: raise alpha, l1_ratio or ridge."

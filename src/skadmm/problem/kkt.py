@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -15,6 +15,9 @@ ROUNDING_FLOOR = 1e-4
 """Feasibility is measured relative to at least this share of ‖|A||x|‖: where Ax vanishes, the rest is rounding."""
 WITHOUT_Y = 1e-6
 """The same share where y does not follow from x, so that infeasibility is an error of x itself."""
+CANCELLATION = 1e-8
+"""Stationarity is measured relative to at least this share of ‖β‖ times the root mean square norm of a row of A: where
+Aᵀβ vanishes, the rest is rounding."""
 ZERO_SOLUTION = 1e-6
 """Where the solution may be zero: against at least this share of what A makes of a gradient step from zero."""
 OBJECTIVE_FLOOR = 1e-3
@@ -92,32 +95,36 @@ def kkt_residual(
 ) -> KKT:
     """How far (x, y, β) is from optimal, β = ρ·dual the unscaled multiplier and `gradient` that of the loss at x.
 
-    Relative means: stationarity against the larger of ‖∇f(x)‖ and ‖Aᵀβ‖, the split against ‖Bᵀβ‖, both not below
-    1e-4 ‖∇f(0)‖ (or ‖∇f(0)‖ itself where there is no constraint); feasibility against the largest of ‖Ax‖, ‖By‖
-    and ‖c‖, but not below 1e-4 ‖|A||x|‖ (1e-6 where y does not follow from x, and there the rows that fold Ω count
-    apart), nor, where the solution is zero, below a millionth of what A makes of a gradient step from zero. With the
-    mean loss at x the residual is also no less than what feasibility is worth, |β·(Ax + By − c)| and
-    |ψ(y(x)) − ψ(y)|, against the objective, but not below 1e-3 of the loss at zero. Where nothing but the loss is
-    minimised, it is no less than what the loss can still fall by, against the same: along directions in which the rows
-    hardly differ the gradient is small far from the optimum, too.
+    Relative means: stationarity against the larger of ‖∇f(x)‖ and ‖Aᵀβ‖, the split against ‖Bᵀβ‖, both not below 1e-4
+    ‖∇f(0)‖ (or ‖∇f(0)‖ itself where there is no constraint), stationarity not below 1e-8 ‖β‖ times the size of a row of
+    A; feasibility against the largest of ‖Ax‖, ‖By‖ and ‖c‖, but not below 1e-4 ‖|A||x|‖ (1e-6 where y does not follow
+    from x, and there the rows that fold Ω count apart), nor, where the solution is zero, below a millionth of what A
+    makes of a gradient step from zero. With the mean loss at x the residual is also no less than what its parts are
+    worth, against the objective, but not below 1e-3 of the loss at zero: |β·(Ax + By − c)| and |ψ(y(x)) − ψ(y)| for
+    feasibility, and for the other two what :func:`_excess` says. These numbers do not change with the units of the
+    columns, as norms of gradients do. Where nothing but the loss is minimised, the residual is no less than what the
+    loss can still fall by, against the same: along directions in which the rows hardly differ the gradient is small far
+    from the optimum, too.
     """
     constraint = problem.constraint
     At_beta, Bt_beta = constraint.At(multiplier), constraint.Bt(multiplier)
     residual = constraint.residual(x, y)
-    parts = (
-        x - problem.prox_omega(x - gradient - At_beta),
-        residual,
-        y - problem.prox_psi(y - Bt_beta) if y.size else y,
-    )
-    stationarity, feasibility, split = (float(np.linalg.norm(v)) for v in parts)
+    off_x = x - problem.prox_omega(x - gradient - At_beta)
+    off_y = y - problem.prox_psi(y - Bt_beta) if y.size else y
+    stationarity, feasibility, split = (float(np.linalg.norm(v)) for v in (off_x, residual, off_y))
     floor = (GRADIENT_FLOOR if problem.n_constraints else 1.0) * problem.gradient_scale
+    row_size = np.sqrt(constraint.sum_of_squares / max(1, problem.n_constraints))
+    rounding = CANCELLATION * float(row_size * np.linalg.norm(multiplier))
     relative = max(
-        _against(stationarity, gradient, At_beta, least=floor),
+        _against(stationarity, gradient, At_beta, least=max(floor, rounding)),
         _relative_feasibility(problem, x, y, residual),
         _against(split, Bt_beta, least=floor),
     )
     if loss is not None and y.size:
-        relative = max(relative, _worth(problem, x, y, float(multiplier @ residual), loss))
+        priced = abs(float(multiplier @ residual))
+        priced += _excess(problem.omega_value, x, off_x, gradient + At_beta)
+        priced += _excess(problem.psi_value, y, off_y, Bt_beta)
+        relative = max(relative, _worth(problem, x, y, priced, loss))
     if problem.n_constraints == 0:
         relative = max(relative, _left(problem, gradient, problem.loss_at_zero if loss is None else loss))
     return KKT(stationarity, feasibility, split, relative)
@@ -160,15 +167,35 @@ def _typical_split(problem: Penalised) -> float:
 
 def _left(problem: Penalised, gradient: np.ndarray, loss: float) -> float:
     """What the loss alone can still fall by, relative to it."""
-    scale = max(abs(loss), OBJECTIVE_FLOOR * problem.loss_at_zero)
+    scale = _objective_scale(problem, loss)
     left = problem.least_decrease(gradient) / scale if scale > 0.0 else 0.0
     return left if np.isfinite(left) else 0.0
 
 
+def _excess(penalty: Callable[[np.ndarray], float], v: np.ndarray, off: np.ndarray, slope: np.ndarray) -> float:
+    """How much `off` = v − prox(v − slope) adds to the objective, where the optimum v* is no farther away than zero is.
+
+    With p = v − off, `off` − `slope` is a subgradient of the penalty at p, so the objective is above its optimum by no
+    more than off·(v − v*), for which |off|·|v| stands here, and the penalty's distance from its tangent at p.
+    """
+    nearest = v - off
+    beyond = penalty(v) - penalty(nearest) - float((off - slope) @ off)
+    return float(np.abs(off) @ np.abs(v)) + (abs(beyond) if np.isfinite(beyond) else 0.0)
+
+
 def _worth(problem: Penalised, x: np.ndarray, y: np.ndarray, priced: float, loss: float) -> float:
-    """What is left of feasibility, in units of the objective."""
+    """What the residuals add to the objective, `priced` and what y(x) changes, relative to it."""
     psi, exact = problem.psi_value(y), problem.y_of_x(x)
     change = 0.0 if exact is None else problem.psi_value(exact) - psi
-    scale = max(abs(loss + problem.omega_value(x) + psi), OBJECTIVE_FLOOR * problem.loss_at_zero)
-    worth = (abs(priced) + abs(change)) / scale if scale > 0.0 else 0.0
+    scale = _objective_scale(problem, loss + problem.omega_value(x) + psi)
+    worth = (priced + abs(change)) / scale if scale > 0.0 else 0.0
     return worth if np.isfinite(worth) else 0.0
+
+
+def _objective_scale(problem: Penalised, objective: float) -> float:
+    """What differences of objectives are measured against. Where the loss at zero is zero, that at the very small x of
+    ``gradient_scale`` takes its place."""
+    largest = problem.loss_at_zero
+    if largest == 0.0 and problem.L_mean > 0.0:
+        largest = 0.5 * problem.gradient_scale**2 / problem.L_mean
+    return max(abs(objective), OBJECTIVE_FLOOR * largest)

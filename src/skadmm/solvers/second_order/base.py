@@ -163,8 +163,9 @@ class SecondOrderSolver(ABC, Generic[S]):
         """("gap", the relative duality gap), or ("kkt", the relative KKT residual) where there is no certificate."""
         if self.certifier.kind != "none":
             return "gap", self.certifier.pair(state.objective, state.lower_bound).relative
-        point = state.point
-        return "kkt", self.problem.kkt(point.x, point.y, state.multiplier, self.loss_gradient(state)).relative
+        point, gradient = state.point, self.loss_gradient(state)
+        loss = None if gradient is None else self.last_loss(state)
+        return "kkt", self.problem.kkt(point.x, point.y, state.multiplier, gradient, loss).relative
 
     def loss_gradient(self, state: S) -> np.ndarray | None:
         """The gradient of the mean loss at ``state.point.x``, where the solver knows it."""
