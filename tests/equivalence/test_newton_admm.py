@@ -488,6 +488,14 @@ def test_separable_data_without_any_penalty_have_no_minimiser():
     assert existence.find(Problem(X, target, psi=L1(0.1))) is None
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_columns_that_are_equal_but_for_rounding_are_no_direction(seed):
+    """A linear programme solves such a problem within its tolerances, and the solution improves nothing."""
+    rng = np.random.default_rng(seed)
+    X = np.outer(rng.standard_normal(43), rng.standard_normal(2)).astype(np.float32)
+    assert existence.find(Problem(X, rng.choice([-1.0, 1.0], 43))) is None
+
+
 @pytest.mark.parametrize("omega", [NonNegative(), Box(np.array([0.0, -np.inf, 0.0]), np.array([np.inf, np.inf, 1.0]))])
 def test_a_set_that_is_open_on_one_side_may_have_no_minimiser(omega):
     rng = np.random.default_rng(0)

@@ -36,6 +36,9 @@ ROUNDING = 1e-13
 """The rounding error of aᵢ·u, relative to its terms."""
 MAX_FOR_PROGRAM = 1_000_000
 """A linear programme over several directions at once is tried up to this many entries (samples × directions)."""
+CLEAR_GAIN, MAX_VIOLATION = 1e-4, 1e-8
+"""A solution of the programme is a direction where it gains more than the first and no sample loses more than the
+second; within its tolerances there are solutions of size 1e-7 where no direction exists."""
 
 
 @kernel
@@ -268,8 +271,12 @@ def _jointly_improving(agreements: np.ndarray, held: np.ndarray) -> np.ndarray:
     `held` has the entries that may only be positive, times their signs."""
     from scipy.optimize import linprog
 
-    gain, rows = agreements.sum(axis=0), np.vstack([agreements, held])
+    units = np.abs(agreements).max(axis=0)
+    rows = np.vstack([agreements, held]) / np.where(units > 0.0, units, 1.0)
+    sizes = np.abs(rows).max(axis=1)
+    rows = rows[sizes > 0.0] / sizes[sizes > 0.0, None]  # so that the tolerances of the programme fit every sample
+    gain = rows[: np.count_nonzero(sizes[: agreements.shape[0]])].sum(axis=0)
     solution = linprog(-gain, A_ub=-rows, b_ub=np.zeros(rows.shape[0]), bounds=(-1.0, 1.0), method="highs")
-    if solution.status != 0 or not -solution.fun > 1e-9 * max(np.abs(agreements).sum(), 1e-300):
+    if solution.status != 0 or -solution.fun <= CLEAR_GAIN or (rows @ solution.x).min() < -MAX_VIOLATION:
         return np.zeros(gain.size, bool)
     return np.abs(solution.x) > 1e-9
