@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from skadmm.backends.shifted import less_centre
 from skadmm.regularizers import SquaredL2
 
 NO_CENTRE = np.empty(0)
@@ -28,18 +29,27 @@ class Design(NamedTuple):
     centre: np.ndarray = NO_CENTRE
     """The centre of each column; empty where columns are not centred."""
     scaled_penalty: bool = False
-    """True where the columns are as they were given and the penalty is on scale · x instead: the same model, without a
-    copy of the table."""
+    """True where the columns are not divided by their scale and the penalty is on scale · x instead: the same model,
+    without a copy of the table."""
+    unit: np.ndarray = NO_CENTRE
+    """What the columns of X were divided by in place of their scale; empty where by nothing."""
 
     @property
     def width(self) -> int:
         """How many columns the solver sees."""
         return self.scale.size + int(self.intercept)
 
+    @property
+    def factor(self) -> np.ndarray:
+        """What the solver's coefficients are multiplied by before the penalty sees them."""
+        if not self.scaled_penalty:
+            return np.ones(self.scale.size)
+        return self.scale / self.unit if self.unit.size else self.scale
+
     def widened(self, A: sp.csr_array) -> sp.csr_array:
         """`A` on the solver's x, with an empty column for the intercept, which is not penalised."""
         if self.scaled_penalty:
-            A = sp.csr_array(A @ sp.diags_array(self.scale))
+            A = sp.csr_array(A @ sp.diags_array(self.factor))
         return sp.csr_array((A.data, A.indices, A.indptr), shape=(A.shape[0], A.shape[1] + 1)) if self.intercept else A
 
     def ridge(self, strength: float) -> SquaredL2 | None:
@@ -48,28 +58,35 @@ class Design(NamedTuple):
             return None
         if not (self.intercept or self.scaled_penalty):
             return SquaredL2(strength, None)
-        weights = self.scale**2 if self.scaled_penalty else np.ones(self.scale.size)
+        weights = self.factor**2
         return SquaredL2(strength, np.append(weights, 0.0) if self.intercept else weights)
 
     def penalised(self, x: np.ndarray) -> np.ndarray:
         """The coefficients that the penalty sees, without the intercept."""
         part = x[: self.scale.size]
-        return part * self.scale if self.scaled_penalty else part
+        return part * self.factor if self.scaled_penalty else part
 
     def as_solved(self, x: np.ndarray) -> np.ndarray:
         """The solver's x, from one whose coefficients are those that the penalty sees."""
-        return np.append(x[: self.scale.size] / self.scale, x[self.scale.size :]) if self.scaled_penalty else x
+        return np.append(x[: self.scale.size] / self.factor, x[self.scale.size :]) if self.scaled_penalty else x
 
     def original(self, x: np.ndarray) -> tuple[np.ndarray, float]:
         """Coefficients on the scale of the table given, and the intercept."""
         d = self.scale.size
-        coef = x[:d] if self.scaled_penalty else x[:d] / self.scale
+        coef = x[:d] if self._divided is None else x[:d] / self._divided
         return coef, float(x[d]) - self._shift(coef) if self.intercept else 0.0
 
     def scaled(self, coef: np.ndarray, intercept: float) -> np.ndarray:
         """The solver's x of these coefficients."""
-        x = coef if self.scaled_penalty else coef * self.scale
+        x = coef if self._divided is None else coef * self._divided
         return np.append(x, intercept + self._shift(coef)) if self.intercept else x
+
+    @property
+    def _divided(self) -> np.ndarray | None:
+        """What the columns were divided by; None where by nothing."""
+        if not self.scaled_penalty:
+            return self.scale
+        return self.unit if self.unit.size else None
 
     def _shift(self, coef: np.ndarray) -> float:
         """What centring adds to the intercept."""
@@ -96,7 +113,7 @@ def assembled(
         X = X if rows is None else X[rows]
         matrix = sp.csr_array(X, dtype=np.float64)
         if np.any(centre):
-            matrix = _less(matrix, centre)
+            matrix = less_centre(matrix, centre)
         if not plain:
             matrix = sp.csr_array(matrix @ sp.diags_array(1.0 / scale))
         if intercept:
@@ -121,14 +138,6 @@ def assembled(
     if intercept:
         table[:, -1] = 1.0
     return Design(table, scale, intercept, centre)
-
-
-def _less(matrix: sp.csr_array, centre: np.ndarray) -> sp.csr_array:
-    """Every row minus `centre`, most of whose entries are zero."""
-    (shifted,) = np.nonzero(centre)
-    rows = np.tile(centre[shifted], (matrix.shape[0], 1))
-    starts = np.arange(matrix.shape[0] + 1) * shifted.size
-    return sp.csr_array(matrix - sp.csr_array((rows.ravel(), np.tile(shifted, matrix.shape[0]), starts), matrix.shape))
 
 
 def centre(X: Any, sample_weight: np.ndarray | None) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ from skadmm.backends import FileBlocks, Processes, as_folder, is_dask, is_stored
 from skadmm.backends.readers import Columns, kind_of, open_source
 from skadmm.backends.slicing import slice_rows
 from skadmm.backends.sources import is_block_folder, is_lazy, is_npz, read_npz
+from skadmm.estimators._conditioning import ColumnMoments, Conditioned, conditioned
 from skadmm.estimators._design import Design
-from skadmm.kernels.rows import as_matrix, multiply
+from skadmm.kernels.rows import as_matrix, is_dense, multiply
 from skadmm.losses import as_loss
 from skadmm.run.memory import available as available_memory
 
@@ -28,6 +30,8 @@ class LargeTable:
 
     def __init__(self, table: Any) -> None:
         self.table, self.names, self.ones = table, None, False
+        self.conditioned: Conditioned | None = None
+        """The table as the solver sees it; None before the first design."""
         if isinstance(table, FileBlocks):
             self.names, self.ones = table.names, table.ones
             self.shape = (table.n, table.d - int(table.ones))
@@ -169,24 +173,51 @@ def mean_of(y: Any, weight: Any) -> float:
 
 
 def large_design(table: LargeTable, sample_weight: Any, *, fit_intercept: bool, standardize: bool) -> Design:
-    """The table as the solver sees it. It is not copied: standardized columns are a penalty on scale · x."""
+    """The table as the solver sees it. Standardized columns are a penalty on scale · x, so that it is copied only where
+    the columns are so far from zero, or of so different scales, that no solver is accurate on them as they are. Later
+    calls for the same table, with the weights of folds, have the same centres and units as the first."""
     d = table.shape[1]
     if isinstance(table.table, FileBlocks) and fit_intercept != table.ones:
         wanted = "has no column of ones: convert it with --ones, or give fit_intercept=False"
         unwanted = "has a column of ones: convert it without --ones, or give fit_intercept=True"
         raise ValueError(f"fit_intercept={fit_intercept}: the folder {wanted if fit_intercept else unwanted}")
-    if not standardize:
-        return Design(table.table, np.ones(d), fit_intercept)
-    return Design(table.table, large_spread(table, sample_weight), fit_intercept, scaled_penalty=True)
+    scale = np.ones(d)
+    if standardize:
+        columns = large_moments(table, sample_weight)
+        scale = columns.spread
+    if table.conditioned is None and (fit_intercept or standardize):
+        if not standardize:
+            columns = _first_moments(table)
+            columns = large_moments(table, sample_weight) if columns.are_far else columns
+        centres = partial(_centres, table, columns.varies)
+        table.conditioned = conditioned(table.table, columns, centres, centred=fit_intercept, divided=standardize)
+    seen = Conditioned(table.table) if table.conditioned is None else table.conditioned
+    return Design(seen.X, scale, fit_intercept, seen.centre, scaled_penalty=standardize, unit=seen.unit)
 
 
-def large_spread(table: LargeTable, sample_weight: Any) -> np.ndarray:
-    """The weighted standard deviation of each column, 1 where it is zero: two readings of the table."""
-    mean, variance = large_moments(table, sample_weight)
-    return np.where(variance > 1e-14 * mean**2, np.sqrt(variance), 1.0)
+def _centres(table: LargeTable, varies: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """The means; for constant columns their value, so that they become zero and not rounding; zero for columns of a
+    sparse table with entries that are not stored."""
+    if is_dask(table.table):
+        first = np.asarray(_dense(table.table[:1].compute())).ravel()
+        return np.where(varies, mean, first)
+    first = _dense(as_matrix(table.table.rows, 0, 1)).ravel()[: mean.size]
+    centre = np.where(varies, mean, first)
+    if not is_dense(table.table.rows):
+        stored = sum(np.bincount(part.indices, minlength=mean.size) for _, part in _chunks(table))
+        centre = np.where(stored == table.shape[0], centre, 0.0)
+    return centre
 
 
-def large_moments(table: LargeTable, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
+def _first_moments(table: LargeTable) -> ColumnMoments:
+    """The mean and variance of each column in the first rows, to see whether columns are far from zero."""
+    part = table.table.blocks[0].compute() if is_dask(table.table) else next(_chunks(table))[1]
+    n = part.shape[0]
+    mean = np.asarray(part.T @ np.full(n, 1.0 / n)).ravel()
+    return ColumnMoments(mean, _deviation(part, np.full(n, 1.0 / n), mean))
+
+
+def large_moments(table: LargeTable, sample_weight: Any) -> ColumnMoments:
     """The weighted mean and variance of each column: two readings of the table."""
     weight = np.ones(table.shape[0]) if sample_weight is None else sample_weight
     share = weight / weight.sum()
@@ -196,14 +227,14 @@ def large_moments(table: LargeTable, sample_weight: Any) -> tuple[np.ndarray, np
     else:
         mean = np.asarray((table.table.T @ share).compute())
         variance = np.asarray((((table.table - mean) ** 2).T @ share).compute())
-    return mean, variance
+    return ColumnMoments(mean, variance)
 
 
 def large_mean_norm(design: Design, sample_weight: Any) -> float:
     """The mean squared norm of the rows as they would be in memory, centred and scaled, with their one."""
     mean, variance = large_moments(LargeTable(design.X), sample_weight)
     squares = variance if design.intercept else variance + mean**2
-    return float((squares / design.scale**2).sum()) + float(design.intercept)
+    return float((squares / design.factor**2).sum()) + float(design.intercept)
 
 
 def _chunks(table: LargeTable) -> Iterator[tuple[slice, Any]]:
@@ -241,9 +272,8 @@ class LargeRows:
                 f"{free / 1e9:,.3g} GB are available"
             )
         design, d = self.design, self.table.shape[1]
-        scale = design.scale if design.scaled_penalty else np.ones(d)
         right = scipy.sparse.csr_array(right)
-        features = scipy.sparse.csr_array(scipy.sparse.diags_array(1.0 / scale) @ right[:d])
+        features = scipy.sparse.csr_array(scipy.sparse.diags_array(1.0 / design.factor) @ right[:d])
         product = np.empty((n, k))
         for rows, part in _chunks(self.table):
             product[rows] = _dense(part @ features)
