@@ -262,6 +262,7 @@ ROWS: dict[str, Callable[[int], Row]] = {
     "graph CV 150 x 1000": lambda seed: graph_row(150, 1000, random_edges(1000, 3000, seed), seed),
     "graph CV 10000 x 200": lambda seed: graph_row(10000, 200, random_edges(200, 600, seed), seed),
     "pixels CV 300 x 1024": lambda seed: graph_row(300, 1024, pixel_edges(), seed, classes=False),
+    "graph CV 150 x 20000": lambda seed: graph_row(150, 20000, random_edges(20000, 60000, seed), seed),
     "graph CV 150 x 20000, 3 alphas, 2 folds": lambda seed: graph_row(
         150, 20000, random_edges(20000, 60000, seed), seed, alphas=3, folds=2
     ),

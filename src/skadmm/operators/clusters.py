@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from skadmm.kernels.compile import kernel
 
@@ -68,3 +69,29 @@ def clusters(A: Any, tied: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         parent, factor, size, zero, labels, factors,
     )  # fmt: skip
     return labels, factors
+
+
+def contract_matrix(H: np.ndarray, labels: np.ndarray, factors: np.ndarray, size: int) -> np.ndarray:
+    """PᵀHP of a symmetric matrix, for x = P u: feature j is ``factors[j]`` times the coordinate ``labels[j]`` of u, or
+    zero where that is −1."""
+    held = np.flatnonzero(labels >= 0)
+    order = held[np.argsort(labels[held], kind="stable")]
+    if size == order.size and np.all(factors[order] == 1.0):
+        return H[np.ix_(order, order)]
+    starts = np.searchsorted(labels[order], np.arange(size + 1))
+    transposed = scipy.sparse.csr_array((factors[order], order, starts), (size, labels.size))
+    return transposed @ np.ascontiguousarray((transposed @ H).T)
+
+
+def contract_vector(values: np.ndarray, labels: np.ndarray, factors: np.ndarray, size: int) -> np.ndarray:
+    """Pᵀ times a vector, P as for :func:`contract_matrix`."""
+    held = np.flatnonzero(labels >= 0)
+    return np.bincount(labels[held], factors[held] * values[held], size)
+
+
+def expand_vector(u: np.ndarray, labels: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    """P u, P as for :func:`contract_matrix`. Features with equal factors are equal to the last bit."""
+    held = np.flatnonzero(labels >= 0)
+    x = np.zeros(labels.size)
+    x[held] = factors[held] * u[labels[held]]
+    return x

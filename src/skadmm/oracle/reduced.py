@@ -23,10 +23,11 @@ from skadmm import _cancel
 from skadmm.io import state as stored
 from skadmm.kernels.contraction import columns_of, contracted
 from skadmm.kernels.expansion import add_squares, expand_along, margins, sum_rows
-from skadmm.kernels.rows import stored_entries
+from skadmm.kernels.rows import is_dense, stored_entries
 from skadmm.kernels.samples import Samples, mean_conjugate
+from skadmm.operators.clusters import contract_matrix, expand_vector
 from skadmm.oracle.local import OracleFreeColumns, Temporary
-from skadmm.oracle.reduced_hessian import HessianChange, HessianConfig, HessianState, update_hessian
+from skadmm.oracle.reduced_hessian import HessianChange, HessianConfig, HessianState, feature_keys, update_hessian
 from skadmm.problem.free_columns import FreeColumns
 
 
@@ -165,7 +166,9 @@ class LocalReducedOracle:
             self.samples, self._rows_per_chunk, self._between, self.scalars, self.temporary
         )
         self._contracted: Any = None
-        """X on the clusters of this step."""
+        """X on the clusters of this step; None where the step is taken on the features."""
+        self._contraction: Contraction | None = None
+        """The clusters of this step."""
         self._move = np.zeros(self.size)
         """By how much the step moves each margin."""
 
@@ -211,8 +214,18 @@ class LocalReducedOracle:
         return self.losses(0.0)
 
     def contract(self, contraction: Contraction, improvement: float, config: HessianConfig) -> np.ndarray:
+        """H on the clusters, from X on them or, where they are almost as many as the features, from H on these."""
+        rows = self.columns
+        if not (is_dense(rows) and contraction.size >= config.wide_share * self.d):
+            return self._contract_rows(contraction, improvement, config)
+        self._contraction, self._contracted = contraction, None
+        known = self.scalars
+        H = update_hessian(known.hessian, rows, feature_keys(self.d), known.curvature, improvement, config)
+        return contract_matrix(H, *contraction[:3])
+
+    def _contract_rows(self, contraction: Contraction, improvement: float, config: HessianConfig) -> np.ndarray:
         """X on the clusters, and H."""
-        labels, factors, size, keys = contraction
+        labels, factors, size, keys = self._contraction = contraction
         self._contracted = contracted(self.columns, labels, factors, size)
         known = self.scalars
         return update_hessian(known.hessian, self._contracted, keys, known.curvature, improvement, config)
@@ -223,12 +236,15 @@ class LocalReducedOracle:
         """The same for a contraction that was sent; what changes in H."""
         hessian, keys = self.scalars.hessian, packed.keys
         known, fresh = hessian.known_part(keys), np.flatnonzero(~np.isin(keys, hessian.keys))
-        H = self.contract(packed.unpacked(self.d), improvement, config)
+        H = self._contract_rows(packed.unpacked(self.d), improvement, config)
         return tuple(HessianChange.between(known, H, fresh))
 
     def along(self, step: np.ndarray, t: float) -> float:
         """Σ of the losses at t times a step of the clusters."""
-        margins(self._contracted, self._index, step, self._move)
+        if self._contracted is not None:
+            margins(self._contracted, self._index, step, self._move)
+        elif self._contraction is not None:
+            margins(self.samples.rows, self._index, expand_vector(step, *self._contraction[:2]), self._move)
         return self.losses(t)
 
     def losses(self, t: float) -> float:

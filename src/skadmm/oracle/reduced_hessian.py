@@ -13,7 +13,6 @@ from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-import scipy.sparse
 
 from skadmm.io.state import resizable
 from skadmm.kernels.contraction import sum_cross
@@ -32,6 +31,9 @@ class HessianConfig:
     """The smallest such share."""
     max_idle: float = 1e-1
     """The largest such share."""
+    wide_share: float = 0.7
+    """Dense rows are not contracted where there are at least this many clusters, as a share of the features: H is kept
+    on the features, which stay the same from step to step, and contracted instead."""
 
 
 @dataclass(kw_only=True)
@@ -41,7 +43,7 @@ class HessianState:
     curvature: np.ndarray
     """The curvature of each sample that is part of H."""
     keys: np.ndarray = resizable(default_factory=lambda: np.empty(0))
-    """The key of each cluster, see :func:`cluster_keys`."""
+    """The key of each cluster: the sum of its features' keys, times their factors."""
     matrix: np.ndarray = resizable(default_factory=lambda: np.empty((0, 0)))
     """H."""
 
@@ -80,14 +82,10 @@ class HessianChange(NamedTuple):
         return known
 
 
-def cluster_keys(basis: scipy.sparse.csr_array) -> np.ndarray:
-    """A number for each cluster that depends on its features and their factors alone."""
-    return basis.T @ _marks(basis.shape[0])
-
-
 @lru_cache(maxsize=4)
-def _marks(d: int) -> np.ndarray:
-    """A number for each feature; no two sets of features have the same sum."""
+def feature_keys(d: int) -> np.ndarray:
+    """A number for each feature, the key of a cluster that is this feature; no two sets of features have the same
+    sum."""
     return np.random.default_rng(0).standard_normal(d)
 
 

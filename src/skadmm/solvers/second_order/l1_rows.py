@@ -120,15 +120,29 @@ class ShortRows:
         """Which multipliers are at their bounds."""
         return np.abs(multiplier) >= self.strengths * (1.0 - AT_BOUND)
 
-    def on_clusters(self, basis: scipy.sparse.csr_array) -> tuple[scipy.sparse.csr_array, np.ndarray, np.ndarray]:
-        """ψ as a function of u, x = `basis` u: rows with two clusters, their strengths, and the total strength of the
-        rows with one cluster, cluster by cluster."""
-        reduced = scipy.sparse.csr_array(self.A @ basis)
-        reduced.data[np.abs(reduced.data) <= ROUNDING * np.abs(self.A.data).max()] = 0.0
-        reduced.eliminate_zeros()
-        counts = np.diff(reduced.indptr)
-        single, double = np.flatnonzero(counts == 1), np.flatnonzero(counts == 2)
-        at = reduced.indptr[single]
-        weights = self.strengths[single] * np.abs(reduced.data[at])
-        alone = np.bincount(reduced.indices[at], weights, minlength=basis.shape[1]).astype(float)  # no rows: integers
-        return scipy.sparse.csr_array(reduced[double]), self.strengths[double], alone
+    @cached_property
+    def transposed(self) -> scipy.sparse.csr_array:
+        """Aᵀ."""
+        return scipy.sparse.csr_array(self.A.T)
+
+    def on_clusters(
+        self, labels: np.ndarray, factors: np.ndarray, size: int
+    ) -> tuple[scipy.sparse.csr_array, np.ndarray, np.ndarray]:
+        """ψ as a function of `size` clusters u, x_j = factors_j u_labels_j: rows with two clusters, their strengths,
+        and the total strength of the rows with one cluster, cluster by cluster."""
+        A, first, last = self.A, self.first, self.last
+        one, other = labels[first], np.where(self.single, -1, labels[last])
+        a, b = A.data[A.indptr[:-1]] * factors[first], A.data[A.indptr[1:] - 1] * factors[last]
+        joined = (one == other) & (one >= 0)
+        a[joined] += b[joined]
+        other[joined] = -1
+        rounding = ROUNDING * np.abs(A.data).max()
+        one[np.abs(a) <= rounding], other[np.abs(b) <= rounding] = -1, -1
+        alone = np.zeros(size)
+        for entry, member, absent in ((a, one, other), (b, other, one)):
+            rows = np.flatnonzero((member >= 0) & (absent < 0))
+            alone += np.bincount(member[rows], self.strengths[rows] * np.abs(entry[rows]), size)
+        double = np.flatnonzero((one >= 0) & (other >= 0))
+        entries, members = np.column_stack([a, b])[double].ravel(), np.column_stack([one, other])[double].ravel()
+        pairs = scipy.sparse.csr_array((entries, members, np.arange(0, entries.size + 1, 2)), (double.size, size))
+        return pairs, self.strengths[double], alone

@@ -165,7 +165,7 @@ def _solve_on_face(
     while length > config.min_face_length:
         moved = np.zeros_like(beta)
         moved[face] = np.clip(beta[face] + length * change, -bound, bound) - beta[face]
-        candidate = residual + A.T @ moved
+        candidate = residual + penalty.transposed @ moved
         if candidate @ candidate < residual @ residual:
             beta += moved
             residual[:] = candidate

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.csgraph
 
-from skadmm.operators.clusters import clusters
+from skadmm.operators.clusters import clusters, contract_vector, expand_vector
 from skadmm.solvers.second_order.l1_rows import ShortRows
 
 
@@ -44,13 +44,13 @@ class Clusters(NamedTuple):
     size: int
     """The number of clusters."""
 
-    def basis(self) -> scipy.sparse.csr_array:
-        """The matrix P."""
-        free = self.labels >= 0
-        starts = np.concatenate([[0], np.cumsum(free)])
-        return scipy.sparse.csr_array(
-            (self.factors[free], self.labels[free], starts), shape=(self.labels.size, self.size)
-        )
+    def sums(self, values: np.ndarray) -> np.ndarray:
+        """Pᵀ times a vector."""
+        return contract_vector(values, *self)
+
+    def squared_sums(self, values: np.ndarray) -> np.ndarray:
+        """The diagonal of PᵀDP, D a diagonal matrix of these values."""
+        return contract_vector(self.factors * values, *self)
 
     def coordinates(self, x: np.ndarray) -> np.ndarray:
         """u, from the first feature of each cluster."""
@@ -61,10 +61,7 @@ class Clusters(NamedTuple):
 
     def expanded(self, u: np.ndarray) -> np.ndarray:
         """x, whose equal features are equal to the last bit."""
-        free = np.flatnonzero(self.labels >= 0)
-        x = np.zeros(self.labels.size)
-        x[free] = self.factors[free] * u[self.labels[free]]
-        return x
+        return expand_vector(u, self.labels, self.factors)
 
 
 class Opening:

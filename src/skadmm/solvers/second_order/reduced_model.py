@@ -14,7 +14,7 @@ import scipy.linalg
 import scipy.sparse
 
 from skadmm.kernels.compile import kernel
-from skadmm.operators.clusters import clusters
+from skadmm.operators.clusters import clusters, contract_matrix, contract_vector, expand_vector
 from skadmm.solvers.second_order import l1_rows
 
 
@@ -84,9 +84,9 @@ class ReducedModel:
         zero: np.ndarray,
     ) -> None:
         self.H, self.gradient, self.start = H, gradient, start
-        self.pairs, self.strength, self.zero = pairs, strength, zero
+        self.strength, self.zero = strength, zero
+        self.members, self.entries = pairs.indices.reshape(-1, 2).T, pairs.data.reshape(-1, 2).T
         self.by_cluster = scipy.sparse.csc_array(pairs)
-        self.magnitude = abs(pairs)
         self.max_kinks = int(np.diff(self.by_cluster.indptr).max(initial=0)) + 1
         self.rows = _on_identity(pairs)
         self.u = start.copy()
@@ -112,9 +112,14 @@ class ReducedModel:
 
     def _row_values(self, u: np.ndarray) -> np.ndarray:
         """a_e·u, set to zero where it is only rounding error."""
-        v = self.pairs @ u
-        v[np.abs(v) <= l1_rows.ROUNDING * (self.magnitude @ np.abs(u))] = 0.0
+        one, other = self.entries * u[self.members]
+        v = one + other
+        v[np.abs(v) <= l1_rows.ROUNDING * (np.abs(one) + np.abs(other))] = 0.0
         return v
+
+    def _row_slopes(self, weights: np.ndarray) -> np.ndarray:
+        """Σ over the rows of a weight times a_e."""
+        return np.bincount(self.members.ravel(), (self.entries * weights).ravel(), self.u.size)
 
     def _pattern(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """v, and what the zero rows tie together: a label for each cluster (−1: zero) and its factor."""
@@ -126,31 +131,21 @@ class ReducedModel:
         """Move towards the minimiser with this pattern, as far as that is best; returns whether it was reached without
         a kink."""
         v, labels, factors = self._pattern()
-        free = np.flatnonzero(labels >= 0)
-        if free.size == 0:
+        if labels.max() < 0:
             return True
         size = int(labels.max()) + 1
-        direction = np.zeros_like(self.u)
         slope = self._slope(self.u)
-        descent = -(slope + self.zero * np.sign(self.u) + self.pairs.T @ (self.strength * np.sign(v)))
-        if size == free.size:
-            order = free[np.argsort(labels[free])]
-            reduced, right, basis = self.H[np.ix_(order, order)], descent[order], None
-        else:
-            basis = scipy.sparse.csr_array((factors[free], (free, labels[free])), shape=(self.u.size, size))
-            reduced = basis.T @ (basis.T @ self.H).T
-            right = basis.T @ descent
+        descent = -(slope + self.zero * np.sign(self.u) + self._row_slopes(self.strength * np.sign(v)))
         try:
+            reduced = contract_matrix(self.H, labels, factors, size)
             factor = scipy.linalg.cho_factor(reduced, lower=True, overwrite_a=True, check_finite=False)
         except scipy.linalg.LinAlgError:
             return False
+        right = contract_vector(descent, labels, factors, size)
         step = scipy.linalg.cho_solve(factor, right, check_finite=False)
         if not np.isfinite(step).all():
             return False
-        if basis is None:
-            direction[order] = step
-        else:
-            direction = basis @ step
+        direction = expand_vector(step, labels, factors)
         length, clear = self._best_length(slope, direction, v)
         self.u += length * direction
         if not clear:
@@ -160,7 +155,7 @@ class ReducedModel:
 
     def _best_length(self, slope: np.ndarray, direction: np.ndarray, v: np.ndarray) -> tuple[float, bool]:
         """The best t ≤ 1 along u + t·direction, kinks included, and whether it is 1 without a kink before it."""
-        dv = self.pairs @ direction
+        dv = np.sum(self.entries * direction[self.members], axis=0)
         value = np.concatenate([self.u, v])
         change = np.concatenate([direction, dv])
         weight = np.concatenate([self.zero, self.strength])

@@ -24,13 +24,12 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse
 
 from skadmm.io import state as stored
 from skadmm.io.state import transient
 from skadmm.oracle import LostMemory, ReducedOracle, reduced_oracle_for
 from skadmm.oracle.reduced import Contraction
-from skadmm.oracle.reduced_hessian import HessianConfig, cluster_keys
+from skadmm.oracle.reduced_hessian import HessianConfig, feature_keys
 from skadmm.problem.problem import COUPLED, Problem
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
@@ -263,7 +262,7 @@ class ReducedNewton(SecondOrderSolver[ReducedNewtonState]):
         state.tied = y == 0.0
         beta = np.clip(state.multiplier, -penalty.strengths, penalty.strengths)
         beta[~state.tied] = (penalty.strengths * np.sign(y))[~state.tied]
-        residual = state.gradient + self.ridge * x + penalty.A.T @ beta
+        residual = state.gradient + self.ridge * x + penalty.transposed @ beta
         if not self._settled(state):
             minimise_norm(penalty, state.tied, beta, residual, state.improvement, self.config)
         state.multiplier, state.residual = beta, residual
@@ -287,32 +286,31 @@ class ReducedNewton(SecondOrderSolver[ReducedNewtonState]):
         return opening.by_connected_set()
 
     def _newton_step(self, state: ReducedNewtonState, clusters: Clusters) -> None:
-        x, config, basis = state.point.x, self.config, clusters.basis()
-        start = clusters.coordinates(x)
-        contraction = Contraction(clusters.labels, clusters.factors, clusters.size, cluster_keys(basis))
+        x, config, start = state.point.x, self.config, clusters.coordinates(state.point.x)
+        contraction = Contraction(*clusters, clusters.sums(feature_keys(x.size)))
         H = state.oracle.contract(contraction, state.improvement, config)
         H /= self.problem.n_samples
-        self._damp(state, H, basis)
-        gradient = basis.T @ (state.gradient + self.ridge * x)
-        model = ReducedModel(H, gradient, start, *self.penalty.on_clusters(basis))
+        self._damp(state, H, clusters)
+        gradient = clusters.sums(state.gradient + self.ridge * x)
+        model = ReducedModel(H, gradient, start, *self.penalty.on_clusters(*clusters))
         u = model.minimise(config.model_rounds, config.model_sweeps)
         self._search(state, u - start, clusters.expanded(u))
 
-    def _damp(self, state: ReducedNewtonState, H: np.ndarray, basis: scipy.sparse.csr_array) -> None:
+    def _damp(self, state: ReducedNewtonState, H: np.ndarray, clusters: Clusters) -> None:
         """Add the curvature of Ω and the damping to the diagonal of H."""
-        squared = basis.power(2).T
         diagonal = np.einsum("ii->i", H)
-        diagonal += squared @ np.full(basis.shape[0], self.ridge)
-        metric = self.problem.curvature_scale * (squared @ state.oracle.squares) / self.problem.n_samples
+        diagonal += clusters.squared_sums(np.full(self.problem.n_features, self.ridge))
+        metric = self.problem.curvature_scale * clusters.squared_sums(state.oracle.squares) / self.problem.n_samples
         # A cluster on which no sample depends is held by its ℓ1 terms, but needs some curvature.
         unseen = self.config.min_damping * max(float(metric.max()), 1.0)
         diagonal += np.where(metric > 0.0, state.damping * metric, unseen)
 
     def _search(self, state: ReducedNewtonState, step: np.ndarray, candidate: np.ndarray) -> None:
         """Move from x towards the candidate, as far as the objective decreases; then evaluate there."""
-        config, penalty, x = self.config, self.problem.penalty, state.point.x.copy()
+        config, n, x = self.config, self.problem.n_samples, state.point.x.copy()
         oracle = state.oracle
-        expected = float(state.gradient @ (candidate - x)) + penalty(candidate) - penalty(x)
+        before, penalties = state.objective, {1.0: self.problem.penalty(candidate)}
+        expected = float(state.gradient @ (candidate - x)) + penalties[1.0] - (before - state.loss / n)
         losses: dict[float, float] = {}
 
         def at(t: float) -> np.ndarray:
@@ -320,14 +318,15 @@ class ReducedNewton(SecondOrderSolver[ReducedNewtonState]):
 
         def merit(t: float) -> float:
             losses[t] = oracle.losses(t) if losses else oracle.along(step, t)
-            return losses[t] / self.problem.n_samples + penalty(at(t))
+            if t not in penalties:
+                penalties[t] = self.problem.penalty(at(t))
+            return losses[t] / n + penalties[t]
 
-        before = state.objective
         length = shorten(merit, before, expected)
         if length == 0.0:
             merit(0.0)
         state.point.x[:] = at(length)
-        improvement = _improvement(before, losses[length] / self.problem.n_samples + penalty(state.point.x))
+        improvement = _improvement(before, losses[length] / n + penalties[length])
         if config.last_improvement:  # known before the evaluation, which may then be short
             state.decrease = improvement
             if state.full_step and improvement < state.improvement:
