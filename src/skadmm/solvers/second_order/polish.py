@@ -1,17 +1,23 @@
 """The polish: makes x exactly fused and exactly zero where y is zero.
 
 ADMM's y has exact zeros, its x only approximate ones. Rows of A with one or two entries whose y is zero tie features
-together
-(or to zero); on the clusters that are left free, the quadratic model plus the now linear ψ is minimised exactly.
+together (or to zero), and so do the entries of a maximum norm that share its size; on the clusters that are left free,
+the quadratic model plus the now linear ψ is minimised exactly.
 """
 
 from __future__ import annotations
 
+from functools import singledispatch
+from typing import Any
+
 import numpy as np
+import scipy.sparse as sp
 
 from skadmm.kernels.compile import kernel
 from skadmm.operators.clusters import clusters
 from skadmm.problem.problem import Problem
+from skadmm.regularizers import GroupLInf, LInf
+from skadmm.regularizers._envelope import parts_of
 from skadmm.solvers.second_order.constrained_rows import ConstrainedRows, held_clusters, penalty_slopes
 
 DAMPING = 1e-12
@@ -42,7 +48,45 @@ def has_pattern(problem: Problem, y: np.ndarray) -> bool:
     constraint = problem.constraint
     if constraint.B is not None or constraint.c.any() or problem.n_split == 0:
         return False
-    return int(clusters(constraint.A, y == 0)[0].max()) + 1 < problem.n_features
+    return int(_pattern(problem, y)[0].max()) + 1 < problem.n_features
+
+
+@singledispatch
+def tied_sizes(reg: Any, y: np.ndarray) -> list[np.ndarray]:
+    """The sets of coordinates that share the size which a maximum norm has; none for other regularisers."""
+    return []
+
+
+@tied_sizes.register
+def _(reg: LInf, y: np.ndarray) -> list[np.ndarray]:
+    return [_largest(y, np.arange(y.size))]
+
+
+@tied_sizes.register
+def _(reg: GroupLInf, y: np.ndarray) -> list[np.ndarray]:
+    members, starts = reg.groups
+    return [_largest(y, group) for group in np.split(members, starts[1:])[:-1]]
+
+
+def _largest(y: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """The coordinates of a group with the largest absolute value; none where it is zero."""
+    size = np.abs(y[group])
+    return group[(size == size.max(initial=0.0)) & (size > 0.0)]
+
+
+def _pattern(problem: Problem, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The clusters of features that zeros of y, and maximum norms at y, tie together; and their factors in them."""
+    A, zero = problem.constraint.A, y == 0
+    tied = [part.start + one for part in parts_of(problem.psi, y.size) for one in tied_sizes(part.reg, y[part.where])]
+    first = np.concatenate([one[:-1] for one in tied] or [np.empty(0, int)])
+    if first.size == 0:
+        return clusters(A, zero)
+    second = np.concatenate([one[1:] for one in tied])
+    signed = sp.csr_array(sp.diags_array(np.sign(y)) @ A)
+    equal = sp.csr_array(signed[first] - signed[second])
+    equal.eliminate_zeros()
+    stacked = sp.csr_array(sp.vstack([A, equal], format="csr"))
+    return clusters(stacked, np.append(zero, np.ones(first.size, bool)))
 
 
 def polished(problem: Problem, x: np.ndarray, y: np.ndarray, H: np.ndarray, q: np.ndarray) -> np.ndarray | None:
@@ -52,7 +96,7 @@ def polished(problem: Problem, x: np.ndarray, y: np.ndarray, H: np.ndarray, q: n
     if constraint.B is not None or constraint.c.any() or problem.n_split == 0:
         return None
     rows = ConstrainedRows.of(problem)
-    labels, factors = clusters(constraint.A, y == 0)
+    labels, factors = _pattern(problem, y)
     size = int(labels.max()) + 1
     if size == problem.n_features:
         return None
