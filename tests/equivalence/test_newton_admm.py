@@ -164,6 +164,45 @@ def test_batches_cover_every_row_once_and_double(n, d):
     assert all(later <= 2 * earlier + 1 for earlier, later in itertools.pairwise(sizes))
 
 
+def _counts(n, d, rare=False):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((n, d))
+    if rare:
+        X[:, 0] = 0.0
+        X[np.arange(7, n, n // 12), 0] = 5.0
+    return X, rng.poisson(np.exp(0.3 * X @ rng.standard_normal(d) / np.sqrt(d))).astype(float)
+
+
+@pytest.mark.parametrize("psi", [None, L1(0.01)])
+@pytest.mark.parametrize("rare", [False, True])
+def test_the_hessian_of_a_part_of_the_samples_leads_to_the_same_optimum(rare, psi):
+    X, y = _counts(4000, 6, rare)
+    problem = Problem(X, y, "poisson", psi=psi, omega=SquaredL2(1e-3))
+    few = {"samples_per_feature": 100, "wide_row": 2}
+    part = solve(problem, "newton-admm", tol=1e-9, options=few)
+    whole = solve(problem, "newton-admm", tol=1e-9, options={"wide_row": 7})
+    assert part.status is whole.status is Status.SOLVED
+    assert part.gap <= 1e-9
+    assert part.objective == pytest.approx(whole.objective, rel=2e-9)
+    solver = NewtonADMM(Setup(problem, 1.0, 1.0, 1, "system", rho_given=False), NewtonADMMConfig(**few))
+    sizes = [batch.size(4000) for batch in dict.fromkeys(solver.batches)]
+    assert 600 <= sum(sizes) < 2000
+
+
+def test_a_start_that_is_an_intercept_alone_does_not_skip_the_first_pass(monkeypatch):
+    X, y = _counts(4000, 6)
+    problem = Problem(X, y, "poisson", omega=SquaredL2(1e-3))
+    taken = []
+    growing = NewtonADMM._growing_step
+    monkeypatch.setattr(NewtonADMM, "_growing_step", lambda self, state: taken.append(1) or growing(self, state))
+    for entries, batches_taken in ((1, True), (2, False)):
+        taken.clear()
+        start = np.zeros(6)
+        start[:entries] = 0.1
+        assert solve(problem, x0=start, tol=1e-6).status is Status.SOLVED
+        assert bool(taken) is batches_taken
+
+
 def test_large_shift_samples_are_the_ones_that_moved_most():
     moved = np.linspace(0, 1, 1000)
     assert np.array_equal(large_shift_samples(moved), np.arange(1000 - int(LARGE_SHIFT_SHARE * 1000), 1000))

@@ -44,6 +44,10 @@ from skadmm.run.result import Result, Status
 from skadmm.run.solve import solve
 from skadmm.solvers import ALGORITHMS, SOLVERS
 
+RECORDED_ENTRIES = 1 << 22
+"""Up to this many entries of the table, or with `verbose`, the trace of a fit has a record per pass. A record of a
+larger table would take as long as a step, so its trace has the end alone."""
+
 
 class SeveralOutputs:
     """A family of models that takes several outputs in one problem. It comes first among the base classes."""
@@ -305,6 +309,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         settings = {
             "method": self.method, "tol": float(self.tol), "passes": float(self.max_passes),
             "random_state": prepared.random_state, "verbose": int(self.verbose),
+            "record_every": 1.0 if self.verbose or problem.nnz <= RECORDED_ENTRIES else 0.0,
         }  # fmt: skip
         return solve(problem, **(settings | start | options))
 

@@ -16,6 +16,8 @@ from skadmm.backends.shifted import less_centre
 from skadmm.regularizers import SquaredL2
 
 NO_CENTRE = np.empty(0)
+FEW = 1000
+"""Columns that are not constant in this many rows are not constant."""
 GATHERED = 2**16
 """Entries that are gathered at a time, so that a table of chosen rows is copied once and not twice."""
 
@@ -147,8 +149,11 @@ def centre(X: Any, sample_weight: np.ndarray | None) -> np.ndarray:
     """
     share = _share(X, sample_weight)
     if not sp.issparse(X):
-        lowest = X.min(axis=0)
-        return np.where(lowest == X.max(axis=0), lowest, share @ X)
+        mean = share @ X
+        constant = np.flatnonzero(np.all(X[:FEW] == X[0], axis=0))
+        constant = constant[np.all(X[:, constant] == X[0, constant], axis=0)]
+        mean[constant] = X[0, constant]
+        return mean
     return np.where(_all_stored(X), np.asarray(X.T @ share).ravel(), 0.0)
 
 

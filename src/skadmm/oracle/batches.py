@@ -51,6 +51,16 @@ class GrowingBatch(NamedTuple):
         return [slice(max(one, 0), min(other, size), 1) for one, other in runs if other > 0]
 
 
+def enough(batches: list[GrowingBatch], n: int, samples: int) -> list[GrowingBatch]:
+    """The first batches that together have at least `samples` of n samples; all where that is nearly all."""
+    seen = 0
+    for count, batch in enumerate(batches, start=1):
+        seen += batch.size(n)
+        if seen >= samples and 2 * seen < n:
+            return batches[:count]
+    return batches
+
+
 def rows_of(slices: list[slice]) -> np.ndarray:
     """All numbers in some slices."""
     return np.concatenate([np.arange(at.start, at.stop, at.step) for at in slices] or [np.empty(0, np.int64)])

@@ -34,6 +34,8 @@ MAX_DIRECTIONS = 400
 """Where A has rows of more than two entries, its null space is examined up to this dimension."""
 ROUNDING = 1e-13
 """The rounding error of aᵢ·u, relative to its terms."""
+FIRST_CHUNK = 4096
+"""The number of samples in the first chunk that is examined."""
 MAX_FOR_PROGRAM = 1_000_000
 """A linear programme over several directions at once is tried up to this many entries (samples × directions)."""
 CLEAR_GAIN, MAX_VIOLATION = 1e-4, 1e-8
@@ -172,11 +174,14 @@ def find(problem: Problem) -> Recession | None:
         return _found(problem, guilty)
     low, high = np.zeros(len(directions)), np.zeros(len(directions))
     kept = []
+    joint = len(directions) > 1 and n * len(directions) <= MAX_FOR_PROGRAM
     for agreement in _agreements(problem, directions):
         np.minimum(low, agreement.min(axis=0).toarray().ravel(), out=low)
         np.maximum(high, agreement.max(axis=0).toarray().ravel(), out=high)
-        if n * len(directions) <= MAX_FOR_PROGRAM:
+        if joint:
             kept.append(agreement.toarray())
+        elif np.all(low < 0.0) and np.all(high > 0.0):
+            return None
     held = _as_columns(directions, problem.n_features)[signs != 0.0].multiply(signs[signs != 0.0][:, None])
     least, most = np.zeros_like(low), np.zeros_like(high)
     if held.shape[0]:
@@ -184,7 +189,7 @@ def find(problem: Problem) -> Recession | None:
     onward = (low == 0.0) & (high > 0.0) & (least >= 0.0)
     back = (low < 0.0) & (high == 0.0) & (most <= 0.0)
     guilty = [directions[k][0] for k in np.flatnonzero(onward | back)]
-    if not guilty and kept and len(directions) > 1:
+    if not guilty and kept:
         moving = _jointly_improving(np.concatenate(kept), held.toarray())
         if moving.any():
             return _found(problem, [directions[k][0] for k in np.flatnonzero(moving)], jointly=True)
@@ -212,14 +217,22 @@ def _agreements(problem: Problem, directions: list[tuple[np.ndarray, np.ndarray]
     side = np.empty(n)
     _flat_sides(problem.loss, problem.target, side)
     counts = problem.sample_weight > 0 if problem.sample_weight.size else np.ones(n, bool)
-    for start in range(0, n, problem.rows_per_chunk):
+    for place in _places(problem):
         problem.backend.between_chunks()
-        place = slice(start, min(start + problem.rows_per_chunk, n))
         chunk = as_matrix(rows, place.start, place.stop)
         part = _without_rounding(chunk, scipy.sparse.csr_array(times_basis(chunk, basis)), basis)
         signed = scipy.sparse.csr_array(scipy.sparse.diags_array(side[place] * counts[place]) @ part)
         neither = scipy.sparse.csr_array(part)[(side[place] == 0.0) & counts[place]]
         yield scipy.sparse.csc_array(scipy.sparse.vstack([signed, neither, -neither]))
+
+
+def _places(problem: Problem) -> Iterator[slice]:
+    """The chunks of the samples. The first is small, because a few samples are often enough to exclude a direction."""
+    start, n = 0, problem.n_samples
+    size = min(FIRST_CHUNK, problem.rows_per_chunk)
+    while start < n:
+        yield slice(start, min(start + size, n))
+        start, size = start + size, problem.rows_per_chunk
 
 
 def _leads(problem: Problem, basis: Any) -> Iterator[Any]:

@@ -86,6 +86,7 @@ class Run:
         self.counters = Counters(
             seconds=tuning.seconds if tuning else 0.0,
             first_touched=int(engine.point.clock[1]),
+            next_record=np.inf if algorithm.certifies and bounds.record_every == np.inf else 0.0,
             step_passes=1.0 / engine.steps_per_pass,
         )
         self.last_finite = recorder.iterate()

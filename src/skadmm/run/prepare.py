@@ -94,7 +94,7 @@ class Plan:
     start: Point
     """x, y and the dual at the start, in the coordinates of `scaled`."""
     start_given: bool
-    """True where the user gave x0."""
+    """True where x0 has more than one coefficient per output; with one, it is an intercept alone."""
     warm_start: Result | None
     callbacks: list[Callback]
     seed: int
@@ -179,10 +179,15 @@ def prepare(problem: Problem, method: str, given: Arguments) -> Plan:
         algorithm=algorithm, solver=solver, reason="" if choice is None else choice.reason,
         rho=rho, rho_given=rho_given, step=step, batch_size=batch_size, sampler=given.sampler, omega_mode=omega_mode,
         options=options, precondition=given.precondition, limits=limits, test_problem=test_problem, start=start,
-        start_given=given.x0 is not None, warm_start=given.warm_start, callbacks=callbacks, seed=seed,
+        start_given=_says_something(given.x0, problem), warm_start=given.warm_start, callbacks=callbacks, seed=seed,
         seed_drawn=not isinstance(given.random_state, (int, np.integer)), checkpoint=given.checkpoint,
         checkpoint_every=checkpoint_every, staleness=staleness,
     )  # fmt: skip
+
+
+def _says_something(x0: Any, problem: Problem) -> bool:
+    """Return whether a starting point was given that is more than a constant for each output."""
+    return x0 is not None and int(np.count_nonzero(x0)) > problem.n_outputs
 
 
 def _limits(given: Arguments, *, until_solved: bool) -> Limits:

@@ -13,7 +13,9 @@ Which samples:
   growing        The first pass in growing batches, each as large as all before it; the average is over the samples seen
                  so far. The rows of a batch are spread over the data, so sorted data do no harm.
   full           From then on all samples, at the same point, so the objective, its gradient and the duality gap are
-                 exact.
+                 exact. Where the outer products of all samples would cost more than evaluations, the batches end at
+                 a thousand samples per feature: their H differs from that of all by a few percent, and every step
+                 reduces the distance to the solution by that factor. Steps that do not are followed by the whole H.
   large shifts   After a full evaluation, the few samples whose margins moved most take several steps of their own.
                  Samples with rare features move along the loss's tail by one unit of margin per step, and steps on few
                  samples cost little.
@@ -35,8 +37,8 @@ from skadmm.backends.base import Evaluation
 from skadmm.io import state as stored
 from skadmm.io.state import transient
 from skadmm.oracle import LARGE_SHIFT, LostMemory, SampleOracle, oracle_for
-from skadmm.oracle.batches import BatchConfig, plan
-from skadmm.problem.certificate import Certificate
+from skadmm.oracle.batches import BatchConfig, enough, plan
+from skadmm.problem.certificate import Assessment, Certificate
 from skadmm.problem.problem import Problem
 from skadmm.regularizers import Stacked
 from skadmm.solvers.base import Setup
@@ -48,6 +50,9 @@ from skadmm.solvers.second_order.quadratic_model import ModelConfig, ModelSolver
 
 MAX_FEATURES = 5000
 """The largest number of features for which a dense d × d matrix is formed and inverted."""
+
+LIKELY = 2.0
+"""A certificate is computed where the gap that is expected is at most this many times the tolerance."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,14 @@ class NewtonADMMConfig(ModelConfig, BatchConfig):
     """The maximum number of sweeps on the model of a batch."""
     batch_tolerance: float = 1e-4
     """The relative residuals at which sweeps on the model of a batch end."""
+    wide_row: int = 32
+    """The number of entries per row from which outer products cost more than evaluations, so that batches need not grow
+    to all samples."""
+    samples_per_feature: int = 1000
+    """The number of samples per feature at which batches need not grow further."""
+    slow_decrease: float = 0.1
+    """Where H is that of a part of the samples and a step decreases the objective by more than this share of the
+    decrease before it, H is built from all samples."""
     batch_damping: float = 1.0
     """The damping τ of a batch's model, times the number of samples seen."""
     full_sweeps: int = 150
@@ -154,6 +167,8 @@ class NewtonADMMState(SolverState):
     """Steps refused in a row."""
     decrease: float = 0.0
     """The relative decrease of the objective in the last line search."""
+    decrease_before: float = np.inf
+    """The same in the step before it, where H is that of a part of the samples in both."""
     predicted_decrease: float = np.inf
     """The relative decrease that the model at the anchor predicts, where the solver stops on that."""
     tau: float
@@ -191,6 +206,8 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
         self.model = ModelSolver(problem, config, setup.rho, adaptive=adaptive)
         whole = setup.warm or problem.is_coupled  # no growing batches
         planned = [] if whole else plan(problem.n_samples, problem.n_features, problem.nnz, config)
+        if problem.nnz / problem.n_samples >= config.wide_row:
+            planned = enough(planned, problem.n_samples, config.samples_per_feature * problem.n_features)
         repeats = config.first_evaluations if len(planned) > 1 else config.only_evaluations
         self.batches = planned[:1] * (repeats - 1) + planned
 
@@ -255,6 +272,17 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
             return None
         known = state.oracle.margins_and_slopes()
         return None if known is None else Evaluation(state.loss, state.gradient, known.slopes, known.margins)
+
+    def assessed(self, state: NewtonADMMState, x: np.ndarray, y: np.ndarray) -> Assessment | None:
+        """The solution, where its certificate meets the tolerance; the record need not certify it again."""
+        if not (state.answered and state.certified and np.array_equal(x, state.anchor)):
+            return None
+        here = self.evaluated_at(state, x)
+        bounds = self.certifier.pair(state.objective, state.lower_bound)
+        if here is None or self.tol is None or not bounds.relative <= self.tol:
+            return None
+        kkt = self.problem.kkt(x, y, state.multiplier, here.gradient, here.loss)
+        return Assessment(here.loss, here.gradient, kkt, bounds)
 
     def finish(self, state: NewtonADMMState) -> None:
         """Accept or refuse the last candidate, make the solution exactly fused and sparse, and certify it."""
@@ -363,7 +391,7 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
         """All samples at one point: exact objective, gradient and gap; then the model, then the large shifts."""
         config = self.config
         length = self._full_evaluation(state)
-        if self.tol is not None and state.decrease <= config.certify_below * np.sqrt(self.tol):
+        if self._may_be_solved(state):
             self._certify(state)
         self._count_refusals(state, length)
         state.finished = self.tol is not None and self.optimality(state)[1] <= self.tol
@@ -371,12 +399,12 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
             state.point.x[:] = state.anchor
             state.answered = True
             return
-        self._renew(state)
+        self._update_model(state, length)
         self._damp(state, length, 8.0 if length > 0.1 else 64.0)
         limit = min(config.full_sweeps * state.full_evaluations, config.max_sweeps)
         tolerance = max(config.full_tolerance * 0.1**state.full_evaluations, config.min_tolerance)
         self._minimise(state, state.tau, limit, tolerance, rounds=self._rounds(limit))
-        if length > 0.1 and config.revisit_large_shifts:
+        if length > 0.1 and config.revisit_large_shifts and state.seen == self.problem.n_samples:
             self._revisit_large_shifts(state, limit, tolerance)
         self._polish(state)
 
@@ -384,7 +412,7 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
         """An evaluation of all samples, and the model's minimiser; finished when the model predicts no decrease."""
         problem = self.problem
         length = self._full_evaluation(state)
-        self._renew(state)
+        self._update_model(state, length)
         self._count_refusals(state, length)
         self._damp(state, length, 8.0)
         settled = self._minimise_exactly(state)
@@ -393,6 +421,19 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
         decrease = problem.penalty(state.anchor) - problem.penalty(state.point.x) - change
         state.predicted_decrease = abs(decrease) / max(abs(state.objective), np.finfo(float).tiny)
         state.finished = settled and self.tol is not None and state.predicted_decrease <= self.tol
+
+    def _may_be_solved(self, state: NewtonADMMState) -> bool:
+        """Return whether a certificate is worth its passes: the objective decreased little in the last step and, where
+        the penalty is a ridge alone, the gap, which is Σ slope²/(2 ridge) then, is small."""
+        if self.tol is None or not state.decrease <= self.config.certify_below * np.sqrt(self.tol):
+            return False
+        if self.problem.n_split > 0:
+            return True
+        ridge = np.broadcast_to(self.ridge, state.anchor.shape)
+        held = ridge > 0.0
+        slope = (state.gradient + ridge * state.anchor)[held]
+        gap = 0.5 * float(np.sum(slope**2 / ridge[held]))
+        return self.certifier.pair(state.objective, state.objective - gap).relative <= LIKELY * self.tol
 
     def _count_refusals(self, state: NewtonADMMState, length: float) -> None:
         state.refusals = 0 if length > 0.0 else state.refusals + 1
@@ -421,7 +462,7 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
         if state.full_evaluations == 0 or not seen:
             self._full_evaluation(state, last=True)
         self._certify(state)
-        if state.seen < self.problem.n_samples:
+        if state.seen == 0:
             self._renew(state)
         self._centre(state)
         refined = polished(self.problem, state.anchor, state.point.y, self._mean_H(state), state.q / state.seen)
@@ -460,10 +501,20 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
             return False
         return state.decrease <= np.sqrt(self.tol)
 
+    def _update_model(self, state: NewtonADMMState, length: float) -> None:
+        """The model at the anchor: with the H of a part of the samples as long as that gives fast steps."""
+        slow = length < 1.0 or state.decrease > self.config.slow_decrease * state.decrease_before
+        if state.seen in (0, self.problem.n_samples) or slow:
+            self._renew(state)
+            return
+        if state.full_evaluations > 1:  # the first evaluation ends a step without the gradient of all samples
+            state.decrease_before = state.decrease
+        self._centre(state)
+
     def _renew(self, state: NewtonADMMState) -> None:
         """A model of second order at the anchor, where all samples have just been evaluated."""
         n = self.problem.n_samples
-        afresh = state.seen < n  # after a warm start there is no model
+        afresh = state.seen < n  # after a warm start, and after batches of a part of the samples
         H, squares = state.oracle.renew(state.stale, afresh)
         if afresh:
             state.H[:], state.squares[:], state.seen = 0.0, squares, n
@@ -472,7 +523,7 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
 
     def _centre(self, state: NewtonADMMState) -> None:
         """Set the model's gradient at the anchor to that of the loss."""
-        state.q = state.H @ state.anchor - self.problem.n_samples * state.gradient
+        state.q = state.H @ state.anchor - state.seen * state.gradient
 
     def _polish(self, state: NewtonADMMState) -> None:
         """The candidate with y's pattern, exact on it, where the model finds that better."""
