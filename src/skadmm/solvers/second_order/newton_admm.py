@@ -252,9 +252,25 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
             return "decrease", state.predicted_decrease
         if self.certifier.kind != "none":
             return "gap", self.certifier.pair(state.objective, state.lower_bound).relative
-        loss = state.objective - self.problem.penalty(state.anchor)
-        kkt = self.problem.kkt(state.anchor, state.point.y, state.multiplier, state.gradient, loss)
-        return "kkt", kkt.relative
+        return "kkt", min(residual for residual, _ in self._residuals(state))
+
+    def _residuals(self, state: NewtonADMMState) -> list[tuple[float, np.ndarray]]:
+        """The relative KKT residual at the anchor with the y of the last sweep, and with y(x): a polished x has the
+        pattern of the solution exactly, while sweeps still move y."""
+        loss, exact = self.last_loss(state), self.problem.y_of_x(state.anchor)
+        gradient = state.gradient if state.refined is None else state.refined.gradient
+        return [
+            (self.problem.kkt(state.anchor, y, state.multiplier, gradient, loss).relative, y)
+            for y in (state.point.y, exact)
+            if y is not None
+        ]
+
+    def _answer(self, state: NewtonADMMState) -> None:
+        """Put the anchor into the point; without a certificate also the y with the smaller KKT residual."""
+        state.point.x[:] = state.anchor
+        if self.certifier.kind == "none":
+            state.point.y[:] = min(self._residuals(state), key=lambda pair: pair[0])[1]
+        state.answered = True
 
     def last_loss(self, state: NewtonADMMState) -> float:
         """The mean loss at the anchor, which was evaluated."""
@@ -290,9 +306,10 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
             self._whole(state, self._last_evaluation)
         elif not (state.finished or state.stalled):
             self._whole(state, self._conclude)
-        if not self.config.stop_on_model:
-            state.point.x[:] = state.anchor
-        state.answered = True
+        if self.config.stop_on_model:
+            state.answered = True
+        else:
+            self._answer(state)
 
     def give_up(self, state: NewtonADMMState) -> None:
         """The last point that a line search accepted."""
@@ -396,8 +413,7 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
         self._count_refusals(state, length)
         state.finished = self.tol is not None and self.optimality(state)[1] <= self.tol
         if state.finished or state.stalled:
-            state.point.x[:] = state.anchor
-            state.answered = True
+            self._answer(state)
             return
         self._update_model(state, length)
         self._damp(state, length, 8.0 if length > 0.1 else 64.0)
