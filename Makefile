@@ -24,7 +24,8 @@ FIRST ?= 0
 fuzz: $(STAMP) ## Solve N random problems of every kind and compare with CVXPY (make fuzz N=5000 FIRST=1000000)
 	$(BIN)/python tests/support/random_problems.py --first $(FIRST) --count $(N)
 
-# The core with nothing optional: tests that need no optional package.
+# The core with nothing optional: tests that need no optional package. Kernels have a folder of their own: two versions
+# of Numba that run at the same time would replace each other's files.
 LOWEST := .venv-lowest
 FLOORS = $$($(PYTHON) -c "import tomllib; print(*(text.replace('>=', '==') for text in \
 	tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies']))")
@@ -33,7 +34,7 @@ LOWEST_TESTS := tests/unit/test_losses.py tests/unit/test_problem.py tests/equiv
 test-lowest: ## Run tests of the core with the lowest versions of its dependencies, in an environment of its own
 	@test -x $(LOWEST)/bin/pip || $(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --editable . $(FLOORS) pytest hypothesis
-	$(LOWEST)/bin/python -m pytest $(LOWEST_TESTS)
+	NUMBA_CACHE_DIR=$(LOWEST)/kernels $(LOWEST)/bin/python -m pytest $(LOWEST_TESTS)
 
 lint: $(STAMP) ## Check style, format, layers and types
 	$(BIN)/ruff check .

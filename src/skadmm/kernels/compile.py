@@ -39,6 +39,8 @@ FASTMATH = frozenset({"reassoc", "contract", "arcp", "nsz"})
 INLINE = {"forceinline": True}
 
 # Nothing calls a kernel by a C pointer (no_cfunc_wrapper): the wrapper for it would be a tenth of the compile time.
+# Division by zero gives an infinity or NaN, as in NumPy: the branches that raise an exception are not compiled.
+SETTINGS = {"nogil": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
 
 
 def generic(function: Callable[..., Any]) -> Any:
@@ -319,7 +321,7 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Compile `function`, cached on disk. Set ``SKADMM_KERNEL_CACHE=0`` to compile it in every process."""
     if function is None:
         return functools.partial(kernel, **options)
-    settings: dict[str, Any] = {"fastmath": set(FASTMATH), "nogil": True, "no_cfunc_wrapper": True, **INLINE} | options
+    settings: dict[str, Any] = {"fastmath": set(FASTMATH), **SETTINGS, **INLINE} | options
     dispatcher: Any = numba.njit(**settings)(function)
     if os.environ.get("SKADMM_KERNEL_CACHE", "1") != "0":
         try:

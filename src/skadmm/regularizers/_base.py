@@ -313,7 +313,8 @@ def define_separable(
 
 
 def _unclipped(reg, w, out):
-    out[:] = w
+    for j in range(w.size):  # `out[:] = w` would make Numba compile an error message
+        out[j] = w[j]
 
 
 def _no_subgradient(reg, v, out):

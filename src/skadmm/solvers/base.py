@@ -24,6 +24,9 @@ from skadmm.problem.certificate import Assessment, Certificate
 from skadmm.problem.problem import Problem
 from skadmm.solvers.dual_update import Point, couple, y_dual_update
 
+BY_GRADIENT = -1
+"""What ``init_table`` returns where ``update_gradient`` fills the tables."""
+
 
 @generic
 def update_gradient(rule: Any, samples: Any, point: Any, k: int) -> int:
@@ -37,7 +40,8 @@ def x_update(rule: Any, point: Any, k: int) -> None:
 
 @generic
 def init_table(rule: Any, samples: Any, point: Any, k: int) -> int:
-    """Fill the rule's tables with block k at the starting point; return the number of samples touched."""
+    """Fill the rule's tables with block k at the starting point; return the number of samples touched, or BY_GRADIENT
+    where ``update_gradient`` is to follow, which returns it."""
 
 
 class Option(NamedTuple):

@@ -10,7 +10,7 @@ from skadmm.backends import Evaluation
 from skadmm.kernels.compile import kernel
 from skadmm.problem.certificate import Assessment, Certificate
 from skadmm.solvers import dual_update
-from skadmm.solvers.base import Setup, couple_at_start, init_table, update_gradient, x_and_dual_update
+from skadmm.solvers.base import BY_GRADIENT, Setup, couple_at_start, init_table, update_gradient, x_and_dual_update
 from skadmm.solvers.dual_update import Point
 from skadmm.solvers.first_order import blockwise
 
@@ -21,17 +21,19 @@ PARTS_OF_TABLE = 64
 @kernel
 def _advance(rule, samples, split, point, theta, order, until, fill):
     """Take a step for each block in `order`, up to a number of samples; with `fill`, fill their part of the tables
-    instead. One kernel for both is compiled faster than two. Returns the number of samples that filling has touched."""
+    instead. Both are one loop, because the gradient's code is long and compiled where it is called. Returns the number
+    of samples touched."""
     touched = 0
-    if fill:
-        for k in order:
-            touched += init_table(rule, samples, point, k)
-        return touched
     for k in order:
-        if point.clock[1] >= until:
+        if not fill and point.clock[1] >= until:
             break
-        point.clock[1] += update_gradient(rule, samples, point, k)
-        x_and_dual_update(rule, split, point, theta, k)
+        count = init_table(rule, samples, point, k) if fill else BY_GRADIENT
+        if count == BY_GRADIENT:
+            count = update_gradient(rule, samples, point, k)
+        touched += count
+        if not fill:
+            point.clock[1] += count
+            x_and_dual_update(rule, split, point, theta, k)
     return touched
 
 

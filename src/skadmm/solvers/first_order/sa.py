@@ -12,7 +12,7 @@ from skadmm.kernels.compile import attach, facts
 from skadmm.kernels.rows import copy_into
 from skadmm.kernels.samples import refresh_block
 from skadmm.regularizers._base import prox, subgradient
-from skadmm.solvers.base import Algorithm, Setup, init_table, inverse, register, update_gradient, x_update
+from skadmm.solvers.base import BY_GRADIENT, Algorithm, Setup, init_table, inverse, register, update_gradient, x_update
 from skadmm.solvers.dual_update import Point
 from skadmm.solvers.first_order import table_start, x_solve
 from skadmm.solvers.first_order.engine import FirstOrderEngine
@@ -78,9 +78,7 @@ def _init_table(rule, samples, point, k):
         rule.slopes[:] = 0.0
     copy_into(point.x, rule.points[k])
     rule.visited[k] = rule.filled
-    if not rule.filled:
-        return 0
-    return refresh_block(samples, k, point.x, rule.slopes, 1.0 / rule.slopes.size, rule.grad_bar)
+    return BY_GRADIENT if rule.filled else 0
 
 
 def _update_gradient(rule, samples, point, k):

@@ -278,15 +278,16 @@ class BlockPath:
     ) -> tuple[int, np.ndarray, np.ndarray]:
         """Solve the strengths in turn; x and q end at the last one. Returns how many were solved, their solutions, and
         (loss, objective, bound) of each."""
-        settings = self.settings
+        settings, strengths = self.settings, np.ascontiguousarray(strengths)  # slices would be compiled for again
         solutions, found = np.empty((strengths.size, x.size)), np.full((strengths.size, 3), np.nan)
         scaled = model._replace(l1=model.l1.copy(), group=model.group.copy())
         done, rounds, before = 0, 0, np.inf
         while done < strengths.size:
             last = done
             done, loss = follow_strengths(
-                model, scaled, strengths, done, x, q, loss, accuracy, settings.limit, settings.short, solutions, found
-            )
+                model.l1, model.group, scaled, strengths, done, x, q, loss, accuracy, settings.limit, settings.short,
+                solutions, found,
+            )  # fmt: skip
             if done == strengths.size:
                 break
             if done > last:

@@ -25,8 +25,7 @@ import math
 
 import numpy as np
 
-from skadmm.kernels.compile import kernel
-from skadmm.kernels.rows import copy_into
+from skadmm.kernels.compile import inlined, kernel
 from skadmm.regularizers._norms import clip_linf
 
 SETTLED = 0.1
@@ -35,7 +34,7 @@ EXTRAPOLATION_DAMPING = 1e-12
 """The damping of the matrix of an extrapolation, relative to its largest entry."""
 
 
-@kernel
+@inlined
 def block_prox(v, start, stop, step, l1, lower, upper, norm, group, out):
     """out ← the proximal step of block [start, stop): the ℓ1 part and bounds by coordinate, then the norm."""
     for j in range(start, stop):
@@ -55,11 +54,12 @@ def block_prox(v, start, stop, step, l1, lower, upper, norm, group, out):
         clip_linf(out, range(start, stop), step * group, out)
 
 
-@kernel
-def sweep_blocks(G, bound, blocks, starts, l1, lower, upper, norm, group, x, q, aim, new):
-    """One step of each block in `blocks`; the largest change times its curvature."""
+@inlined
+def sweep_blocks(G, bound, blocks, count, starts, l1, lower, upper, norm, group, x, q, aim, new):
+    """One step of each of the first `count` of `blocks`; the largest change times its curvature."""
     largest = 0.0
-    for b in blocks:
+    for place in range(count):
+        b = blocks[place]
         start, stop = starts[b], starts[b + 1]
         L = bound[b]
         for j in range(start, stop):
@@ -76,6 +76,20 @@ def sweep_blocks(G, bound, blocks, starts, l1, lower, upper, norm, group, x, q, 
     return largest
 
 
+@inlined
+def select_blocks(x, starts, every, out):
+    """The first places of out ← the blocks that are not zero, or all; their number."""
+    count = 0
+    for b in range(starts.size - 1):
+        some = every
+        for j in range(starts[b], starts[b + 1]):
+            some = some or x[j] != 0.0
+        if some:
+            out[count] = b
+            count += 1
+    return count
+
+
 @kernel
 def sweeps(G, bound, starts, l1, lower, upper, norm, group, x, q, goal, limit, short):
     """Sweeps over all blocks and, between them, over those that are not zero, until none changes by more than `goal`.
@@ -83,30 +97,23 @@ def sweeps(G, bound, starts, l1, lower, upper, norm, group, x, q, goal, limit, s
     Returns the changes of the first and the last sweep over all blocks; the last is at most `goal` where they have
     arrived.
     """
-    n_blocks = starts.size - 1
-    every = np.arange(n_blocks)
-    some = np.empty(n_blocks, np.int64)
+    blocks = np.empty(starts.size - 1, np.int64)
     aim, new = np.empty(x.size), np.empty(x.size)
     first = last = np.inf
     for made in range(limit):
-        last = sweep_blocks(G, bound, every, starts, l1, lower, upper, norm, group, x, q, aim, new)
-        if made == 0:
-            first = last
+        count = 0
+        for inner in range(short + 1):  # one call of the sweep for both kinds, because each is a copy of its code
+            if inner <= 1:
+                count = select_blocks(x, starts, inner == 0, blocks)
+            moved = sweep_blocks(G, bound, blocks, count, starts, l1, lower, upper, norm, group, x, q, aim, new)
+            if inner == 0:
+                last = moved
+                if made == 0:
+                    first = last
+            if moved <= (goal if inner == 0 else 0.5 * goal):
+                break
         if last <= goal:
             break
-        count = 0
-        for b in range(n_blocks):
-            for j in range(starts[b], starts[b + 1]):
-                if x[j] != 0.0:
-                    some[count] = b
-                    count += 1
-                    break
-        for _ in range(short):
-            if (
-                sweep_blocks(G, bound, some[:count], starts, l1, lower, upper, norm, group, x, q, aim, new)
-                <= 0.5 * goal
-            ):
-                break
     return first, last
 
 
@@ -217,7 +224,7 @@ def bounds_of(x, q, features, starts, l1, norm, group, strength, loss):
     return loss + penalty, scale * (2.0 * loss - inner) - scale * scale * loss
 
 
-@kernel
+@inlined
 def shortest_combination(system, out):
     """out ← the weights w, which add up to one, of minimum w·system w, by Cholesky factors in place of the lower
     triangle; False where the matrix is not positive definite."""
@@ -245,7 +252,7 @@ def shortest_combination(system, out):
     return True
 
 
-@kernel
+@inlined
 def extrapolation_weights(points, count, out):
     """out ← weights of the points 1 … count − 1 for which the same combination of the steps between points is shortest
     (Anderson's method); False where there are none."""
@@ -264,104 +271,102 @@ def extrapolation_weights(points, count, out):
     return shortest_combination(system, out)
 
 
-@kernel
-def penalty_of(x, model):
-    """The norms of all blocks."""
-    total = 0.0
+@inlined
+def penalties_of(x, other, model):
+    """The norms of all blocks of two points."""
+    total, other_total = 0.0, 0.0
     for b in range(model.starts.size - 1):
-        square, largest = 0.0, 0.0
+        square, largest, other_square, other_largest = 0.0, 0.0, 0.0, 0.0
         for j in range(model.starts[b], model.starts[b + 1]):
-            size = abs(x[j])
+            size, other_size = abs(x[j]), abs(other[j])
             total += model.l1[j] * size
+            other_total += model.l1[j] * other_size
             square += size * size
+            other_square += other_size * other_size
             largest = max(largest, size)
+            other_largest = max(other_largest, other_size)
         if model.norm[b] == 1:
             total += model.group[b] * math.sqrt(square)
+            other_total += model.group[b] * math.sqrt(other_square)
         elif model.norm[b] == 2:
             total += model.group[b] * largest
-    return total
+            other_total += model.group[b] * other_largest
+    return total, other_total
 
 
-@kernel
-def add_change(start, start_slopes, x, q):
-    """The change of the loss from `start` to x, and x and q into the places of `start`."""
-    change = 0.0
-    for j in range(x.size):
-        change += 0.5 * (x[j] - start[j]) * (start_slopes[j] + q[j])
-        start[j], start_slopes[j] = x[j], q[j]
-    return change
-
-
-@kernel
+@inlined
 def extrapolate(points, slopes, count, model, x, q):
     """x and q ← their extrapolation from the last points, where that decreases the objective; the change of the loss.
     q is affine in x, so its extrapolation needs no product with G."""
-    weights, aim, new = np.empty(count - 1), np.zeros(x.size), np.zeros(x.size)
-    if not extrapolation_weights(points, count, weights):
-        return 0.0
-    for a in range(count - 1):
-        for j in range(x.size):
-            aim[j] += weights[a] * points[a + 1, j]
-            new[j] += weights[a] * slopes[a + 1, j]
+    weights = np.empty(count - 1)
     rise = 0.0
-    for j in range(x.size):
-        rise += 0.5 * (aim[j] - x[j]) * (q[j] + new[j])
-    if not rise + penalty_of(aim, model) < penalty_of(x, model):
-        return 0.0
-    for j in range(x.size):
-        x[j], q[j] = aim[j], new[j]
+    if extrapolation_weights(points, count, weights):
+        aim, new = np.zeros(x.size), np.zeros(x.size)
+        for a in range(count - 1):
+            for j in range(x.size):
+                aim[j] += weights[a] * points[a + 1, j]
+                new[j] += weights[a] * slopes[a + 1, j]
+        for j in range(x.size):
+            rise += 0.5 * (aim[j] - x[j]) * (q[j] + new[j])
+        there, here = penalties_of(aim, x, model)
+        if rise + there < here:
+            for j in range(x.size):
+                x[j], q[j] = aim[j], new[j]
+        else:
+            rise = 0.0
     return rise
 
 
-@kernel
+@inlined
 def sweep_and_extrapolate(model, x, q, short, points, slopes):
     """A sweep over all blocks, up to `short` over those that are not zero, and an extrapolation from these; the change
     of the loss."""
     G, bound, starts, l1, lower, upper, norm, group = model
-    n_blocks = starts.size - 1
-    every, some = np.arange(n_blocks), np.empty(n_blocks, np.int64)
+    blocks = np.empty(starts.size - 1, np.int64)
     aim, new = np.empty(x.size), np.empty(x.size)
-    copy_into(x, points[0])
-    copy_into(q, slopes[0])
-    largest = sweep_blocks(G, bound, every, starts, l1, lower, upper, norm, group, x, q, aim, new)
-    change = add_change(points[0], slopes[0], x, q)
-    count = 0
-    for b in range(n_blocks):
-        for j in range(starts[b], starts[b + 1]):
-            if x[j] != 0.0:
-                some[count] = b
-                count += 1
-                break
-    kept, moved = 1, np.inf
-    while kept <= short and moved > SETTLED * largest:
-        moved = sweep_blocks(G, bound, some[:count], starts, l1, lower, upper, norm, group, x, q, aim, new)
-        copy_into(x, points[kept])
-        copy_into(q, slopes[kept])
+    for j in range(x.size):
+        points[0, j], slopes[0, j] = x[j], q[j]
+    largest, moved, change, count = 0.0, 0.0, 0.0, 0
+    kept = 0
+    while kept <= short and (kept <= 1 or moved > SETTLED * largest):
+        if kept <= 1:
+            count = select_blocks(x, starts, kept == 0, blocks)
+        moved = sweep_blocks(G, bound, blocks, count, starts, l1, lower, upper, norm, group, x, q, aim, new)
+        if kept == 0:
+            largest = moved
+            for j in range(x.size):
+                change += 0.5 * (x[j] - points[0, j]) * (slopes[0, j] + q[j])
+        for j in range(x.size):
+            points[kept, j], slopes[kept, j] = x[j], q[j]
         kept += 1
     for j in range(x.size):
         change += 0.5 * (x[j] - points[0, j]) * (slopes[0, j] + q[j])
-    return change + extrapolate(points, slopes, kept, model, x, q) if kept > short else change
+    if kept > short:
+        change += extrapolate(points, slopes, kept, model, x, q)
+    return change
 
 
 @kernel
-def follow_strengths(unit, model, strengths, first, x, q, loss, accuracy, limit, short, solutions, found):
+def follow_strengths(l1, group, model, strengths, first, x, q, loss, accuracy, limit, short, solutions, found):
     """Block coordinate descent at one strength after another, from number `first` on, each from the last solution.
 
-    `unit` is the model with the penalty at strength one; `model` has l1 and group of its own, which are overwritten.
+    `l1` and `group` are those of the penalty at strength one; `model` has its own, which are overwritten.
     Row k of `solutions` and of `found` (loss, objective, lower bound) takes what strength k ends with. Returns the
     number of the strength that did not reach its accuracy in `limit` sweeps over all blocks, and the loss there.
     """
     relative, smallest, largest, floor = accuracy
-    index = np.arange(x.size)
+    index = np.empty(x.size, np.int64)
+    for j in range(x.size):
+        index[j] = j
     points, slopes = np.empty((short + 1, x.size)), np.empty((short + 1, x.size))
     for k in range(first, strengths.size):
         for j in range(x.size):
-            model.l1[j] = strengths[k] * unit.l1[j]
-        for b in range(unit.group.size):
-            model.group[b] = strengths[k] * unit.group[b]
+            model.l1[j] = strengths[k] * l1[j]
+        for b in range(group.size):
+            model.group[b] = strengths[k] * group[b]
         solved = False
         for made in range(limit + 1):
-            objective, dual = bounds_of(x, q, index, unit.starts, unit.l1, unit.norm, unit.group, strengths[k], loss)
+            objective, dual = bounds_of(x, q, index, model.starts, l1, model.norm, group, strengths[k], loss)
             solved = objective - dual <= max(min(relative * max(objective, floor), largest), smallest)
             if solved or made == limit:
                 break

@@ -91,7 +91,8 @@ def factorise(step, h, root, free, observed, driven, column, weight, row, R):
                 R[j, K - 1] = -s * prior / a
             prior *= c
         weight[i] = w
-        row[i] = new
+        for p in range(K):  # `row[i] = new` would make Numba compile an error message
+            row[i, p] = new[p]
 
 
 @kernel
