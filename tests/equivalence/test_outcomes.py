@@ -50,6 +50,7 @@ from skadmm import (
 from skadmm.backends.writer import write_blocks
 from skadmm.losses import (
     LOSSES,
+    NegativeBinomial,
     Quantile,
     Tweedie,
 )
@@ -114,10 +115,11 @@ def test_counts_of_any_size(scale):
     np.testing.assert_allclose(estimator.coef_, result.x[:D], atol=1e-5)
 
 
-def test_no_minimiser_is_recognised():
+@pytest.mark.parametrize("loss", ["poisson", Tweedie(1.1), Tweedie(1.8), Tweedie(1.99), NegativeBinomial(0.5)], ids=str)
+def test_no_minimiser_is_recognised(loss):
     """A column that is positive only where counts are zero."""
     table = np.column_stack([ONES, COUNTS == 0.0])
-    problem = Problem(table, COUNTS, "poisson", psi=L1(0.05), A=sp.csr_array(np.eye(D, D + 2)))
+    problem = Problem(table, COUNTS, loss, psi=L1(0.05), A=sp.csr_array(np.eye(D, D + 2)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert solve(problem, tol=1e-6).status is Status.NO_MINIMISER

@@ -7,10 +7,12 @@ import lzma
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
+import sklearn.datasets
 
-from skadmm import datasets
+from skadmm import FusedLassoRegressor, datasets
 from skadmm.datasets import catalogue, fetching, loading
 
 TEXT = b"+1 1:1 3:0.5\n-1 2:2\n+1 3:-1\n-1 1:4 2:1\n"
@@ -238,3 +240,89 @@ def test_fused_signal_is_what_it_says():
 def test_makers_refuse_what_cannot_be_made(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+# -- car insurance ----------------------------------------------------------------------------------------------------
+
+
+def frequency_table():
+    """Rows as those of freMTPL2freq on OpenML, with its errors of the record."""
+    return pd.DataFrame(
+        {
+            "IDpol": [1.0, 3.0, 5.0, 10.0, 11.0, 13.0],
+            "ClaimNb": [1.0, 0.0, 11.0, 2.0, 1.0, 0.0],
+            "Exposure": [0.1, 0.77, 1.5, 0.09, 0.84, 0.52],
+            "Area": pd.Categorical(["'D'", "'D'", "'B'", "'B'", "'A'", "'E'"]),
+            "VehPower": [5.0, 5.0, 6.0, 7.0, 7.0, 6.0],
+            "VehAge": [0.0, 0.0, 2.0, 100.0, 3.0, 2.0],
+            "DrivAge": [55.0, 55.0, 52.0, 99.0, 46.0, 38.0],
+            "BonusMalus": [50.0, 50.0, 50.0, 230.0, 50.0, 50.0],
+            "VehBrand": pd.Categorical(["'B12'", "'B12'", "'B12'", "'B1'", "'B12'", "'B2'"]),
+            "VehGas": ["'Regular'", "'Regular'", "'Diesel'", "'Diesel'", "'Diesel'", "'Regular'"],
+            "Density": [1217.0, 1217.0, 54.0, 76.0, 76.0, 3003.0],
+            "Region": pd.Categorical(["'R82'", "'R82'", "'R22'", "'R72'", "'R72'", "'R31'"]),
+        }
+    )
+
+
+@pytest.fixture
+def openml(monkeypatch):
+    """The two tables of freMTPL2 in place of the download."""
+    severity = pd.DataFrame({"IDpol": [1.0, 5.0, 5.0, 10.0], "ClaimAmount": [995.2, 800.0, 300_000.0, 1128.12]})
+    tables = {41214: frequency_table(), 41215: severity}
+    asked = []
+
+    def fetch_openml(data_id, **options):
+        asked.append((data_id, options["as_frame"]))
+        return sklearn.utils.Bunch(frame=tables[data_id])
+
+    monkeypatch.setattr(sklearn.datasets, "fetch_openml", fetch_openml)
+    return tables, asked
+
+
+def test_claims_are_joined_and_cleaned(openml):
+    data = datasets.fetch_claims()
+    assert openml[1] == [(41214, True), (41215, True)]
+    np.testing.assert_array_equal(data.counts, [1.0, 0.0, 4.0, 2.0, 0.0, 0.0])  # one claim has no cost
+    np.testing.assert_array_equal(data.costs, [995.2, 0.0, 200_000.0, 1128.12, 0.0, 0.0])
+    np.testing.assert_array_equal(data.exposure, [0.1, 0.77, 1.0, 0.09, 0.84, 0.52])
+    assert data.rate is None
+    table = data.table
+    assert table["DrivAge"].cat.ordered
+    assert table["Area"].cat.ordered
+    assert not table["Region"].cat.ordered
+    assert list(table["Region"].cat.categories) == ["R22", "R31", "R72", "R82"]
+    assert table["VehAge"].max() == 20
+    assert table["DrivAge"].max() == 90
+    model = FusedLassoRegressor(1e-3, loss="poisson", categorical_features="from_dtype")
+    model.fit(table, data.counts, offset=np.log(data.exposure))
+    assert "Region=R72" in model.feature_names_out_
+
+
+def test_another_table_is_no_claims(openml):
+    openml[0][41214] = frequency_table().drop(columns=["Region", "Area"])
+    with pytest.raises(datasets.DataError, match="lacks the columns Area, Region"):
+        datasets.fetch_claims()
+
+
+def test_claims_without_a_network_name_the_simulation(monkeypatch):
+    def fail(**options):
+        raise OSError("no route to host")
+
+    monkeypatch.setattr(sklearn.datasets, "fetch_openml", fail)
+    with pytest.raises(datasets.DataError, match=r"no route to host; make_claims\(\) needs no network"):
+        datasets.fetch_claims()
+
+
+def test_simulated_claims_have_the_rates_and_costs_they_say():
+    data = datasets.make_claims(60_000, random_state=2)
+    again = datasets.make_claims(60_000, random_state=2)
+    np.testing.assert_array_equal(data.counts, again.counts)
+    assert data.counts.sum() == pytest.approx((data.rate * data.exposure).sum(), rel=0.03)
+    claimed = data.counts > 0
+    assert np.all((data.costs > 0) == claimed)
+    assert (data.costs / (data.counts + ~claimed))[claimed].mean() == pytest.approx(
+        data.mean_cost[claimed].mean(), rel=0.03
+    )
+    young = data.table["DrivAge"].astype(int) < 24
+    assert data.rate[young].mean() > 1.5 * data.rate[~young].mean()

@@ -17,7 +17,7 @@ import scipy.sparse
 import scipy.sparse.csgraph
 
 from skadmm.backends import tasks
-from skadmm.kernels.compile import kernel
+from skadmm.kernels.compile import jitable, kernel
 from skadmm.kernels.rows import as_matrix
 from skadmm.losses import derivative
 from skadmm.operators.clusters import clusters
@@ -26,8 +26,10 @@ from skadmm.problem.problem import Problem
 from skadmm.problem.structure import null_space
 from skadmm.regularizers import Zero
 
-FAR, FLAT = 700.0, 1e-100
-"""A loss is flat at infinity where its derivative at ±FAR is no more than this; exp(±FAR) is still a number."""
+FAR, FLAT, FALLING = 700.0, 1e-100, 0.9
+"""A loss is flat at infinity where its derivative at ±FAR is no more than FLAT, or has the sign of that at ±FAR/2 and
+falls to this share of it or less; exp(±FAR) is still a number. A loss that is linear far away has the same derivative
+at both."""
 LONG_STEP, FAR_AWAY = 1e100, 1e90
 """A proximal step that moves every coordinate which a regulariser penalises, from a point outside of any bounds."""
 MAX_DIRECTIONS = 400
@@ -43,14 +45,20 @@ CLEAR_GAIN, MAX_VIOLATION = 1e-4, 1e-8
 second; within its tolerances there are solutions of size 1e-7 where no direction exists."""
 
 
+@jitable
+def _flattens(far, nearer):
+    """Does a derivative vanish at infinity?"""
+    return abs(far) <= FLAT or (far * nearer > 0.0 and abs(far) <= FALLING * abs(nearer))
+
+
 @kernel
 def _flat_sides(loss, target, side):
     """For each target, the side on which the loss is flat at infinity: 1, −1, or 0 for neither."""
     for i in range(target.size):
         side[i] = 0.0
-        if abs(derivative(loss, FAR, target[i])) <= FLAT:
+        if _flattens(derivative(loss, FAR, target[i]), derivative(loss, 0.5 * FAR, target[i])):
             side[i] = 1.0
-        elif abs(derivative(loss, -FAR, target[i])) <= FLAT:
+        elif _flattens(derivative(loss, -FAR, target[i]), derivative(loss, -0.5 * FAR, target[i])):
             side[i] = -1.0
 
 
