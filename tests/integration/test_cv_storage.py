@@ -101,12 +101,6 @@ def test_path(loss, psi, A, storage, tmp_path):
     np.testing.assert_array_equal(found.dof, wanted.dof)
 
 
-def test_what_needs_copies_of_a_folder_is_refused(tmp_path):
-    folder = stored("folder", tmp_path, NUMBERS)
-    with pytest.raises(TypeError, match="graph='precision' is learnt from rows in memory"):
-        ESTIMATORS["FusedLassoRegressorCV"](graph="precision").fit(folder)
-
-
 @pytest.mark.filterwarnings("ignore")  # Dask's own, about ports and loops
 @pytest.mark.parametrize(
     ("name", "operation"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from skadmm.backends.levels import Encoding
 from skadmm.backends.readers import Columns, open_source, parquet_files
 from skadmm.backends.writer import BlockWriter, write_blocks
 
@@ -23,6 +24,7 @@ def convert(
     dtype: str = "<f8",
     ones: bool = False,
     columns: int | None = None,
+    encoding: Encoding | None = None,
     progress: Callable[[int, float], None] | None = None,
 ) -> int:
     """Write a large file as a folder of blocks, which a ``Problem`` or an estimator takes as `X`.
@@ -50,6 +52,8 @@ def convert(
         Add a last column of ones, for an intercept.
     columns : int, optional
         The number of columns of an svmlight file, where the last ones may be empty.
+    encoding : Encoding, optional
+        The levels of categorical columns, which become indicator columns: the folder then holds sparse rows.
     progress : function of (int, float), optional
         Called after every block with the rows written and the share of the file read (NaN where unknown).
 
@@ -61,10 +65,13 @@ def convert(
     if not source.exists():
         raise FileNotFoundError(f"{source}: there is no such file")
     stats = [file.stat() for file in parquet_files(source)]
-    reader = open_source(source, Columns(target, weight, labelled=labelled, dropped=drop), block_rows, ones, columns)
+    wanted = Columns(target, weight, labelled=labelled, dropped=drop, encoding=encoding)
+    reader = open_source(source, wanted, block_rows, ones, columns)
     origin = {"source": source.name, "size": sum(stat.st_size for stat in stats),
               "changed": max(stat.st_mtime_ns for stat in stats), "target": target, "weight": weight,
               "drop": list(drop), "labelled": labelled, "block_rows": block_rows, "columns": columns}  # fmt: skip
+    if encoding is not None:
+        origin["encoding"] = encoding.digest()
     writer = BlockWriter(folder, origin, dtype=dtype, ones=ones)
     for block in reader.blocks(writer.position, writer.rows):
         writer.write(block)

@@ -14,6 +14,7 @@ import numpy as np
 
 from skadmm._names import no_column
 from skadmm.backends.files import BlocksError
+from skadmm.backends.levels import Encoding, as_levels
 from skadmm.backends.svmlight import OPENERS
 from skadmm.backends.writer import Block, with_ones
 
@@ -42,6 +43,8 @@ class Columns(NamedTuple):
     """False where there is no column of targets."""
     dropped: tuple[str, ...] = ()
     """Columns that are not read."""
+    encoding: Encoding | None = None
+    """How columns of levels become columns of numbers, where there are any."""
 
 
 Parts = tuple[Any, np.ndarray | None, np.ndarray | None]
@@ -54,11 +57,17 @@ class Chosen(NamedTuple):
     target: str | None
     weight: str | None
     features: list[str]
+    encoding: Encoding | None = None
 
     @property
     def all(self) -> list[str]:
         """Every column that is read."""
         return [*self.features, *(name for name in (self.target, self.weight) if name is not None)]
+
+    @property
+    def names_out(self) -> list[str]:
+        """The columns of X as they are written."""
+        return self.features if self.encoding is None else self.encoding.names_out
 
 
 def chosen_columns(path: Path, names: list[str], wanted: Columns) -> Chosen:
@@ -73,7 +82,7 @@ def chosen_columns(path: Path, names: list[str], wanted: Columns) -> Chosen:
         if name is not None and name not in names:
             raise BlocksError(f"{path}: {no_column(name, names)}")
     others = [name for name in names if name not in (target, weight, *wanted.dropped)]
-    return Chosen(target, weight, others if wanted.features is None else list(wanted.features))
+    return Chosen(target, weight, others if wanted.features is None else list(wanted.features), wanted.encoding)
 
 
 def kind_of(path: Path) -> str:
@@ -93,6 +102,8 @@ def open_source(
     """A reader for the file, chosen by its ending; a folder is one of Parquet files. `columns` is the number of columns
     of an svmlight file."""
     kind = kind_of(path)
+    if kind == "svmlight" and wanted.encoding is not None:
+        raise TypeError(f"categorical_features: {path} holds sparse rows; it takes a table of columns")
     if kind == "svmlight":
         if ones and columns is None:
             raise BlocksError(f"{path}: a column of ones behind sparse rows needs their number of columns (--columns)")
@@ -102,7 +113,7 @@ def open_source(
     if kind == "parquet":
         return ParquetSource(path, wanted, block_rows, ones)
     if kind == "npy":
-        return NpySource(path, block_rows, ones)
+        return NpySource(path, block_rows, ones, wanted.encoding)
     return TableSource(path, wanted, block_rows, ones, kind)
 
 
@@ -249,7 +260,18 @@ class TableSource(TextSource):
             raise BlocksError(f"{path}: it has no first line of column names") from error
         self._head = len(head)
         self._chosen = chosen_columns(path, self._all, wanted)
-        self.names = self._chosen.features + ["1"] * ones
+        self.names = self._chosen.names_out + ["1"] * ones
+
+    @property
+    def target(self) -> str | None:
+        """The column of targets."""
+        return self._chosen.target
+
+    def frames(self, columns: list[str], texts: list[str]) -> Iterator[Any]:
+        """Some columns, a block of rows at a time; those named in `texts` are not taken for numbers."""
+        for text, _ in self.chunks(self.begin()):
+            if text.strip():
+                yield self._frame(text, texts, columns)
 
     def begin(self) -> int:
         """After the names."""
@@ -257,13 +279,20 @@ class TableSource(TextSource):
 
     def parse(self, text: bytes) -> Parts:
         """Rows of numbers."""
-        import pandas as pd
-
         if not text.strip():
             return np.empty((0, len(self._all))), np.empty(0), None
-        frame = pd.read_csv(io.BytesIO(text), sep=self.separator, header=None, names=self._all, index_col=False,
-                            engine="c")  # fmt: skip
+        levels = {} if self._chosen.encoding is None else self._chosen.encoding.categories
+        frame = self._frame(text, list(levels))
+        for name, values in levels.items():
+            frame[name] = as_levels(frame[name], values)
         return split_frame(frame, self._chosen, self.ones)
+
+    def _frame(self, text: bytes, texts: list[str], columns: list[str] | None = None) -> Any:
+        import pandas as pd
+
+        chosen = columns or self._all
+        return pd.read_csv(io.BytesIO(text), sep=self.separator, header=None, names=self._all, index_col=False,
+                           engine="c", usecols=chosen, dtype=dict.fromkeys(texts, object))[chosen]  # fmt: skip
 
 
 class ParquetSource:
@@ -290,7 +319,7 @@ class ParquetSource:
             if list(other.schema_arrow.names) != names:
                 raise BlocksError(f"{file}: its columns are not those of the other files in {path}")
         self._chosen = chosen_columns(path, names, wanted)
-        self.names: list[str] | None = self._chosen.features + ["1"] * ones
+        self.names: list[str] | None = self._chosen.names_out + ["1"] * ones
         self._rows = sum(file.metadata.num_rows for file in self._files)
 
     def share(self, position: int) -> float:
@@ -300,6 +329,17 @@ class ParquetSource:
     def estimate(self) -> float:
         """Bytes of its numbers."""
         return 8.0 * self._rows * (len(self._chosen.all) + self.ones)
+
+    @property
+    def target(self) -> str | None:
+        """The column of targets."""
+        return self._chosen.target
+
+    def frames(self, columns: list[str], texts: list[str]) -> Iterator[Any]:
+        """Some columns, a block of rows at a time. Columns have types of their own, so `texts` is not needed."""
+        for file in self._files:
+            for batch in file.iter_batches(self.block_rows, columns=columns):
+                yield batch.to_pandas()[columns]
 
     def blocks(self, position: int, rows: int) -> Iterator[Block]:
         """The blocks after the first `position` rows. No block spans two row groups."""
@@ -325,7 +365,7 @@ class NpySource:
     names: list[str] | None = None
     columns: int | None = None
 
-    def __init__(self, path: Path, block_rows: int | None, ones: bool) -> None:
+    def __init__(self, path: Path, block_rows: int | None, ones: bool, encoding: Encoding | None = None) -> None:
         try:
             self._array = np.load(path, mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError) as error:
@@ -334,8 +374,20 @@ class NpySource:
             raise BlocksError(
                 f"{path}: shape {self._array.shape} of {self._array.dtype}: it takes a two-dimensional array of numbers"
             )
-        self.path, self.ones = path, ones
+        self.path, self.ones, self._encoding = path, ones, encoding
+        if encoding is not None:
+            self.names = encoding.names_out + ["1"] * ones
         self.block_rows = block_rows or max(1, NPY_ENTRIES // max(1, self._array.shape[1]))
+
+    @property
+    def width(self) -> int:
+        """The number of its columns."""
+        return int(self._array.shape[1])
+
+    def frames(self, columns: list[int], texts: list[int]) -> Iterator[Any]:
+        """Some columns, a block of rows at a time. They hold numbers, so `texts` is not needed."""
+        for start in range(0, self._array.shape[0], self.block_rows):
+            yield self._array[start : start + self.block_rows, columns]
 
     def share(self, position: int) -> float:
         """The share of the rows before `position`."""
@@ -349,7 +401,8 @@ class NpySource:
     def blocks(self, position: int, rows: int) -> Iterator[Block]:
         """The blocks after the first `position` rows."""
         for start in range(position, self._array.shape[0], self.block_rows):
-            X = np.array(self._array[start : start + self.block_rows], dtype=np.float64)
+            X: Any = np.array(self._array[start : start + self.block_rows], dtype=np.float64)
+            X = X if self._encoding is None else self._encoding(X)
             yield Block(with_ones(X) if self.ones else X, None, None, start + X.shape[0])
 
 
@@ -364,13 +417,16 @@ def parquet_files(path: Path) -> list[Path]:
 
 
 def split_frame(frame: Any, chosen: Chosen, ones: bool) -> Parts:
-    """X as an array of float64; the targets, of float64 or of texts; and the weights."""
+    """X as an array of float64, or sparse where it is encoded; the targets, of float64 or of texts; and the weights."""
     features = frame[chosen.features]
+    weight = None if chosen.weight is None else frame[chosen.weight].to_numpy(dtype=np.float64)
+    if chosen.encoding is not None:
+        X = chosen.encoding(features)
+        return (with_ones(X) if ones else X), _targets(frame, chosen.target), weight
     others = [str(name) for name, dtype in features.dtypes.items() if getattr(dtype, "kind", "O") not in "fiub"]
     if others:
         raise ValueError(f"columns that are not numbers throughout: {', '.join(others[:5])}. Encode them first")
     X = features.to_numpy(dtype=np.float64)
-    weight = None if chosen.weight is None else frame[chosen.weight].to_numpy(dtype=np.float64)
     return (with_ones(X) if ones else X), _targets(frame, chosen.target), weight
 
 

@@ -19,6 +19,7 @@ import scipy.sparse
 
 from skadmm.backends.convert import convert
 from skadmm.backends.files import MANIFEST, VERSION, BlocksError, FileBlocks
+from skadmm.backends.levels import Encoding
 from skadmm.backends.readers import Columns, kind_of, open_source, parquet_files
 from skadmm.backends.writer import PROGRESS
 from skadmm.io.cache import cache_folder
@@ -75,6 +76,7 @@ def as_folder(
     drop: tuple[str, ...] = (),
     labelled: bool = True,
     ones: bool = False,
+    encoding: Encoding | None = None,
     cache: Path | None = None,
     progress: Report | None = None,
 ) -> FileBlocks:
@@ -92,6 +94,8 @@ def as_folder(
         False where no column of a file holds targets.
     ones : bool
         Add a last column of ones to a file that is converted, for an intercept.
+    encoding : Encoding, optional
+        The levels of categorical columns of a file, which become indicator columns.
     cache : path, optional
         Where converted files are kept; by default in the folder "blocks" of the cache, see SKADMM_CACHE.
     progress : callable, optional
@@ -116,7 +120,8 @@ def as_folder(
     >>> as_folder(folder / "table.csv", "y", cache=folder / "cache").shape
     (2, 2)
     """
-    columns, cache = Columns(target, weight, labelled=labelled, dropped=drop), cache or cache_folder("blocks")
+    columns = Columns(target, weight, labelled=labelled, dropped=drop, encoding=encoding)
+    cache = cache or cache_folder("blocks")
     if not isinstance(X, FileBlocks) and not is_lazy(X):
         path = Path(X)
         if not path.exists():
@@ -157,14 +162,16 @@ def _converted(path: Path, columns: Columns, ones: bool, cache: Path, progress: 
     _check_disk(path, columns, ones, number, cache)
     with _only_one(folder):
         convert(path, folder, target=columns.target, weight=columns.weight, drop=columns.dropped,
-                labelled=columns.labelled, ones=ones, columns=number, progress=progress)  # fmt: skip
+                labelled=columns.labelled, ones=ones, columns=number, encoding=columns.encoding,
+                progress=progress)  # fmt: skip
     return FileBlocks(folder)
 
 
 def _key(path: Path, columns: Columns, ones: bool) -> str:
     """What identifies a conversion: the files with their sizes and times of change, and the options."""
     files = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in parquet_files(path)]
-    about = json.dumps([VERSION, files, columns, ones])
+    encoded = [] if columns.encoding is None else [columns.encoding.digest()]
+    about = json.dumps([VERSION, files, columns[:5], ones, *encoded])
     return hashlib.sha256(about.encode()).hexdigest()[:16]
 
 
@@ -227,7 +234,8 @@ def _from_lazy(frame: Any, columns: Columns, ones: bool, cache: Path, progress: 
     try:
         frame.sink_parquet(work / "table.parquet")
         convert(work / "table.parquet", work / "blocks", target=columns.target, weight=columns.weight,
-                drop=columns.dropped, labelled=columns.labelled, ones=ones, progress=progress)  # fmt: skip
+                drop=columns.dropped, labelled=columns.labelled, ones=ones, encoding=columns.encoding,
+                progress=progress)  # fmt: skip
         (work / "table.parquet").unlink()
         folder = FileBlocks(work / "blocks")
     except BaseException:

@@ -36,17 +36,40 @@ def open_table(
         table = numbers_only(read_table(path, target, labelled=True), path, dropped, texts)
         return table if weight is None else _with_weight(table, path, weight)
     from skadmm.backends import BlocksError, as_folder
+    from skadmm.backends.sources import is_block_folder
 
     if not isinstance(target, str) and target is not None:
         if len(target) > 1:
             raise CommandError(f"--target {target[1]}: several targets take a table in memory (--in-memory)", 2)
         target = target[0] if target else None
+    if texts is not None and not is_block_folder(path):
+        return _with_levels(path, target, weight, dropped, cache, quiet)
     try:
         folder = as_folder(path, target, weight, drop=tuple(dropped), ones=ones, cache=cache,
                            progress=None if quiet or not sys.stderr.isatty() else tell)  # fmt: skip
     except (BlocksError, ValueError) as error:
         raise CommandError(str(error)) from error
     return Table(folder, folder.target, folder.sample_weight)
+
+
+def _with_levels(
+    path: Path, target: str | None, weight: str | None, dropped: list[str], cache: Path | None, quiet: bool
+) -> Table:
+    """A table of which some columns are levels: the model encodes it, once it knows which."""
+    from skadmm.backends import BlocksError
+    from skadmm.backends.raw import StoredTable
+    from skadmm.backends.readers import Columns, open_source
+
+    try:
+        source: Any = open_source(path, Columns(target, weight, features=(), dropped=tuple(dropped)))
+        vectors = [(block.target, block.weight) for block in source.blocks(0, 0)]
+    except (BlocksError, ValueError) as error:
+        raise CommandError(str(error)) from error
+    labels = np.concatenate([one for one, _ in vectors])
+    weights = None if weight is None else np.concatenate([one for _, one in vectors])
+    left_out = (source.target, *([] if weight is None else [weight]), *dropped)
+    progress = None if quiet or not sys.stderr.isatty() else tell
+    return Table(StoredTable(path, left_out, cache, progress), labels, weights)
 
 
 def stays_on_disk(path: Path, on_disk: bool | None) -> bool:

@@ -23,14 +23,13 @@ from skadmm.estimators._design import build_design
 from skadmm.estimators._large import (
     LargeRows,
     LargeTable,
-    brought_here,
     is_large,
     large_design,
     large_mean_norm,
     large_scores,
     read_large,
-    refuse_knowledge,
 )
+from skadmm.estimators._large_levels import encoded_scores, rows_of
 from skadmm.estimators._losses import best_constant, check_storable, checked_offset, loss_of, offset_target
 from skadmm.estimators._outputs import OutputOptions, checked_output_penalty
 from skadmm.estimators._penalty import Penalty
@@ -138,7 +137,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         self
         """
         self._check_parameters()
-        X, y, sample_weight, offset = brought_here(self, X, y, sample_weight, offset)
+        X, y, sample_weight, offset = rows_of(self, X, y, sample_weight, offset)
         X, y, sample_weight = self._read(X, y, sample_weight)
         self.__dict__.pop("_online", None)
         prepared = self._prepare(X, sample_weight)
@@ -204,7 +203,6 @@ class StructuredModel(CallbackSupport, BaseEstimator):
             X, y, sample_weight = read_npz(X, y, sample_weight)
         self._integer_names = None if is_large(X) else integer_names(X)
         if is_large(X):
-            refuse_knowledge(self)
             return read_large(self, X, y, sample_weight, ones=self._intercept_and_scaling()[0])
         options = {"accept_sparse": "csr", "dtype": np.float64, "order": "C", "ensure_min_samples": 2} | checks
         forget(self)
@@ -369,10 +367,10 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         check_is_fitted(self)
         if is_npz(X):
             X = read_npz(X)[0]
+        if is_large(X):
+            return encoded_scores(self, X) if hasattr(self, "categories_") else large_scores(self, X)
         if hasattr(self, "categories_"):
             X = reading(self, X, None, {"reset": False})[0]
-        elif is_large(X):
-            return large_scores(self, X)
         else:
             X = validate_data(self, for_sklearn(X), accept_sparse="csr", dtype=np.float64, reset=False)
         return np.asarray(X @ np.asarray(self.coef_).T) + self.intercept_

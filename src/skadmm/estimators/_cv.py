@@ -21,7 +21,8 @@ from skadmm.estimators._base import StructuredModel
 from skadmm.estimators._callbacks import Tasks, with_callbacks
 from skadmm.estimators._checkpoint import NoCheckpoint, search_checkpoint
 from skadmm.estimators._design import build_design
-from skadmm.estimators._large import LargeTable, brought_here, large_design, large_scores, products
+from skadmm.estimators._large import LargeTable, large_design, products, table_scores
+from skadmm.estimators._large_levels import rows_of
 from skadmm.estimators._losses import checked_offset
 from skadmm.estimators._prepared import Prepared
 from skadmm.estimators._progress import Counter
@@ -117,7 +118,7 @@ class CrossValidated(StructuredModel):
         self._check_parameters()
         check_search(self)
         metadata, judge = routed(self, sample_weight, params)
-        X, y, sample_weight, offset = brought_here(self, X, y, sample_weight, offset)
+        X, y, sample_weight, offset = rows_of(self, X, y, sample_weight, offset)
         X, y, sample_weight = self._read(X, y, sample_weight)
         for name in OF_A_SEARCH:
             self.__dict__.pop(name, None)
@@ -337,7 +338,10 @@ class CrossValidated(StructuredModel):
         weight, held_weight = (masked(table.sample_weight, rows, n) for rows in (split.train, split.test))
         fit_intercept, standardize = self._intercept_and_scaling()
         design = large_design(table.X, weight, fit_intercept=fit_intercept, standardize=standardize)
-        fold = prepared._replace(design=design, sample_weight=weight)
+        penalty = prepared.penalty
+        if isinstance(getattr(self, "graph", None), str):  # learnt from the rows, so every fold learns its own
+            penalty = self._penalty(table.X.only(split.train), self._column_names())
+        fold = prepared._replace(design=design, penalty=penalty, sample_weight=weight)
         held = fold._replace(sample_weight=held_weight)
         fold = CrossValidated._adapted(copy.copy(self), fold, table.targets)
         losses, answers = np.zeros(candidate.alphas.size), []
@@ -359,7 +363,7 @@ class CrossValidated(StructuredModel):
     def _large_margins(self, prepared: Prepared, xs: np.ndarray, table: Table) -> np.ndarray:
         """The scores of all rows under the solutions `xs`, one for each problem."""
         fitted = CrossValidated._with_solutions(copy.copy(self), prepared, xs)
-        return large_scores(fitted, table.X.table)
+        return table_scores(fitted, table.X)
 
     def _with_solutions(self, prepared: Prepared, xs: np.ndarray) -> Any:
         """This model, a copy, with the coefficients of the solutions `xs`."""

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from skadmm import _summary
 from skadmm.estimators._columns import are_integers, check_mode, is_integer, refuse_unknown, warn_unknown
-from skadmm.estimators._large import LargeTable
+from skadmm.estimators._large import LargeTable, large_covariance
 from skadmm.io import codec
 from skadmm.operators import chain, grid, incidence, precision_graph
 
@@ -127,9 +127,8 @@ def feature_graph(
                     f"graph={graph!r}: it takes None (a chain), 'precision', the shape of a grid, a networkx graph, "
                     "an adjacency matrix or a list of edges"
                 )
-            if isinstance(X, LargeTable):
-                raise TypeError("graph='precision' is learnt from rows in memory: a folder or Dask takes another graph")
-            found = precision_graph(X) if X.shape[0] > 1 else sp.csr_array((d, d))
+            learnt_from = large_covariance(X) if isinstance(X, LargeTable) else X
+            found = precision_graph(learnt_from) if X.shape[0] > 1 else sp.csr_array((d, d))
             rows = incidence(found, weights=weights, signs=signs, n_features=d)
         else:
             shape = tuple(int(length) for length in graph)

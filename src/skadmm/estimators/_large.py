@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
+import copy
+import shutil
+from collections.abc import Callable, Iterator
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import scipy.sparse
 
 from skadmm import _cancel
 from skadmm.backends import FileBlocks, Processes, as_folder, is_dask, is_stored
+from skadmm.backends.raw import StoredTable, temporary_folder
 from skadmm.backends.readers import Columns, kind_of, open_source
 from skadmm.backends.slicing import slice_rows
 from skadmm.backends.sources import is_block_folder, is_lazy, is_npz, read_npz
@@ -19,6 +22,7 @@ from skadmm.estimators._conditioning import ColumnMoments, Conditioned, conditio
 from skadmm.estimators._design import Design
 from skadmm.kernels.rows import as_matrix, is_dense, multiply
 from skadmm.losses import as_loss
+from skadmm.operators.moments import Moments, Sums, column_moments, column_sums
 from skadmm.run.memory import available as available_memory
 
 ROWS_PER_CHUNK = 16_384
@@ -32,6 +36,8 @@ class LargeTable:
         self.table, self.names, self.ones = table, None, False
         self.conditioned: Conditioned | None = None
         """The table as the solver sees it; None before the first design."""
+        self.chosen: np.ndarray | None = None
+        """A mask of the rows from which a graph is learnt; None for all."""
         if isinstance(table, FileBlocks):
             self.names, self.ones = table.names, table.ones
             self.shape = (table.n, table.d - int(table.ones))
@@ -41,10 +47,17 @@ class LargeTable:
         if self.names is not None:
             self.names = self.names[: self.shape[1]]
 
+    def only(self, rows: np.ndarray) -> LargeTable:
+        """The same table; a graph is learnt from some of its rows."""
+        other = copy.copy(self)
+        other.chosen = np.zeros(self.shape[0], dtype=bool)
+        other.chosen[rows] = True
+        return other
+
 
 def is_large(X: Any) -> bool:
     """Return whether X is a large table."""
-    return is_stored(X) or is_dask(X) or isinstance(X, Processes)
+    return is_stored(X) or is_dask(X) or isinstance(X, (Processes, StoredTable))
 
 
 def refuse_large(X: Any, what: str) -> None:
@@ -71,13 +84,6 @@ def stored_column(X: Any, y: Any) -> Any:
 def stored_target(X: Any, y: Any) -> Any:
     """The targets: the column `y`, or with None those of a folder of blocks."""
     return as_folder(X).target if y is None and is_stored(X) and not is_lazy(X) else stored_column(X, y)
-
-
-def refuse_knowledge(model: Any) -> None:
-    """Raise where an option needs all rows in memory."""
-    value = getattr(model, "categorical_features", None)
-    if value is not None and value is not False:
-        raise TypeError(f"categorical_features={value!r} takes a table in memory, not a folder of blocks or Dask")
 
 
 def brought_here(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> tuple[Any, Any, Any, Any]:
@@ -139,11 +145,17 @@ def read_large(model: Any, X: Any, y: Any, sample_weight: Any, *, ones: bool) ->
         y, sample_weight = _as_array(y), _as_array(sample_weight)
         if y is None:
             raise ValueError("y=None: it takes a vector with an entry for each row of X")
-    model.n_features_in_ = int(table.shape[1])
-    model.__dict__.pop("feature_names_in_", None)
-    if table.names is not None:
-        model.feature_names_in_ = np.asarray(table.names, dtype=object)
+    if not hasattr(model, "categories_"):  # the columns of an encoded table are not those that were given
+        set_features(model, int(table.shape[1]), table.names)
     return table, y, sample_weight
+
+
+def set_features(model: Any, count: int, names: list[str] | None) -> None:
+    """Store the number and the names of the features on `model`."""
+    model.n_features_in_ = count
+    model.__dict__.pop("feature_names_in_", None)
+    if names is not None:
+        model.feature_names_in_ = np.asarray(names, dtype=object)
 
 
 def _from_dask(X: Any) -> LargeTable:
@@ -153,7 +165,11 @@ def _from_dask(X: Any) -> LargeTable:
 
 
 def _as_array(collection: Any) -> Any:
-    return collection.to_dask_array(lengths=True) if hasattr(collection, "to_dask_array") else collection
+    if not hasattr(collection, "to_dask_array"):
+        return collection
+    if getattr(collection, "ndim", 2) == 1 and getattr(collection.dtype, "kind", "O") not in "fiub":
+        collection = collection.astype(object)  # texts of an extension type, for which Dask has no arrays
+    return collection.to_dask_array(lengths=True)
 
 
 def classes_of(y: Any) -> np.ndarray:
@@ -214,20 +230,43 @@ def _first_moments(table: LargeTable) -> ColumnMoments:
     part = table.table.blocks[0].compute() if is_dask(table.table) else next(_chunks(table))[1]
     n = part.shape[0]
     mean = np.asarray(part.T @ np.full(n, 1.0 / n)).ravel()
-    return ColumnMoments(mean, _deviation(part, np.full(n, 1.0 / n), mean))
+    return ColumnMoments(mean, _deviation(mean, part, np.full(n, 1.0 / n)))
 
 
 def large_moments(table: LargeTable, sample_weight: Any) -> ColumnMoments:
     """The weighted mean and variance of each column: two readings of the table."""
-    weight = np.ones(table.shape[0]) if sample_weight is None else sample_weight
+    weight = np.ones(table.shape[0]) if sample_weight is None else np.asarray(computed(sample_weight))
     share = weight / weight.sum()
-    if isinstance(table.table, (FileBlocks, Processes)):
-        mean = np.sum([part.T @ share[rows] for rows, part in _chunks(table)], axis=0)
-        variance = np.sum([_deviation(part, share[rows], mean) for rows, part in _chunks(table)], axis=0)
-    else:
-        mean = np.asarray((table.table.T @ share).compute())
-        variance = np.asarray((((table.table - mean) ** 2).T @ share).compute())
-    return ColumnMoments(mean, variance)
+    mean = summed(table, np.add, _weighted_sum, share)
+    return ColumnMoments(mean, summed(table, np.add, partial(_deviation, mean), share))
+
+
+def summed(table: LargeTable, add: Callable[..., Any], function: Callable[..., Any], vector: np.ndarray | None) -> Any:
+    """The sum over blocks of rows of a function of the block and of its part of a vector: on the workers of Dask, or in
+    this process; only two terms of the sum are in memory."""
+    if not isinstance(table.table, (FileBlocks, Processes)):
+        from skadmm.backends.dask.raw import sum_of_blocks
+
+        return sum_of_blocks(table.table, add, function, vector)
+    return reduce(add, (function(part, None if vector is None else vector[rows]) for rows, part in _chunks(table)))
+
+
+def large_covariance(table: LargeTable) -> Moments:
+    """The moments of the columns from which a graph is learnt, in two readings of the table: of all rows, or of those
+    that `table.chosen` marks."""
+    d = table.shape[1]
+    needed, free = 4 * 8.0 * d * d, available_memory()
+    if needed > free:
+        raise MemoryError(
+            f"graph='precision': the covariances of {d} features take {needed / 1e9:,.3g} GB in memory, and "
+            f"{free / 1e9:,.3g} GB are available"
+        )
+    sums = summed(table, Sums.added, column_sums, table.chosen)
+    return summed(table, Moments.added, partial(column_moments, sums.total / sums.rows), table.chosen)
+
+
+def _weighted_sum(part: Any, share: np.ndarray) -> np.ndarray:
+    return np.asarray(part.T @ share)
 
 
 def large_mean_norm(design: Design, sample_weight: Any) -> float:
@@ -246,7 +285,7 @@ def _chunks(table: LargeTable) -> Iterator[tuple[slice, Any]]:
         table.table.release()
 
 
-def _deviation(part: Any, share: np.ndarray, mean: np.ndarray) -> np.ndarray:
+def _deviation(mean: np.ndarray, part: Any, share: np.ndarray) -> np.ndarray:
     """Σ share_i (a_ij − mean_j)² of some rows, for each column j."""
     if not scipy.sparse.issparse(part):
         return share @ (part - mean) ** 2
@@ -289,18 +328,25 @@ def large_scores(model: Any, X: Any) -> np.ndarray:
     coef = np.atleast_2d(np.asarray(model.coef_, dtype=float))
     known = getattr(model, "feature_names_in_", None)
     if is_lazy(X):
-        frame = (X if known is None else X.select(list(known))).collect()
-        return _shaped(frame.to_numpy() @ coef.T, model)
+        return _lazy_scores(model, X if known is None else X.select(list(known)), coef, known)
     if is_stored(X) and not isinstance(X, FileBlocks) and not is_block_folder(Path(X)):
-        return _shaped(_source_scores(model, Path(X), coef, known), model)
+        return shaped(_source_scores(model, Path(X), coef, known), model)
     table = LargeTable(X) if isinstance(X, Processes) else LargeTable(as_folder(X)) if is_stored(X) else _from_dask(X)
     if table.shape[1] != model.n_features_in_:
         raise ValueError(f"X has {table.shape[1]} features, but {type(model).__name__} expects {model.n_features_in_}")
     if table.names is not None and known is not None and list(table.names) != list(known):
         j = next(j for j, name in enumerate(table.names) if name != known[j])
         raise ValueError(f"X has the column {table.names[j]!r} where {type(model).__name__} was fitted on {known[j]!r}")
+    return table_scores(model, table)
+
+
+def table_scores(model: Any, table: LargeTable) -> np.ndarray:
+    """X coefᵀ + intercept of the rows of a table as the fit saw it."""
+    coef = np.atleast_2d(np.asarray(model.coef_, dtype=float))
     if not isinstance(table.table, (FileBlocks, Processes)):
-        return _shaped(np.asarray((table.table @ coef.T).compute()), model)
+        from skadmm.backends.dask.raw import on_blocks
+
+        return shaped(np.concatenate(on_blocks(table.table, partial(_margins, coef))), model)
     scores = np.empty((table.shape[0], coef.shape[0]))
     for k, row in enumerate(coef):
         whole = np.append(row, 0.0) if table.ones else row
@@ -308,7 +354,21 @@ def large_scores(model: Any, X: Any) -> np.ndarray:
             _cancel.check_cancelled()
             rows = slice_rows(table.table.rows, start, min(start + ROWS_PER_CHUNK, table.shape[0]))
             scores[start : start + ROWS_PER_CHUNK, k] = products(rows, whole)
-    return _shaped(scores, model)
+    return shaped(scores, model)
+
+
+def _margins(coef: np.ndarray, part: Any) -> np.ndarray:
+    return np.asarray(part @ coef.T)
+
+
+def _lazy_scores(model: Any, frame: Any, coef: np.ndarray, known: Any) -> np.ndarray:
+    """Scores of the rows of a LazyFrame, which are written to a file that is read a block at a time."""
+    work = temporary_folder("lazy-")
+    try:
+        frame.sink_parquet(work / "table.parquet")
+        return shaped(_source_scores(model, work / "table.parquet", coef, known), model)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
 
 
 def _source_scores(model: Any, path: Path, coef: np.ndarray, known: Any) -> np.ndarray:
@@ -327,7 +387,7 @@ def _source_scores(model: Any, path: Path, coef: np.ndarray, known: Any) -> np.n
     return np.concatenate(parts) if parts else np.empty((0, coef.shape[0]))
 
 
-def _shaped(scores: np.ndarray, model: Any) -> np.ndarray:
+def shaped(scores: np.ndarray, model: Any) -> np.ndarray:
     """Scores of all problems of a model, with its intercept."""
     return (scores if np.ndim(model.coef_) == 2 else scores[:, 0]) + model.intercept_
 

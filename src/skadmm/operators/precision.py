@@ -9,8 +9,16 @@ import scipy.sparse as sp
 
 from skadmm.operators.canonical import canonical, checked_count
 from skadmm.operators.glasso import sparse_precision
+from skadmm.operators.moments import Moments
 from skadmm.operators.precision_result import PrecisionGraph
-from skadmm.operators.screening import Columns, blocks_of, strong_pairs, usable_columns
+from skadmm.operators.screening import (
+    Columns,
+    KnownCovariance,
+    blocks_of,
+    known_covariance,
+    strong_pairs,
+    usable_columns,
+)
 
 NEARLY_IDENTICAL = 0.95
 
@@ -35,8 +43,8 @@ def precision_graph(
 
     Parameters
     ----------
-    X : array or sparse matrix of shape (n, d)
-        One row per sample.
+    X : array or sparse matrix of shape (n, d), or Moments
+        One row per sample; or the moments of the columns of a table that is not in memory.
     alpha : "auto" or float > 0
         The penalty. "auto" is the smallest value that is at or above the noise 2√(log d / n), which the correlations of
         independent features seldom exceed, and leaves at most ``degree · d / 2`` pairs above it; but not above 0.95
@@ -88,13 +96,15 @@ def precision_graph(
     least_partial = 0.0 if threshold is None else _checked_number(threshold, "threshold", above=False)
     if alpha != "auto":
         alpha = _checked_number(alpha, "alpha", above=True, names="'auto' or ")
-    X = check_array(X, accept_sparse="csc", dtype=np.float64, ensure_min_samples=2, input_name="X")
-    n, d = X.shape
+    if not isinstance(X, Moments):
+        X = check_array(X, accept_sparse="csc", dtype=np.float64, ensure_min_samples=2, input_name="X")
+    n, d = (X.rows, X.mean.size) if isinstance(X, Moments) else X.shape
     if min_support == "auto":
         min_support = min(10.0, n / 20)
     min_support = _checked_number(min_support, "min_support", above=False, names="'auto' or ")
 
-    columns, variance = usable_columns(X, min_support, standardize)
+    usable: Any = known_covariance if isinstance(X, Moments) else usable_columns
+    columns, variance = usable(X, min_support, standardize)
     used = columns.source.size
     if isinstance(alpha, str):
         unit = 1.0 if standardize or not used else float(columns.variance.mean())
@@ -116,7 +126,7 @@ def precision_graph(
     return _in_place(columns, precision, labels, variance, standardize, d, least_partial, penalty, cut, converged)
 
 
-def _solve_blocks(columns: Columns, labels: np.ndarray, alpha: float) -> tuple[sp.csr_array, bool]:
+def _solve_blocks(columns: Columns | KnownCovariance, labels: np.ndarray, alpha: float) -> tuple[sp.csr_array, bool]:
     """Θ of the usable columns, block by block."""
     d = labels.size
     order = np.argsort(labels, kind="stable")
@@ -137,8 +147,8 @@ def _solve_blocks(columns: Columns, labels: np.ndarray, alpha: float) -> tuple[s
 
 
 def _in_place(
-    columns: Columns, precision: sp.csr_array, labels: np.ndarray, variance: np.ndarray, standardize: bool, d: int,
-    least_partial: float, alpha: float, cut: int, converged: bool,
+    columns: Columns | KnownCovariance, precision: sp.csr_array, labels: np.ndarray, variance: np.ndarray,
+    standardize: bool, d: int, least_partial: float, alpha: float, cut: int, converged: bool,
 ) -> PrecisionGraph:  # fmt: skip
     """The solution on the usable columns, put back among all d columns."""
     source, theta = columns.source, precision.tocoo()

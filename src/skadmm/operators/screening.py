@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from skadmm.kernels.compile import kernel
+from skadmm.operators.moments import Moments
 
 BLOCK_ENTRIES = 8_000_000
 PAIR_LIMIT = 20_000_000
@@ -31,6 +32,42 @@ class Columns(NamedTuple):
         S = (S + S.T) / 2
         np.fill_diagonal(S, self.variance[columns])
         return S
+
+    def sizes(self) -> Iterator[tuple[int, np.ndarray]]:
+        """|S| in blocks of columns that begin at `start`, down to the diagonal."""
+        Z, m = self.Z, self.mean
+        d = m.size
+        width = max(1, BLOCK_ENTRIES // max(d, 1))
+        transposed = Z.T.tocsr() if sp.issparse(Z) else Z.T
+        for start in range(0, d, width):
+            stop = min(start + width, d)
+            S = transposed[:stop] @ Z[:, start:stop]
+            S = S.toarray() if sp.issparse(S) else S
+            S -= np.outer(m[:stop], m[start:stop])
+            yield start, np.abs(S, out=S)
+
+
+class KnownCovariance(NamedTuple):
+    """The usable columns of a table of which only S is in memory; the fields are those of :class:`Columns`."""
+
+    S: np.ndarray
+    variance: np.ndarray
+    source: np.ndarray
+
+    def covariance(self, columns: np.ndarray) -> np.ndarray:
+        """S of the given columns, dense and exactly symmetric."""
+        S = self.S[np.ix_(columns, columns)]
+        S = (S + S.T) / 2
+        np.fill_diagonal(S, self.variance[columns])
+        return S
+
+    def sizes(self) -> Iterator[tuple[int, np.ndarray]]:
+        """|S| in blocks of columns that begin at `start`, down to the diagonal."""
+        d = self.source.size
+        width = max(1, BLOCK_ENTRIES // max(d, 1))
+        for start in range(0, d, width):
+            stop = min(start + width, d)
+            yield start, np.abs(self.S[:stop, start:stop])
 
 
 class Pairs(NamedTuple):
@@ -66,11 +103,7 @@ def usable_columns(X: Any, min_support: float, standardize: bool) -> tuple[Colum
         squares = (X - mean) ** 2
         second = squares.sum(axis=0)
         fourth = np.einsum("ij,ij->j", squares, squares)
-    variance = second / n
-    variance[variance <= (1e-10 * np.abs(mean)) ** 2] = 0.0
-    support = np.divide(second**2, fourth, out=np.zeros(d), where=(variance > 0) & (fourth > 0))
-    index = np.flatnonzero((variance > 0) & (support >= min_support))
-    scale = np.sqrt(n) * (np.sqrt(variance[index]) if standardize else np.ones(index.size))
+    variance, index, scale = _usable(n, mean, second, fourth, min_support, standardize)
     if sp.issparse(X):
         Z, m = X[:, index] @ sp.diags_array(1 / scale), np.sqrt(n) * mean[index] / scale
         Z = Z.toarray() if Z.nnz > DENSE_FROM * n * max(index.size, 1) else sp.csc_array(Z)
@@ -80,7 +113,31 @@ def usable_columns(X: Any, min_support: float, standardize: bool) -> tuple[Colum
     return Columns(Z, m, kept, index), variance
 
 
-def strong_pairs(columns: Columns, floor: float, most: int | None, ceiling: float) -> tuple[Pairs, float]:
+def known_covariance(moments: Moments, min_support: float, standardize: bool) -> tuple[KnownCovariance, np.ndarray]:
+    """What :func:`usable_columns` finds, from the moments of a table. The products of the moments are used up."""
+    second = np.diagonal(moments.products).copy()
+    variance, index, scale = _usable(moments.rows, moments.mean, second, moments.fourth, min_support, standardize)
+    S = moments.products if index.size == second.size else moments.products[np.ix_(index, index)]
+    S /= scale[:, None]
+    S /= scale
+    return KnownCovariance(S, np.ones(index.size) if standardize else variance[index], index), variance
+
+
+def _usable(
+    n: int, mean: np.ndarray, second: np.ndarray, fourth: np.ndarray, min_support: float, standardize: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The variances, the usable columns, and what each of them is divided by; from sums over rows of powers of the
+    centred columns."""
+    variance = second / n
+    variance[variance <= (1e-10 * np.abs(mean)) ** 2] = 0.0
+    support = np.divide(second**2, fourth, out=np.zeros(mean.size), where=(variance > 0) & (fourth > 0))
+    index = np.flatnonzero((variance > 0) & (support >= min_support))
+    return variance, index, np.sqrt(n) * (np.sqrt(variance[index]) if standardize else np.ones(index.size))
+
+
+def strong_pairs(
+    columns: Columns | KnownCovariance, floor: float, most: int | None, ceiling: float
+) -> tuple[Pairs, float]:
     """The pairs with |S_ij| > alpha, and alpha.
 
     alpha is `floor`, or with `most` the smallest number ≥ floor that leaves at most that many pairs, but not above
@@ -88,7 +145,7 @@ def strong_pairs(columns: Columns, floor: float, most: int | None, ceiling: floa
     """
     kept = Pairs(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0))
     alpha = floor
-    for start, sizes in _covariance_sizes(columns):
+    for start, sizes in columns.sizes():
         i, j = np.nonzero(sizes > alpha)
         upper = i < j + start
         i, j = i[upper], j[upper]
@@ -103,20 +160,6 @@ def strong_pairs(columns: Columns, floor: float, most: int | None, ceiling: floa
                 f"alpha={alpha:g} leaves more than {PAIR_LIMIT:,} pairs of features above it; give a larger alpha"
             )
     return kept, alpha
-
-
-def _covariance_sizes(columns: Columns) -> Iterator[tuple[int, np.ndarray]]:
-    """|S| in blocks of columns that begin at `start`, down to the diagonal."""
-    Z, m = columns.Z, columns.mean
-    d = m.size
-    width = max(1, BLOCK_ENTRIES // max(d, 1))
-    transposed = Z.T.tocsr() if sp.issparse(Z) else Z.T
-    for start in range(0, d, width):
-        stop = min(start + width, d)
-        S = transposed[:stop] @ Z[:, start:stop]
-        S = S.toarray() if sp.issparse(S) else S
-        S -= np.outer(m[:stop], m[start:stop])
-        yield start, np.abs(S, out=S)
 
 
 def blocks_of(pairs: Pairs, d: int, max_component: int) -> tuple[np.ndarray, int]:

@@ -60,8 +60,8 @@ def degrees_of_freedom(
         For a ψ of groups the result is the number of non-zero coefficients, an upper bound. For a nuclear norm it is
         the dimension r(m + k − r) of the matrices of rank r, and what A leaves free.
     y : ndarray or None
-        The solver's own y = Ax, whose zeros are exact. It is used where A has rows with more than two entries; None
-        takes the rows on which Ax is zero up to rounding.
+        The solver's own y = Ax, whose zeros are exact. It is used for groups, and where A has rows with more than two
+        entries; None takes the rows on which Ax is zero up to rounding.
     labels : ndarray of int or None
         The clusters of x that :func:`fused` finds, where they are known.
 
@@ -79,12 +79,21 @@ def degrees_of_freedom(
     if isinstance(psi, Nuclear):
         return _of_low_rank(A, x, psi, y)
     if psi is not None and not psi.separable:
-        return int(np.count_nonzero(x))
+        return _of_groups(A, x, y)
     if A.shape[0] == 0:
         return int(x.size)
     if np.diff(A.indptr).max() <= 2:
         return int((fused(A, x) if labels is None else labels).max(initial=-1)) + 1
     return int(x.size) - rank(A[ties(A, x) if y is None or y.size != A.shape[0] else y == 0.0])
+
+
+def _of_groups(A: sp.csr_array, x: np.ndarray, y: np.ndarray | None) -> int:
+    """The number of coefficients that are not zero; one that is rounding is zero where its row of y is."""
+    nonzero = x != 0.0
+    if y is not None and y.size == A.shape[0]:
+        rows = np.flatnonzero((np.diff(A.indptr) == 1) & (y == 0.0))
+        nonzero[A.indices[A.indptr[rows]]] = False
+    return int(np.count_nonzero(nonzero))
 
 
 def _of_low_rank(A: sp.csr_array, x: np.ndarray, psi: Nuclear, y: np.ndarray | None) -> int:

@@ -46,7 +46,7 @@ def vector_blocks(vector: Any, X: Any, count: int, name: str) -> list[Any]:
     """A vector in `count` blocks of the same lengths as those of X; a list of None where there is no vector."""
     if vector is None:
         return [None] * count
-    lengths = _row_chunks(X)
+    lengths = row_chunks(X)
     if is_dask(vector):
         if lengths is not None and hasattr(vector, "rechunk"):
             vector = vector.rechunk((lengths,))
@@ -63,7 +63,7 @@ def vector_blocks(vector: Any, X: Any, count: int, name: str) -> list[Any]:
     return [vector[start:stop] for start, stop in itertools.pairwise(edges)]
 
 
-def _row_chunks(X: Any) -> tuple[int, ...] | None:
+def row_chunks(X: Any) -> tuple[int, ...] | None:
     """The lengths of the blocks of a dask.array; None where Dask does not know them."""
     chunks = getattr(X, "chunks", None)
     return None if chunks is None or np.isnan(np.sum(chunks[0])) else chunks[0]

@@ -1,0 +1,73 @@
+"""Large tables before they are fitted: columns of levels are encoded, and rows come where the solver needs them."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from skadmm.backends import FileBlocks, Processes, is_dask
+from skadmm.backends.levels import Encoding
+from skadmm.backends.raw import RawTable, StoredTable, raw_table
+from skadmm.backends.readers import Columns
+from skadmm.backends.sources import is_block_folder, is_lazy
+from skadmm.estimators._categories import check_unknown, forget, levels_of, store_levels, stored_encoding
+from skadmm.estimators._large import brought_here, is_large, set_features, shaped
+
+
+def rows_of(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> tuple[Any, Any, Any, Any]:
+    """X, y, the weights and the offset as the fit takes them: columns of levels in a large table are encoded, and its
+    rows are in this process where the model needs solvers that read them."""
+    if is_large(X):
+        forget(model)
+        if model.categorical_features is not None:
+            X, y, sample_weight = _encoded(model, X, y, sample_weight)
+    return brought_here(model, X, y, sample_weight, offset)
+
+
+def _encoded(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """The table with indicator columns; the levels found are stored on `model`."""
+    check_unknown(model)
+    target, weight = (name if isinstance(name, str) else None for name in (y, sample_weight))
+    file = _is_file(X)
+    labelled = target is not None or (y is None and not isinstance(X, StoredTable))
+    raw = raw_table(X, Columns(target, weight, labelled=labelled) if file else Columns())
+    levels = levels_of(model.categorical_features, raw.width, raw.names, raw.dtypes(), raw.seen)
+    encoding = store_levels(model, levels, raw.width, raw.names)
+    set_features(model, raw.width, raw.names)
+    table = raw.encoded(encoding, ones=model.fit_intercept is not False)
+    if file:  # what was named is part of the folder now
+        y, sample_weight = (None if isinstance(given, str) else given for given in (y, sample_weight))
+    return table, y, sample_weight
+
+
+def _is_file(X: Any) -> bool:
+    """Is it a table whose columns are chosen by their names?"""
+    if isinstance(X, (FileBlocks, Processes)) or is_dask(X):
+        return False
+    return isinstance(X, StoredTable) or is_lazy(X) or not is_block_folder(Path(X))
+
+
+def encoded_scores(model: Any, X: Any) -> np.ndarray:
+    """X coefᵀ + intercept of a large table with columns of levels, block by block."""
+    encoding = stored_encoding(model)
+    known = None if encoding.names is None else tuple(encoding.names)
+    raw = raw_table(X, Columns(features=known, labelled=False))
+    _check_features(model, raw, encoding)
+    coef = np.atleast_2d(np.asarray(model.coef_, dtype=float))
+    return shaped(np.concatenate(raw.mapped(partial(_margins, coef), encoding)), model)
+
+
+def _check_features(model: Any, raw: RawTable, encoding: Encoding) -> None:
+    name = type(model).__name__
+    if raw.width != encoding.width:
+        raise ValueError(f"X has {raw.width} features, but {name} expects {encoding.width}")
+    for given, known in zip(raw.names or (), encoding.names or (), strict=False):
+        if given != known:
+            raise ValueError(f"X has the column {given!r} where {name} was fitted on {known!r}")
+
+
+def _margins(coef: np.ndarray, rows: Any) -> np.ndarray:
+    return np.asarray(rows @ coef.T)
