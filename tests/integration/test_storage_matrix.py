@@ -32,7 +32,7 @@ REMOTE = ["blocks", "processes", "dask"]
 OPERATIONS = {
     "plain": {},
     "standardize": {"standardize": True},
-    "ridge": {"ridge": 0.1},
+    "ridge": {"ridge": 0.1, "tol": 1e-15},
     "no intercept": {"fit_intercept": False},
 }
 KNOWLEDGE = {

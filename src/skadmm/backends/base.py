@@ -354,12 +354,14 @@ class StoredSamples:
 
 
 class Evaluations:
-    """The evaluations of a backend; the last two are remembered, so that no point is evaluated twice.
+    """The evaluations of a backend; the last ones are remembered, so that no point is evaluated twice.
 
     Parameters
     ----------
     backend : Backend
         The samples.
+    kept : int
+        How many are remembered.
 
     See Also
     --------
@@ -378,9 +380,8 @@ class Evaluations:
     0
     """
 
-    KEPT = 2
-
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, kept: int = 2) -> None:
+        self._most = kept
         self._owner = weakref.ref(backend)
         """The backend keeps this object, not the other way round: what a fold of a cross-validation has computed is
         freed with it, and not some time later by the collector of cycles."""
@@ -417,7 +418,7 @@ class Evaluations:
         for kept in self._kept:
             if np.array_equal(kept.x, x):
                 return kept
-        del self._kept[self.KEPT - 1 :]  # before the arrays of the new one are made
+        del self._kept[self._most - 1 :]  # before the arrays of the new one are made
         made = _Kept(x.copy(), self._backend.evaluate(x))
         self._kept.insert(0, made)
         return made

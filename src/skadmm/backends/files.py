@@ -142,6 +142,7 @@ class FileBlocks:
         labels = manifest.get("labels")
         if labels is not None and self._targets is not None:
             self.target = np.asarray(labels)[self._targets.astype(np.intp)]
+            self._targets = None  # its numbers are not needed again
 
     @property
     def shape(self) -> tuple[int, int]:

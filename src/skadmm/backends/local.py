@@ -11,7 +11,7 @@ import numpy as np
 
 from skadmm import _cancel
 from skadmm.backends import tasks
-from skadmm.backends.base import Evaluation, StoredSamples
+from skadmm.backends.base import Evaluation, Evaluations, StoredSamples
 from skadmm.backends.directions import Directions, directions_of
 from skadmm.backends.files import FileBlocks
 from skadmm.backends.single_entries import SingleEntries, find_single_entries
@@ -23,8 +23,9 @@ from skadmm.kernels.samples import Samples, mean_conjugate
 from skadmm.losses import Loss
 from skadmm.losses._base import is_coupled
 
-ENTRIES_PER_CHUNK = 8_000_000
-"""Stored entries of X in a chunk. A run can be cancelled between two chunks."""
+ENTRIES_PER_CHUNK, ENTRIES_OF_FILES = 8_000_000, 2_000_000
+"""Stored entries of X in a chunk, in memory and on disk. A run can be cancelled between two chunks, and the pages of a
+file are released there."""
 ROWS_PER_CHUNK = (1024, 1 << 20)
 """The minimum and the maximum number of rows in a chunk."""
 CHUNKS_AT_ONCE = 2
@@ -76,6 +77,8 @@ class LocalBackend(StoredSamples):
     slow_reads = False
     natural_batch = 1
 
+    entries_per_chunk = ENTRIES_PER_CHUNK
+
     def __init__(
         self,
         rows: Rows,
@@ -93,7 +96,7 @@ class LocalBackend(StoredSamples):
         self.nnz = stored_entries(rows)
         self.sparse = not is_dense(rows)
         self.weighted = weight.size > 0
-        rows_per_chunk = int(ENTRIES_PER_CHUNK * self.n / max(1, self.nnz))
+        rows_per_chunk = int(self.entries_per_chunk * self.n / max(1, self.nnz))
         rows_per_chunk = max(ROWS_PER_CHUNK[0], min(ROWS_PER_CHUNK[1], rows_per_chunk))
         self.rows_per_chunk = -(-rows_per_chunk // self.n_outputs) * self.n_outputs  # whole samples
 
@@ -241,6 +244,8 @@ class FileBackend(LocalBackend):
     name = "files"
     slow_reads = True
 
+    entries_per_chunk = ENTRIES_OF_FILES
+
     def __init__(
         self,
         folder: FileBlocks,
@@ -270,6 +275,17 @@ class FileBackend(LocalBackend):
     def fetch(self, start: int, stop: int) -> None:
         """Let the system read these rows ahead."""
         self.folder.fetch(start // self.n_outputs, -(-stop // self.n_outputs))
+
+    @cached_property
+    def evaluations(self) -> Evaluations:
+        """One evaluation at a time is kept, because a table on disk may have very many rows."""
+        return Evaluations(self, kept=1)
+
+    @cached_property
+    def at_zero(self) -> tuple[float, float]:
+        """The mean loss at x = 0, and the norm of its gradient there."""
+        loss, gradient = self.mean(tasks.loss_and_gradient, np.zeros(self.d))
+        return float(loss), float(np.linalg.norm(gradient))
 
     def between_chunks(self) -> None:
         """Release the pages read so far, and raise where the run was cancelled."""

@@ -78,6 +78,8 @@ def as_target(
         raise ValueError(f"target holds classes other than {classes.tolist()}")
     if is_coupled(loss):
         return (array[:, None] == classes).astype(float).ravel(), classes
+    if array.dtype == np.float64 and classes.tolist() == [-1.0, 1.0]:
+        return array, classes
     return np.where(array == classes[1], 1.0, -1.0), classes
 
 

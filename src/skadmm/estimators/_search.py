@@ -24,7 +24,7 @@ SELECTIONS = ("min", "1se", "aic", "bic")
 
 
 class Split(NamedTuple):
-    """One fold: the rows to fit, the rows held out, and a random state of its own."""
+    """One fold: the rows to fit, the rows held out, and a random state of its own. Rows of a large table are masks."""
 
     train: np.ndarray
     test: np.ndarray
@@ -142,10 +142,19 @@ def _takes_weights(scorer: Any) -> bool:
 
 def splits(splitter: Any, X: Any, y: Any, metadata: dict[str, Any], random_state: Any) -> Iterator[Split]:
     """The folds. Rows that are not in this process are numbered, not read."""
-    rows = np.empty((X.shape[0], 0)) if isinstance(X, LargeTable) else X
+    large = isinstance(X, LargeTable)
+    rows = np.empty((X.shape[0], 0)) if large else X
     for train, test in splitter.split(rows, y, **metadata):
+        if large:  # a byte per row
+            train, test = (_mask(numbers, X.shape[0]) for numbers in (train, test))
         # Threads must not draw from one generator: the order of their draws would change from fit to fit.
         yield Split(np.asarray(train), np.asarray(test), _own(random_state))
+
+
+def _mask(rows: np.ndarray, n: int) -> np.ndarray:
+    mask = np.zeros(n, dtype=bool)
+    mask[rows] = True
+    return mask
 
 
 def masked(sample_weight: Any, rows: np.ndarray, n: int) -> np.ndarray:

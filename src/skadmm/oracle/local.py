@@ -293,5 +293,5 @@ class OracleFreeColumns(LocalFreeColumns):
     def end(self, found: bool) -> np.ndarray:
         """Return Σ θ a over all features; where slopes were found, the certificate uses them from now on."""
         gradient = super().end(found)
-        self._temporary.orthogonal = self.slopes if found else None
+        self._temporary.orthogonal = self.taken() if found else None
         return gradient

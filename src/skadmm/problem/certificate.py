@@ -328,7 +328,8 @@ class Certifier:
 
     @cached_property
     def _free_columns(self) -> LocalFreeColumns:
-        return LocalFreeColumns(self.problem.samples(), between=self.problem.backend.between_chunks)
+        backend: Any = self.problem.backend
+        return LocalFreeColumns(self.problem.samples(), backend.rows_per_chunk, backend.between_chunks)
 
     def orthogonal_slopes(self, slopes: np.ndarray, margins: np.ndarray) -> tuple[np.ndarray, np.ndarray, int] | None:
         """θ made orthogonal to the free features' columns, its new gradient, and the samples touched."""
@@ -337,7 +338,7 @@ class Certifier:
         n, columns = self.problem.n_samples, self._free_columns
         columns.place(margins, slopes)
         gradient = self.orthogonal(columns)
-        return None if gradient is None else (columns.slopes, gradient / n, 2 * n)
+        return None if gradient is None else (columns.taken(), gradient / n, 2 * n)
 
 
 def _least_squares(hessian: np.ndarray, off: np.ndarray) -> np.ndarray:

@@ -7,8 +7,10 @@ optimum the slopes are orthogonal to their columns (:meth:`skadmm.problem.certif
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable
-from typing import NamedTuple, Protocol
+import functools
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -17,6 +19,10 @@ from skadmm.backends.tasks import Max
 from skadmm.kernels.expansion import expand, in_parts, margins, sum_rows
 from skadmm.kernels.rows import stored_entries
 from skadmm.kernels.samples import Samples, curvature_product
+from skadmm.losses._base import is_coupled
+
+ROWS_AT_ONCE = 1 << 17
+"""Rows of which products are formed at a time."""
 
 
 class ColumnSums(NamedTuple):
@@ -77,8 +83,20 @@ class LocalFreeColumns:
                 unit = np.zeros(self._d)
                 unit[feature] = 1.0
                 self._read(unit, self._columns[:, k])
+            if free.size == 1 and np.all(self._columns == 1.0):  # an intercept, the rule: one number for all rows
+                self._columns = np.broadcast_to(np.ones((1, 1)), (self._n, 1))
         self._curvatures = np.empty(self._n)
-        return np.abs(self._columns).T @ np.abs(self.slopes)
+        return self._added(lambda part: np.abs(self._columns[part]).T @ np.abs(self.slopes[part]))
+
+    def _parts(self) -> Iterator[slice]:
+        """Consecutive rows, so few at a time that what is computed from them takes little memory."""
+        size = self._n if is_coupled(self._samples.loss) else ROWS_AT_ONCE
+        for start in range(0, self._n, size):
+            yield slice(start, min(start + size, self._n))
+
+    def _added(self, term: Callable[[slice], Any]) -> Any:
+        """The sum of a function of each part."""
+        return functools.reduce(operator.add, map(term, self._parts()))
 
     def _read(self, unit: np.ndarray, out: np.ndarray) -> None:
         rows = self._samples.rows
@@ -93,23 +111,37 @@ class LocalFreeColumns:
 
     def sums(self) -> ColumnSums:
         """Expand the losses at the margins now."""
-        columns = self._columns
-        expand(self._samples, np.arange(self._n), self._margins, self.slopes, self._curvatures)
-        curved = curvature_product(self._samples, self._curvatures, columns)
-        return ColumnSums(columns.T @ self.slopes, columns.T @ curved)
+        products, hessian = np.zeros(self._columns.shape[1]), np.zeros(2 * self._columns.shape[1:])
+        for part in self._parts():
+            columns = self._columns[part]
+            expand(self._samples, np.arange(part.start, part.stop), self._margins, self.slopes, self._curvatures)
+            products += columns.T @ self.slopes[part]
+            hessian += columns.T @ self._curved(part, columns)
+        return ColumnSums(products, hessian)
+
+    def _curved(self, part: slice, columns: np.ndarray) -> np.ndarray:
+        """The Hessian of the losses in their margins times columns of some rows."""
+        return curvature_product(self._samples, self._curvatures[part], columns)
 
     def reach(self, step: np.ndarray) -> float:
         """The largest move of a margin."""
-        return Max(np.abs(self._columns @ step).max())
+        return Max(max(np.abs(self._columns[part] @ step).max() for part in self._parts()))
 
     def move(self, step: np.ndarray) -> None:
         """Move the margins."""
-        self._margins -= self._columns @ step
+        for part in self._parts():
+            self._margins[part] -= self._columns[part] @ step
 
     def correct(self, step: np.ndarray) -> np.ndarray:
         """Change the slopes by curvature times the margins' move."""
-        self.slopes -= curvature_product(self._samples, self._curvatures, (self._columns @ step)[:, None])[:, 0]
-        return self._columns.T @ self.slopes
+        for part in self._parts():
+            self.slopes[part] -= self._curved(part, (self._columns[part] @ step)[:, None])[:, 0]
+        return self._added(lambda part: self._columns[part].T @ self.slopes[part])
+
+    def taken(self) -> np.ndarray:
+        """The slopes, which are not kept here any longer."""
+        slopes, self.slopes = self.slopes, np.empty(0)
+        return slopes
 
     def end(self, found: bool) -> np.ndarray:
         """Σ θ a over all features; zeros where no orthogonal slopes were found."""
