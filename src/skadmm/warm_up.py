@@ -99,6 +99,29 @@ def _every_method(storage: str) -> None:
     _solve(storage, ALGORITHMS)
 
 
+def _losses(storage: str) -> None:
+    """Fused lassos with the other losses."""
+    from skadmm.estimators import FusedLassoClassifier, FusedLassoRegressor
+
+    X, signal = _table(SHAPES[0], storage, "regressor")
+    for loss in ("poisson", "gamma", "absolute", "quantile"):
+        FusedLassoRegressor(STRENGTH, loss=loss, max_passes=200).fit(X, np.exp(0.3 * signal))
+    FusedLassoClassifier(STRENGTH, loss="hinge", max_passes=200).fit(X, signal > 0.0)
+
+
+def _several_outputs(storage: str) -> None:
+    """Several targets, and more than two classes, in one model."""
+    from skadmm.estimators import FusedLassoClassifier, FusedLassoRegressor, GroupLassoRegressor
+
+    X, signal = _table(SHAPES[0], storage, "regressor")
+    targets, classes = np.column_stack([signal, -signal]), np.digitize(signal, (-0.5, 0.5))
+    shared: dict[str, Any] = {"max_passes": 200}
+    for penalty in ("entries", "rows"):
+        FusedLassoRegressor(STRENGTH, output_penalty=penalty, **shared).fit(X, targets).predict(X)
+    GroupLassoRegressor(STRENGTH, groups=[[0, 1, 2, 3], [4, 5, 6, 7]], **shared).fit(X, targets)
+    FusedLassoClassifier(STRENGTH, multi_class="multinomial", **shared).fit(X, classes).predict_proba(X)
+
+
 def _all_kinds() -> dict[str, Callable[[], None]]:
     kinds: dict[str, Callable[[], None]] = {}
     families = ("fused", "group", "generalized", "trend")
@@ -107,6 +130,9 @@ def _all_kinds() -> dict[str, Callable[[], None]]:
     kinds["signal"] = _signals
     for storage in ("dense", "sparse"):
         kinds[f"solve-{storage}"] = functools.partial(_solve, storage, ("sa-iu-admm",))
+    for storage in ("dense", "sparse"):
+        kinds[f"losses-{storage}"] = functools.partial(_losses, storage)
+        kinds[f"outputs-{storage}"] = functools.partial(_several_outputs, storage)
     for storage in ("dense", "sparse"):
         kinds[f"methods-{storage}"] = functools.partial(_every_method, storage)
     return kinds
