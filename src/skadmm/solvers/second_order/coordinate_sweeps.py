@@ -5,16 +5,17 @@ Columns of X are rows here, so that the entries of one column are contiguous.
 
 import numpy as np
 
-from skadmm.kernels.compile import kernel
+from skadmm.kernels.compile import inlined, kernel
 from skadmm.kernels.rows import row_add, row_dot
 
 
-@kernel
-def sweep(columns, curvature, threshold, ridge, order, x, residual):
-    """Minimise ½‖r‖² + Σ threshold_k |x_k| + ½ Σ ridge_k x_k² over x_k for each k of `order` in turn, where r changes
-    by column k as x_k does. Returns the largest change, times its curvature."""
+@inlined
+def sweep(columns, curvature, threshold, ridge, order, count, x, residual):
+    """Minimise ½‖r‖² + Σ threshold_k |x_k| + ½ Σ ridge_k x_k² over x_k for each k of the first `count` of `order` in
+    turn, where r changes by column k as x_k does. Returns the largest change, times its curvature."""
     largest = 0.0
-    for k in order:
+    for place in range(count):
+        k = order[place]
         aim = x[k] - (row_dot(columns, k, residual) + ridge[k] * x[k]) / curvature[k]
         limit = threshold[k] / curvature[k]
         step = aim - min(max(aim, -limit), limit) - x[k]
@@ -29,19 +30,20 @@ def sweep(columns, curvature, threshold, ridge, order, x, residual):
 def descend(columns, curvature, threshold, ridge, x, residual, goal, short_sweeps, max_sweeps):
     """Sweeps, until one over all features changes none by more than `goal`, or `max_sweeps` have been made. Returns
     the number of sweeps, those over a part of the features counted as that part, and whether the goal was met."""
-    every, nonzero = np.arange(x.size), np.arange(x.size)
-    made = 0.0
-    while made < max_sweeps:
-        made += 1.0
-        if sweep(columns, curvature, threshold, ridge, every, x, residual) <= goal:
-            return made, True
-        count = 0
-        for k in range(x.size):  # np.flatnonzero would be compiled too
-            if x[k] != 0.0:
-                nonzero[count] = k
-                count += 1
-        for _ in range(short_sweeps):
-            made += count / x.size
-            if sweep(columns, curvature, threshold, ridge, nonzero[:count], x, residual) <= 0.5 * goal:
+    order = np.empty(x.size, np.int64)
+    made, count, arrived = 0.0, 0, False
+    while made < max_sweeps and not arrived:
+        for inner in range(short_sweeps + 1):  # one call of the sweep for both kinds: each would be a copy of its code
+            if inner <= 1:
+                count = 0
+                for k in range(x.size):
+                    if inner == 0 or x[k] != 0.0:
+                        order[count] = k
+                        count += 1
+            made += 1.0 if inner == 0 else count / x.size
+            moved = sweep(columns, curvature, threshold, ridge, order, count, x, residual)
+            if inner == 0:
+                arrived = moved <= goal
+            if arrived or (inner > 0 and moved <= 0.5 * goal):
                 break
-    return made, False
+    return made, arrived

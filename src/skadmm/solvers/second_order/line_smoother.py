@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skadmm.kernels.compile import kernel
+from skadmm.kernels.compile import inlined, kernel
 
 
 class Rotations(NamedTuple):
@@ -95,7 +95,7 @@ def factorise(step, h, root, free, observed, driven, column, weight, row, R):
             row[i, p] = new[p]
 
 
-@kernel
+@inlined
 def _forward(step, h, q, b, u, rotations, r, linear, rho):
     """What the right side leaves at the last position, ½‖R s − r‖² + linear·s, and of the row of each v in `rho`."""
     m, K = rho.size, r.size
@@ -130,7 +130,7 @@ def _forward(step, h, q, b, u, rotations, r, linear, rho):
         rho[i] = new + push
 
 
-@kernel
+@inlined
 def _solve_last(R, r, linear, s):
     """s with RᵀR s = Rᵀr − linear; `linear` is overwritten."""
     K = r.size

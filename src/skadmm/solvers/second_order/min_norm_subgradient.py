@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skadmm import _cancel
-from skadmm.kernels.compile import kernel
+from skadmm.kernels.compile import inlined, kernel
 from skadmm.kernels.rows import span, unsigned
 from skadmm.operators.row_correction import correction
 from skadmm.solvers.second_order.l1_rows import ShortRows
@@ -47,7 +47,7 @@ class SubgradientConfig:
     """The smallest tolerance of the sweeps, as a share of the bound."""
 
 
-@kernel
+@inlined
 def minimise_single_rows(indptr, indices, data, tied, strength, beta, r):
     """The best β on each row in `tied` that has one entry, and r with it."""
     for e in tied:
