@@ -1,12 +1,14 @@
-"""The wheel in an empty environment: size, import, the README's example in a first and in later processes.
+"""The wheel in an empty environment: size, import, the README's example, and first fits with shipped kernels.
 
-    python benchmarks/install.py            # prints the table
-    python benchmarks/install.py --write    # and writes it to benchmarks/install.md, which the documentation includes
-    python benchmarks/install.py --kinds [WHEEL]   # first fits of 16 kinds of model with the kernels a wheel includes
+    python benchmarks/install.py                   # two tables: without kernels in the wheel, and with them
+    python benchmarks/install.py --write           # and into benchmarks/install.md, which the documentation includes
+    python benchmarks/install.py --kinds [WHEEL]   # the second table alone
 
-With --kinds the wheel is built with kernels (minutes) unless one is given. Each kind is fitted in its own process
-with an empty kernel cache, then in a second one; then one kind with another processor given to Numba, where the kernels
-of the wheel cannot be used and everything is compiled. Needs the package ``build``, and packages to install from.
+The first table is of a wheel without kernels, which compiles them. For the second the wheel is built with kernels
+(minutes) unless one is given. Each kind of model is fitted in its own process with an empty kernel cache, then in a
+second one. Below it, one kind where the kernels of the wheel cannot be used and are compiled: they are refused, another
+processor is given to Numba, or another version of Numba is installed. Needs the package ``build``, and packages to
+install from.
 """
 
 import itertools
@@ -25,6 +27,8 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
 REPEATS = 5
+OTHER_NUMBA = "numba==0.61.*"
+"""A version of Numba that the wheel is not built with."""
 FIRST_FIT = """
 import sys, time
 start = time.perf_counter()
@@ -66,8 +70,8 @@ def median(*command, **options):
     return np.median([run(*command, **options) for _ in range(REPEATS)], axis=0)
 
 
-def shown(seconds):
-    return f"{seconds[0]:.1f} s, {seconds[1]:.1f} s of processor time"
+def shown(seconds, digits=1):
+    return f"{seconds[0]:.{digits}f} s, {seconds[1]:.{digits}f} s of processor time"
 
 
 def size(folder):
@@ -85,7 +89,9 @@ def measure(folder):
     run(python, "-m", "pip", "install", "--quiet", wheel, stderr=subprocess.DEVNULL)
     (packages,) = (folder / "env" / "lib").glob("python*/site-packages")
     run(python, "-c", "import skadmm", cwd=folder)  # the first time writes byte code
-    imported = median(python, "-c", "import skadmm", cwd=folder) - median(python, "-c", "pass")
+    nothing = median(python, "-c", "pass")
+    imported = median(python, "-c", "import skadmm", cwd=folder) - nothing
+    peers = median(python, "-c", "import pandas, sklearn.linear_model") - nothing
     (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
     (folder / "example.py").write_text(example, encoding="utf-8")
     settings = {key: value for key, value in os.environ.items() if not key.startswith(("NUMBA_", "PYTHON"))}
@@ -96,11 +102,19 @@ def measure(folder):
         ("wheel, source archive", f"{wheel.stat().st_size / 1e6:.2f} MB, {source.stat().st_size / 1e6:.2f} MB"),
         ("installed, without byte code", f"{size(packages / 'skadmm') / 1e6:.2f} MB"),
         ("installed, with everything it needs", f"{size(packages) / 1e6:.0f} MB"),
-        ("`import skadmm`", shown(imported)),
+        ("`import skadmm`", shown(imported, 2)),
+        ("`import pandas, sklearn.linear_model`", shown(peers, 2)),
         ("the README's example, first process (compiles)", shown(first)),
         ("the README's example, later processes", shown(later)),
         ("kernels it keeps on disk", f"{size(folder / 'kernels') / 1e6:.1f} MB"),
+        ("`skadmm --help`", shown(helped(folder, python, wheel), 2)),
     ]
+
+
+def helped(folder, python, wheel):
+    """Seconds of the command line's help; its packages are installed last, because sizes are measured without them."""
+    run(python, "-m", "pip", "install", "--quiet", f"{wheel}[cli]", stderr=subprocess.DEVNULL)
+    return median(python.parent / "skadmm", "--help", cwd=folder)
 
 
 def kinds(folder, wheel):
@@ -109,14 +123,12 @@ def kinds(folder, wheel):
         settings = os.environ | {"SKADMM_SHIP_KERNELS": "1"}
         run(sys.executable, "-m", "build", "--wheel", "--outdir", folder / "dist", ROOT, env=settings)
         (wheel,) = (folder / "dist").glob("*.whl")
-    venv.create(folder / "env", with_pip=True)
-    python = folder / "env" / "bin" / "python"
-    run(python, "-m", "pip", "install", "--quiet", wheel, stderr=subprocess.DEVNULL)
+    python, other = environment(folder / "env", wheel), environment(folder / "other", wheel, OTHER_NUMBA)
     clean = {key: value for key, value in os.environ.items() if not key.startswith(("NUMBA_", "PYTHON", "SKADMM_"))}
 
-    def fit(kind, cache, **settings):
-        environment = clean | {"NUMBA_CACHE_DIR": str(folder / cache)} | settings
-        process = subprocess.run([str(python), "-c", FIRST_FIT, *kind], cwd=folder, env=environment, check=True,
+    def fit(kind, cache, python=python, **settings):
+        variables = clean | {"NUMBA_CACHE_DIR": str(folder / cache)} | settings
+        process = subprocess.run([str(python), "-c", FIRST_FIT, *kind], cwd=folder, env=variables, check=True,
                                  stdout=subprocess.PIPE, text=True)  # fmt: skip
         imported, fitted, used, said = process.stdout.strip().split("|")
         compiled = len(list((folder / cache).rglob("*.nbc")))
@@ -136,9 +148,22 @@ def kinds(folder, wheel):
     lines += ["", f"First fit: median {np.median(firsts):.2f} s, maximum {max(firsts):.2f} s."]
     for settings in ({"SKADMM_SHIPPED_KERNELS": "0"}, {"NUMBA_CPU_NAME": "nocona", "NUMBA_CPU_FEATURES": ""}):
         named = " ".join(f"{key}={value}" for key, value in settings.items())
-        other = fit(KINDS[0], "other-" + "-".join(settings), **settings)
-        lines.append(f"{' '.join(KINDS[0])} with {named}: first fit {other[1]:.2f} s; kernels: {other[3]}.")
+        lines.append(without(named, fit(KINDS[0], "other-" + "-".join(settings), **settings)))
+    lines.append(without(OTHER_NUMBA, fit(KINDS[0], "other-numba", other)))
     return "\n".join(lines) + "\n"
+
+
+def environment(folder, *packages):
+    """The Python of a new environment with these packages."""
+    venv.create(folder, with_pip=True)
+    python = folder / "bin" / "python"
+    run(python, "-m", "pip", "install", "--quiet", *packages, stderr=subprocess.DEVNULL)
+    return python
+
+
+def without(named, found):
+    """A line on one fit that the kernels of the wheel are not for."""
+    return f"\n{' '.join(KINDS[0])} with `{named}`: first fit {found[1]:.2f} s; kernels: {found[3]}."
 
 
 def check(wheel):
@@ -151,17 +176,18 @@ def check(wheel):
 
 
 def main():
-    if "--kinds" in sys.argv[1:]:
-        wheels = [Path(part).resolve() for part in sys.argv[1:] if part.endswith(".whl")]
+    given = [Path(part).resolve() for part in sys.argv[1:] if part.endswith(".whl")]
+    text = ""
+    if "--kinds" not in sys.argv[1:]:
         with tempfile.TemporaryDirectory() as folder:
-            print(kinds(Path(folder), wheels[0] if wheels else None))
-        return
+            rows = measure(Path(folder))
+        lines = ["| what | measured |", "|---|---|", *(f"| {name} | {figure} |" for name, figure in rows)]
+        text = "\n".join(lines) + "\n\n"
     with tempfile.TemporaryDirectory() as folder:
-        rows = measure(Path(folder))
-    table = "\n".join(["| what | measured |", "|---|---|", *(f"| {name} | {figure} |" for name, figure in rows)]) + "\n"
-    print(table)
+        text += kinds(Path(folder), given[0] if given else None)
+    print(text)
     if "--write" in sys.argv[1:]:
-        (ROOT / "benchmarks" / "install.md").write_text(table, encoding="utf-8")
+        (ROOT / "benchmarks" / "install.md").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
