@@ -29,12 +29,13 @@ fuzz: $(STAMP) ## Solve N random problems of every kind and compare with CVXPY (
 LOWEST := .venv-lowest
 FLOORS = $$($(PYTHON) -c "import tomllib; print(*(text.replace('>=', '==') for text in \
 	tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies']))")
-LOWEST_TESTS := tests/unit/test_losses.py tests/unit/test_problem.py tests/equivalence/test_newton_admm.py tests/integration/test_path.py
+LOWEST_TESTS := tests/unit/test_losses.py tests/unit/test_problem.py tests/unit/test_compile.py \
+	tests/equivalence/test_newton_admm.py tests/equivalence/test_block_path.py tests/integration/test_path.py
 
 test-lowest: ## Run tests of the core with the lowest versions of its dependencies, in an environment of its own
 	@test -x $(LOWEST)/bin/pip || $(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --editable . $(FLOORS) pytest hypothesis
-	NUMBA_CACHE_DIR=$(LOWEST)/kernels $(LOWEST)/bin/python -m pytest $(LOWEST_TESTS)
+	NUMBA_CACHE_DIR=$(CURDIR)/$(LOWEST)/kernels $(LOWEST)/bin/python -m pytest $(LOWEST_TESTS)
 
 lint: $(STAMP) ## Check style, format, layers and types
 	$(BIN)/ruff check .
