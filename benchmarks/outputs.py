@@ -242,7 +242,7 @@ def main() -> None:
         for share in (0.1, 0.01):
             rows += compared("digits", *digits(), share, given.times)
     if "text" in chosen:
-        rows += compared("text, 10,000 × 20,000 × 20", *text(), 0.05, given.times)
+        rows += compared("text, 10,000 × 20,000 × 20", *text(), 0.25, given.times)
     if "simulated" in chosen:
         rows += compared("50,000 × 200 × 10", *simulated(), 0.05, given.times)
     print(pd.DataFrame(rows).to_string(index=False, float_format=lambda v: f"{v:.3g}"))

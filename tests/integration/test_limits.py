@@ -11,14 +11,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+import scipy.sparse
 from twins import D, pair
 
 from skadmm import ALGORITHMS, SOLVERS, Problem, Status, _cancel, _clock, solve
 from skadmm.backends import FileBlocks
 from skadmm.backends.convert import write_blocks
 from skadmm.kernels import threads
-from skadmm.operators import chain, incidence, stack, trend
-from skadmm.regularizers import L1
+from skadmm.operators import chain, incidence, output_groups, stack, trend
+from skadmm.regularizers import L1, GroupL2
 from skadmm.run import memory, step_size
 from skadmm.solvers import Setup
 from skadmm.solvers.second_order import l1_rows
@@ -319,6 +320,7 @@ def test_limits_on_the_process_are_seen():
 CHILD = """
 import sys, hashlib; sys.path.insert(0, sys.argv[1])
 import numpy as np
+import pytest
 import test_limits
 from skadmm import solve
 for n, d in ((30_000, 60), (400, 900)):
@@ -381,3 +383,12 @@ def last_to_leave():
     leave.set()
     thread.join()
     assert count() == before
+
+
+def test_many_outputs_need_no_dense_model_of_all_pairs():
+    """Blocks across outputs are solved on working sets: 400,000 coefficients do not need a matrix of their squares."""
+    rng = np.random.default_rng(0)
+    X = scipy.sparse.random_array((400, 20_000), density=1e-3, format="csr", rng=rng)
+    problem = Problem(X, rng.integers(0, 20, 400), "multinomial", psi=GroupL2(0.01, output_groups(20_000, 20)))
+    setup = Setup(problem, 0.01, 1.0, 1, "none", rho_given=False)
+    assert sum(memory.estimate(setup, ALGORITHMS["san-admm"]).values()) < 5e8

@@ -64,7 +64,7 @@ class Certificate(NamedTuple):
 
 
 class Assessment(NamedTuple):
-    """What a solver knows about its own point, where the general evaluation would lose digits."""
+    """What a solver knows about its own point, where the general evaluation would lose digits or repeat its work."""
 
     loss: float
     """The mean loss."""
@@ -72,6 +72,8 @@ class Assessment(NamedTuple):
     """The gradient of the mean loss."""
     kkt: KKT
     certificate: Certificate
+    more_accurate: bool = True
+    """False where the general evaluation would be as accurate, and is only saved."""
 
 
 _conjugate = compiled(conjugate)

@@ -73,7 +73,7 @@ class Evaluator:
             return None
         bounds = own.certificate
         gap = bounds.relative if np.isfinite(bounds.dual) else np.nan
-        return Diagnostics(own.loss, own.gradient, bounds.primal, own.kkt, gap, bounds.dual, 0, by_solver=True)
+        return Diagnostics(own.loss, own.gradient, bounds.primal, own.kkt, gap, bounds.dual, 0, own.more_accurate)
 
     def _evaluate(self, x: np.ndarray, y: np.ndarray, multiplier: np.ndarray) -> Diagnostics:
         problem = self.problem

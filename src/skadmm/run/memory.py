@@ -11,7 +11,7 @@ from skadmm.kernels.expansion import PARTS, gathered_rows
 from skadmm.oracle import LARGE_SHIFT_SHARE
 from skadmm.solvers.base import Algorithm, Setup
 from skadmm.solvers.first_order.x_solve import DENSE_LIMIT
-from skadmm.solvers.second_order.newton_admm import NewtonADMMConfig
+from skadmm.solvers.second_order.newton_admm import MAX_FEATURES, NewtonADMMConfig
 from skadmm.solvers.select import (
     clusters_on_workers,
     few_at_once,
@@ -19,6 +19,7 @@ from skadmm.solvers.select import (
     prefers_row_interior_point,
     works_along_chains,
     works_on_blocks,
+    works_on_outputs,
 )
 
 FLOAT = 8
@@ -47,7 +48,10 @@ def estimate(setup: Setup, algorithm: Algorithm) -> dict[str, float]:
     problem = setup.problem
     n, d = (0 if not problem.backend.local_rows else problem.n_samples), problem.n_features
     needs: dict[str, float] = {"evaluation and records": RECORDS + FLOAT * (4.0 * n + 8.0 * d)}
-    if algorithm.certifies and works_along_chains(problem):
+    if algorithm.certifies and d > MAX_FEATURES and works_on_outputs(problem, setup.rho_given):
+        needs["columns of X"] = SPARSE_ENTRY * float(problem.nnz) / problem.n_outputs
+        needs["a working set of coefficients"] = FLOAT * (SAN_VECTORS * float(n) + 3.0 * float(WORKING_SET) ** 2)
+    elif algorithm.certifies and works_along_chains(problem):
         needs["vectors along chains"] = FLOAT * CHAIN_VECTORS * float(problem.constraint.A.nnz + d)
     elif algorithm.certifies and prefers_interior_point(problem):
         needs["sparse systems"] = SPARSE_FILL * SPARSE_ENTRY * float(problem.constraint.A.nnz + d)

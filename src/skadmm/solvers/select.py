@@ -143,9 +143,7 @@ class Situation:
     @cached_property
     def several_outputs(self) -> bool:
         """Several outputs, with a penalty that separates over disjoint blocks of their coefficients."""
-        if self.setup.rho_given or OutputDescent.applies(self.problem) is not None:
-            return False
-        return not slow_on_blocks(self.problem)
+        return works_on_outputs(self.problem, self.setup.rho_given)
 
     @cached_property
     def separates(self) -> bool:
@@ -296,6 +294,11 @@ def works_on_blocks(problem: Problem, rho_given: bool) -> bool:
         return False
     many = problem.n_features >= CONFIG.many_features and not l1_rows.has_short_rows(problem)
     return many or has_groups(problem)
+
+
+def works_on_outputs(problem: Problem, rho_given: bool) -> bool:
+    """Return whether block descent solves a problem of several outputs."""
+    return not rho_given and OutputDescent.applies(problem) is None and not slow_on_blocks(problem)
 
 
 def slow_on_blocks(problem: Problem) -> bool:

@@ -298,7 +298,7 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
         if here is None or self.tol is None or not bounds.relative <= self.tol:
             return None
         kkt = self.problem.kkt(x, y, state.multiplier, here.gradient, here.loss)
-        return Assessment(here.loss, here.gradient, kkt, bounds)
+        return Assessment(here.loss, here.gradient, kkt, bounds, more_accurate=False)
 
     def finish(self, state: NewtonADMMState) -> None:
         """Accept or refuse the last candidate, make the solution exactly fused and sparse, and certify it."""
