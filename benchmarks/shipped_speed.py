@@ -1,17 +1,23 @@
 """Run time of kernels included in a wheel compared with kernels compiled for this processor, in turns.
 
-    python benchmarks/shipped_speed.py     # in an environment with a wheel that includes kernels (make wheel)
+    python benchmarks/shipped_speed.py          # in an environment with a wheel that includes kernels (make wheel)
+    python benchmarks/shipped_speed.py a9a csr  # some of the problems
 
-Each turn is a fresh process on one thread: the best of three solves of a fused lasso with a logistic loss, 40,000
-samples of 200 features, to a relative gap of 1e-6. The table has the best and the median of five turns. Synthetic data.
+Each turn is a fresh process on one thread, the best of three solves. First a fused lasso with a logistic loss, 40,000
+samples of 200 features, to a relative gap of 1e-6, on synthetic data, dense and sparse; then the data sets of
+``san.py`` that are found, to a relative suboptimality of 1e-6 as in ``commits.py``. The table has the best and the
+median of five turns.
 """
 
 import os
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 import numpy as np
+
+from commits import write_problem
 
 TURNS = 5
 SOLVE = """
@@ -37,30 +43,52 @@ for _ in range(4):
 print(min(seconds[1:]), len(shipped.used))
 """
 
+SAN = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from pathlib import Path
+from commits import measure
+from skadmm.kernels import shipped
+print(measure(Path(sys.argv[1]), 3)["seconds"], len(shipped.used))
+"""
+
+
+def problems(folder, names):
+    """Names, programs and their arguments."""
+    from san import SETS, data_folder
+
+    for rows in ("dense", "csr"):
+        if not names or rows in names:
+            yield rows, SOLVE, rows
+    for name, (_, standardised, _) in SETS.items():
+        if (not names or name in names) and (data_folder() / f"{name}.svm.xz").exists():
+            yield f"{name} ({'dense' if standardised else 'csr'})", SAN, str(write_problem(folder, name, 0))
+
 
 def main():
     clean = {key: value for key, value in os.environ.items() if not key.startswith(("NUMBA_", "SKADMM_"))}
     clean |= {"OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
-    print(f"{'rows':<8}{'kernels':<10}{'best':>8}{'median':>8}")
+    print(f"{'rows':<22}{'kernels':<10}{'best':>8}{'median':>8}")
     with tempfile.TemporaryDirectory() as folder:
         sides = {
             "native": clean | {"NUMBA_CACHE_DIR": f"{folder}/native", "SKADMM_SHIPPED_KERNELS": "0"},
             "shipped": clean | {"NUMBA_CACHE_DIR": f"{folder}/none"},
         }
 
-        def turn(rows, side):
-            command = [sys.executable, "-c", SOLVE, rows]
+        def turn(program, argument, side):
+            command = [sys.executable, "-c", program, argument]
             process = subprocess.run(command, env=sides[side], stdout=subprocess.PIPE, check=True, text=True)
             seconds, used = process.stdout.split()
             if (side == "shipped") != (int(used) > 0):
                 raise SystemExit("this package carries no kernels for this processor: install a wheel of `make wheel`")
             return float(seconds)
 
-        for rows in ("dense", "csr"):
-            turn(rows, "native")  # compiles
-            taken = np.array([[turn(rows, side) for side in sides] for _ in range(TURNS)])
+        for name, program, argument in problems(Path(folder), sys.argv[1:]):
+            turn(program, argument, "native")  # compiles
+            taken = np.array([[turn(program, argument, side) for side in sides] for _ in range(TURNS)])
             for side, column in zip(sides, taken.T, strict=True):
-                print(f"{rows:<8}{side:<10}{column.min():>8.3f}{np.median(column):>8.3f}")
+                print(f"{name:<22}{side:<10}{column.min():>8.3f}{np.median(column):>8.3f}", flush=True)
+            print(f"{'':<22}{'ratio':<10}{np.divide(*taken.min(axis=0)[::-1]):>8.3f}", flush=True)
 
 
 if __name__ == "__main__":
