@@ -14,6 +14,10 @@ PROBLEMS, CHUNK = 150, 10
 LEAST_SOLVED = 147
 """Of the problems here, so many must be solved, or rightly be said to have no minimiser."""
 
+FAILED_ONCE = (6000711, 6003507, 6004269, 7003907)
+"""Seeds of longer runs: a false certificate by the KKT residual, a target of zeros, a minimiser that was denied, and a
+result worse than its trace."""
+
 
 @functools.cache
 def outcome(seed: int) -> Outcome:
@@ -44,6 +48,13 @@ def test_a_minimiser_is_not_denied(first):
 def test_no_result_is_worse_than_what_was_seen_on_the_way(first):
     bad = [one for one in chunk(first) if one.verdict.worse_than_trace or one.verdict.misreported]
     assert not bad, told(bad)
+
+
+@pytest.mark.parametrize("seed", FAILED_ONCE)
+def test_what_failed_once(seed):
+    verdict = outcome(seed).verdict
+    assert verdict.kind in ("solved", "right x, not solved"), told([outcome(seed)])
+    assert not verdict.worse_than_trace
 
 
 @pytest.mark.parametrize("first", range(0, PROBLEMS, CHUNK))
