@@ -1,10 +1,12 @@
-"""Ctrl-C and the time limit, noticed between two chunks of rows, so that no step is left half done.
+"""The clock of runs, and what ends them early: Ctrl-C and the time limit, noticed between two chunks of rows, so that
+no step is left half done.
 
 A run has a :class:`RunControl`. While it listens, the first Ctrl-C only sets a flag. Code that reads rows calls
 :func:`check_cancelled` before each chunk, which raises where the flag is set or the time limit has passed. A second
 Ctrl-C raises KeyboardInterrupt at once, as usual.
 
-The control of the current run is in a context variable, so runs in several threads do not see each other's.
+The control of the current run is in a context variable, so runs in several threads do not see each other's. The clock
+is wall-clock seconds, or processor seconds of this process.
 """
 
 from __future__ import annotations
@@ -12,10 +14,26 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 
-from skadmm import _clock
+_reading: ContextVar[Callable[[], float]] = ContextVar("clock", default=time.perf_counter)
+
+
+def now() -> float:
+    """Seconds, from some fixed moment."""
+    return _reading.get()()
+
+
+@contextlib.contextmanager
+def processor_time() -> Iterator[None]:
+    """Count processor seconds: on one thread the same as wall-clock seconds on an idle machine."""
+    outer = _reading.set(time.process_time)
+    try:
+        yield
+    finally:
+        _reading.reset(outer)
 
 
 class Interrupted(Exception):  # noqa: N818
@@ -33,31 +51,23 @@ class RunControl:
         self.interrupted = False
         """Was Ctrl-C pressed?"""
         self.deadline = float("inf")
-        """On the clock of ``_clock.now()``."""
-        self._listens = False
-
-    @contextlib.contextmanager
-    def listening(self) -> Iterator[None]:
-        """Within this block the run can be ended. Before it there is no run yet; after it the answer is complete."""
-        self._listens = True
-        try:
-            yield
-        finally:
-            self._listens = False
+        """On the clock of :func:`now`."""
+        self.listens = False
+        """Can the run be ended? Before its loop there is no run yet; after it the answer is complete."""
 
     def check(self) -> None:
         """Raise where the run has to end."""
-        if not self._listens:
+        if not self.listens:
             return
         if self.interrupted:
             raise Interrupted
-        if _clock.now() >= self.deadline:
+        if now() >= self.deadline:
             raise OutOfTime
 
     @property
     def seconds_left(self) -> float:
         """How long the run may still take."""
-        return self.deadline - _clock.now() if self._listens else float("inf")
+        return self.deadline - now() if self.listens else float("inf")
 
 
 _current: ContextVar[RunControl | None] = ContextVar("run control", default=None)

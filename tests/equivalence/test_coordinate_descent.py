@@ -350,7 +350,8 @@ def test_one_solver_after_another_follows_the_strength():
     setup = Setup(problem, 1.0, 1.0, 1, tol=1e-8, omega_mode="none", rho_given=False)
     point = dual_update.start(problem, np.zeros(24), None, None)
     then = [Entry(Multipliers, MultipliersConfig(max_idle=50))]
-    engine = SolverEngine(CoordinateDescent(setup), point, then=then)
+    solver = CoordinateDescent(setup)
+    engine = SolverEngine(solver, solver.init(point, setup.rho), then)
     for strength in (0.02, 0.015):
         other = problem.replace(psi=L1(strength))
         if strength < 0.02:

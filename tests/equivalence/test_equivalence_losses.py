@@ -13,10 +13,9 @@ from twins import RHO, X0, D, N, assert_twins, pair, target
 
 from skadmm import ALGORITHMS
 from skadmm.losses import LOSSES, curvature, derivative, value
-from skadmm.losses._base import is_coupled
 
 METHODS = ["sa-admm", "svrg-admm", "sa-iu-admm", "stoc-admm", "saga-iu-admm", "opg-admm"]
-SCALAR = [name for name, loss in LOSSES.items() if not is_coupled(loss) and name not in reference.LOSSES]
+SCALAR = [name for name, loss in LOSSES.items() if not loss.coupled and name not in reference.LOSSES]
 KINDS = ["dense", "csr"]
 
 

@@ -168,13 +168,13 @@ def test_a_given_order_is_replayed_and_repeats():
     assert isinstance(as_sampler(np.array([0], np.uint8), 4, 0), Replay)
 
 
-def test_nothing_is_drawn_for_steps_that_read_all():
+def test_nothing_is_drawn_for_steps_that_read_all(monkeypatch):
     """A generator for each step would cost more than a step on few samples; a number for each sample, memory."""
-    sampler = as_sampler("uniform", 10**9, 0, drawn=False)
-    assert not sampler.take(10**6, 5000).any()
-    assert sampler.take(0, 5000).size == 5000
+    problem = Problem(np.eye(3), np.ones(3), loss="squared", psi=L1(0.1))
     with pytest.raises(ValueError, match="sampler"):
-        as_sampler("no such", 10, 0, drawn=False)
+        solve(problem, "batch-admm", step=1.0, sampler="no such")
+    monkeypatch.setattr(Uniform, "draw", lambda sampler, rng: pytest.fail("indices were drawn"))
+    assert solve(problem, "batch-admm", step=1.0, passes=5).passes >= 5
 
 
 # -- the choice of a step ----------------------------------------------------------------------------------------

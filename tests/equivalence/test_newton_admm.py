@@ -21,7 +21,6 @@ from skadmm.problem import existence
 from skadmm.regularizers import L1, Box, ElasticNet, GroupL2, NonNegative, SquaredL2
 from skadmm.solvers import ALGORITHMS, dual_update
 from skadmm.solvers.base import Setup
-from skadmm.solvers.second_order.base import SolverEngine
 from skadmm.solvers.second_order.line_search import shorten
 from skadmm.solvers.second_order.newton_admm import NewtonADMM, NewtonADMMConfig
 
@@ -46,7 +45,7 @@ def engine_of(problem, config=None, **options):
     options = {"rho_given": True, "warm": True} | options
     setup = Setup(problem, 0.1, 1.0, 1, "none", **options)
     start = dual_update.start(problem, np.zeros(problem.n_features), None, None)
-    return SolverEngine(NewtonADMM(setup, config), start)
+    return NewtonADMM.engine(setup, start, config)
 
 
 # -- what it reduces to ----------------------------------------------------------------------------------------
@@ -235,7 +234,7 @@ def test_the_next_strength_goes_on_from_the_model(certify, ridge):
     problem = fused(n=2000, strength=0.05, ridge=ridge)
     setup = Setup(problem, 0.01, 1.0, 1, "none" if ridge is None else "system", rho_given=False, tol=1e-8)
     config = NewtonADMMConfig(polish_answer=False, stop_on_model=not certify)
-    engine = SolverEngine(NewtonADMM(setup, config), dual_update.start(problem, np.zeros(8), None, None))
+    engine = NewtonADMM.engine(setup, dual_update.start(problem, np.zeros(8), None, None), config)
     for strength in (0.05, 0.045, 0.04):
         following = strength < 0.05
         if following:

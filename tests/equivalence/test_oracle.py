@@ -14,8 +14,7 @@ from skadmm.backends.slicing import stack_rows, take_rows
 from skadmm.operators import chain, stack
 from skadmm.oracle import LARGE_SHIFT, LARGE_SHIFT_SHARE, batches, oracle_for
 from skadmm.oracle.batches import GrowingBatch
-from skadmm.oracle.local import LocalOracle
-from skadmm.oracle.reader import RowReader
+from skadmm.oracle.local import LocalOracle, RowReader
 from skadmm.oracle.single_pass import FileOracle, SinglePassOracle
 from skadmm.oracle.speculative import SpeculativeOracle
 from skadmm.regularizers import L1

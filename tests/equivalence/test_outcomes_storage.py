@@ -10,7 +10,6 @@ from outcomes import ALL_CASES, ALL_PENALTIES, KINKED, ONES, WEIGHT, N, check, o
 from skadmm import Problem, Status, solve
 from skadmm.backends.writer import write_blocks
 from skadmm.losses import LOSSES
-from skadmm.losses._base import is_coupled
 
 PARTS = [slice(0, 50), slice(50, N)]
 KINDS = {"dense": lambda rows: rows, "csr": sp.csr_array}
@@ -23,7 +22,7 @@ def best(name, penalty):
 
 def test_every_loss_of_one_margin_has_a_case():
     """A loss of a recipe or of a user is tested elsewhere; those of the package are here."""
-    assert set(ALL_CASES) <= {name for name, loss in LOSSES.items() if not is_coupled(loss)}
+    assert set(ALL_CASES) <= {name for name, loss in LOSSES.items() if not loss.coupled}
     assert len(ALL_CASES) == 13
 
 

@@ -17,7 +17,6 @@ from skadmm.regularizers import L1, SquaredL2
 from skadmm.solvers import dual_update, select
 from skadmm.solvers.base import Setup
 from skadmm.solvers.second_order import chains
-from skadmm.solvers.second_order.base import SolverEngine
 from skadmm.solvers.second_order.l1_rows import ShortRows, has_short_rows
 from skadmm.solvers.second_order.min_norm_subgradient import sweep_multipliers
 from skadmm.solvers.second_order.newton_admm import NewtonADMM
@@ -150,7 +149,7 @@ def test_agrees_with_admm(always_clusters, loss, kind, ridge):
     result = solve(problem, "san-admm", tol=1e-9, passes=200)
     assert result.status is Status.SOLVED
     setup = Setup(problem, 0.1, 1.0, 1, "system" if ridge else "none", tol=1e-9)
-    other = SolverEngine(NewtonADMM(setup), dual_update.start(problem, np.zeros(12), None, None))
+    other = NewtonADMM.engine(setup, dual_update.start(problem, np.zeros(12), None, None))
     other.advance(np.zeros(60, np.int64))
     other.finish()
     assert result.objective <= other.current.objective * (1 + 1e-8)
@@ -232,9 +231,7 @@ def test_a_warm_start_goes_on_from_where_it_was(always_clusters):
 
 def engine_of(problem, config=None, tol=1e-9):
     setup = Setup(problem, 0.1, 1.0, 1, "none", tol=tol)
-    return SolverEngine(
-        ReducedNewton(setup, config), dual_update.start(problem, np.zeros(problem.n_features), None, None)
-    )
+    return ReducedNewton.engine(setup, dual_update.start(problem, np.zeros(problem.n_features), None, None), config)
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -11,7 +11,6 @@ from skadmm.operators import chain, stack, trend
 from skadmm.regularizers import L1, SquaredL2
 from skadmm.solvers import dual_update
 from skadmm.solvers.base import Setup
-from skadmm.solvers.second_order.base import SolverEngine
 from skadmm.solvers.second_order.working_set import WorkingSet, WorkingSetConfig
 
 D = 40
@@ -27,7 +26,7 @@ def problem_of(loss="squared", strength=0.05, *, n=60, sparse=False, order=1):
 
 def engine_of(problem, config=SMALL, tol=1e-6):
     setup = Setup(problem, 0.1, 1.0, 1, "none", tol=tol, rho_given=False)
-    return SolverEngine(WorkingSet(setup, config), dual_update.start(problem, np.zeros(D), None, None))
+    return WorkingSet.engine(setup, dual_update.start(problem, np.zeros(D), None, None), config)
 
 
 def optimum(problem):

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import runpy
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -250,3 +251,17 @@ def test_backends_are_recognised_in_order():
     assert next(iter(BACKENDS)) == "memory"
     for X, name in ((np.eye(2), "memory"), ("folder", "files"), (Path("folder"), "files")):
         assert [key for key, kind in BACKENDS.items() if kind.recognises(X)][-1] == name
+
+
+MAX_FILES, MAX_SWITCHES = 52, 184
+"""Bounds of the way from ``fit`` to ``coef_``, a little above what ``python benchmarks/walk.py`` prints (51 and 178).
+Version 0.1.0 had 54 files and 194 switches."""
+
+
+def test_the_way_from_fit_to_coef_is_short(monkeypatch):
+    """What a model does not use is not visited, and calls into one file follow one another."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    walk = runpy.run_path(str(ROOT / "benchmarks" / "walk.py"))
+    files = [file for file, _ in dict.fromkeys(walk["calls_of_a_fit"]())]
+    assert len(set(files)) <= MAX_FILES
+    assert walk["switches"](files) <= MAX_SWITCHES

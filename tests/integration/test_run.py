@@ -18,7 +18,7 @@ from skadmm.backends import LocalBackend, tasks
 from skadmm.operators import chain
 from skadmm.regularizers import L1, SquaredL2
 from skadmm.run import recording
-from skadmm.run.diagnostics import Evaluator
+from skadmm.run.recording import Evaluator
 from skadmm.run.result import TRACE_COLUMNS
 
 FOREVER = 1e9

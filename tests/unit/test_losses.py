@@ -29,7 +29,6 @@ from skadmm.losses import (
     deviance,
     value,
 )
-from skadmm.losses._base import is_coupled
 from skadmm.losses.envelope import Envelope
 from skadmm.losses.offset import Offset, split_offset, with_offset
 
@@ -38,9 +37,9 @@ EXAMPLES = {"huber": ((0.1,), (3.0,))}
 INSTANCES = {
     name: [cls(), *(cls(*arguments) for arguments in EXAMPLES.get(name, getattr(cls, "examples", ())))]
     for name, cls in LOSSES.items()
-    if not is_coupled(cls)  # losses of several margins have tests of their own below
+    if not cls.coupled  # losses of several margins have tests of their own below
 }
-COUPLED = [name for name, cls in LOSSES.items() if is_coupled(cls)]
+COUPLED = [name for name, cls in LOSSES.items() if cls.coupled]
 EXTREMES = [sign * size for sign in (-1.0, 1.0) for size in (1e-300, 700.0, 710.0, 1e3, 1e6)]
 WIDTH = 1e-4
 

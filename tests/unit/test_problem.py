@@ -8,7 +8,6 @@ from twins import CLASSES, KINDS, NUMBERS, OMEGA, PSI, WEIGHT, X0, A, C, D, M, N
 
 from skadmm import Problem, Status, solve
 from skadmm.losses import LOSSES, curvature, derivative, value
-from skadmm.losses._base import is_coupled
 from skadmm.operators import chain, incidence
 from skadmm.problem.kkt import kkt_residual
 from skadmm.regularizers import L1, L2, Box, ElasticNet, LInf, SquaredL2
@@ -31,7 +30,7 @@ def model_of(loss="logistic", **changes):
 # -- values ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("loss", [name for name, cls in LOSSES.items() if not is_coupled(cls)])
+@pytest.mark.parametrize("loss", [name for name, cls in LOSSES.items() if not cls.coupled])
 @pytest.mark.parametrize("kind", KINDS)
 def test_loss_and_gradient_are_weighted_means_of_the_scalar_functions(loss, kind):
     problem, b, w = make(loss, KINDS[kind](X)), target(loss), WEIGHT / WEIGHT.sum()
@@ -241,7 +240,7 @@ def test_kkt_vanishes_where_cvxpy_ends(loss):
 
 
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["plain", "weighted"])
-@pytest.mark.parametrize("loss", [name for name, cls in LOSSES.items() if not is_coupled(cls)])
+@pytest.mark.parametrize("loss", [name for name, cls in LOSSES.items() if not cls.coupled])
 def test_the_constants_bound_the_curvature(loss, weight):
     problem = make(loss, sample_weight=weight)
     w = np.ones(N) if weight is None else WEIGHT * N / WEIGHT.sum()

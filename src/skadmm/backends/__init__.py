@@ -7,8 +7,7 @@ from skadmm.backends.local import FileBackend, LocalBackend
 from skadmm.backends.processes.table import Processes
 from skadmm.backends.registry import BACKENDS, BackendKind, open_backend
 from skadmm.backends.sources import as_folder, is_stored
-from skadmm.backends.tables import as_rows
-from skadmm.backends.targets import as_target, as_weight
+from skadmm.backends.tables import as_rows, as_target, as_weight
 
 __all__ = [
     "BACKENDS",

@@ -98,6 +98,8 @@ class Backend(Protocol):
     """Are the rows sparse?"""
     weighted: bool
     """Do samples have weights of their own?"""
+    several_entries: bool
+    """True where it is known at once that a row of X has several entries, so that nothing need be searched."""
     loss: Loss
     classes: np.ndarray | None
     """The two classes that targets −1 and +1 stand for, or those of the outputs; None in regression."""
@@ -290,6 +292,7 @@ class StoredSamples:
     """
 
     n_outputs: int = 1
+    several_entries: bool = False
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the evaluations, which belong to this object."""

@@ -21,7 +21,6 @@ from skadmm.kernels.expansion import several
 from skadmm.kernels.rows import DenseRows, as_matrix, is_dense, outputs_of, stored_entries
 from skadmm.kernels.samples import Samples, mean_conjugate
 from skadmm.losses import Loss
-from skadmm.losses._base import is_coupled
 
 ENTRIES_PER_CHUNK, ENTRIES_OF_FILES = 8_000_000, 2_000_000
 """Stored entries of X in a chunk, in memory and on disk. A run can be cancelled between two chunks, and the pages of a
@@ -95,6 +94,8 @@ class LocalBackend(StoredSamples):
         self.n_outputs = outputs_of(rows)
         self.nnz = stored_entries(rows)
         self.sparse = not is_dense(rows)
+        first = int(np.count_nonzero(rows.values[:1])) if isinstance(rows, DenseRows) else 0
+        self.several_entries = first > 1 or (self.sparse and self.nnz > self.n)
         self.weighted = weight.size > 0
         rows_per_chunk = int(self.entries_per_chunk * self.n / max(1, self.nnz))
         rows_per_chunk = max(ROWS_PER_CHUNK[0], min(ROWS_PER_CHUNK[1], rows_per_chunk))
@@ -117,7 +118,7 @@ class LocalBackend(StoredSamples):
 
     def samples(self, batch_size: int = 1) -> Samples:
         """The rows as kernels see them, in blocks of `batch_size` samples."""
-        kind: Any = CoupledSamples if is_coupled(self.loss) else Samples
+        kind: Any = CoupledSamples if self.loss.coupled else Samples
         samples: Samples = kind(self.rows, self.target, self.weight, self.loss, batch_size * self.n_outputs)
         return samples
 
@@ -183,6 +184,8 @@ class LocalBackend(StoredSamples):
         """The mean of a task's results over all samples."""
         total = None
         for place, result in self._results(lambda _, samples: task(samples, *arguments)):
+            if place.stop - place.start == self.n:
+                return result
             share = tasks.scaled(result, (place.stop - place.start) / self.n)
             total = share if total is None else tasks.added([total, share])
         return total

@@ -17,10 +17,8 @@ from skadmm.backends.kinds import is_dask
 from skadmm.backends.local import FileBackend, LocalBackend
 from skadmm.backends.processes.table import Processes
 from skadmm.backends.sources import as_folder, is_npz, is_stored, read_npz
-from skadmm.backends.tables import as_rows
-from skadmm.backends.targets import as_target, as_weight, for_outputs
+from skadmm.backends.tables import as_rows, as_target, as_weight, for_outputs
 from skadmm.losses import Loss
-from skadmm.losses._base import is_coupled
 
 
 class BackendKind(NamedTuple):
@@ -54,7 +52,7 @@ class BackendKind(NamedTuple):
 def _open_dask(X: Any, target: Any, weight: Any, loss: Loss) -> Backend:
     from skadmm.backends.dask.backend import DaskBackend
 
-    if is_coupled(loss) or getattr(target, "ndim", 1) == 2:
+    if loss.coupled or getattr(target, "ndim", 1) == 2:
         raise ValueError("X is on Dask: it takes a target with one output; several need rows in memory or in files")
     return DaskBackend(X, target, weight, loss)
 
@@ -70,7 +68,7 @@ def _open_folder(X: Any, target: Any, weight: Any, loss: Loss) -> Backend:
 
 
 def _open_memory(X: Any, target: Any, weight: Any, loss: Loss) -> Backend:
-    if is_npz(X):
+    if not isinstance(X, np.ndarray) and is_npz(X):
         X, target, weight = read_npz(X, target, weight)
     rows, names = as_rows(X)
     target, classes = as_target(target, rows.shape[0], loss)
@@ -126,5 +124,7 @@ def open_backend(X: Any, target: Any, sample_weight: Any, loss: Loss) -> Backend
     """
     if isinstance(X, StoredSamples):
         return cast(Backend, X)
+    if type(X) is np.ndarray:
+        return _open_memory(X, target, sample_weight, loss)
     kind = next(kind for _, kind in reversed(list(BACKENDS.items())) if kind.recognises(X))
     return kind.open(X, target, sample_weight, loss)

@@ -17,8 +17,7 @@ import numpy as np
 from skadmm.backends import tasks
 from skadmm.backends.base import NumberedPoint
 from skadmm.backends.slicing import Rows, part_of, take_rows
-from skadmm.backends.tables import as_rows
-from skadmm.backends.targets import check_range
+from skadmm.backends.tables import as_rows, check_range
 from skadmm.backends.writer import with_ones
 from skadmm.kernels.rows import as_matrix, stored_entries
 from skadmm.kernels.samples import Samples, mean_conjugate, refresh_samples, slopes_at

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -55,7 +57,8 @@ class SeveralOutputs:
     task_graph: Any
 
     def _output_options(self) -> OutputOptions:
-        return OutputOptions(checked_output_penalty(self.output_penalty), self.task_graph)
+        penalty = self.output_penalty
+        return OutputOptions("entries" if penalty == "entries" else checked_output_penalty(penalty), self.task_graph)
 
 
 class StructuredModel(CallbackSupport, BaseEstimator):
@@ -137,20 +140,21 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         self
         """
         self._check_parameters()
-        X, y, sample_weight, offset = rows_of(self, X, y, sample_weight, offset)
+        if not isinstance(X, np.ndarray):
+            X, y, sample_weight, offset = rows_of(self, X, y, sample_weight, offset)
         X, y, sample_weight = self._read(X, y, sample_weight)
         self.__dict__.pop("_online", None)
-        prepared = self._prepare(X, sample_weight)
         targets = self._offset_targets(X, self._targets(y, sample_weight), offset)
-        prepared = self._adapted(prepared, targets)
-        tasks = Tasks(self, len(targets), X, y)
+        prepared = self._adapted(self._prepare(X, sample_weight), targets)
+        tasks = Tasks(self, len(targets), X, y) if getattr(self, "_skl_callbacks", None) else None
         results = []
         for target, earlier in zip(targets, self._earlier(len(targets)), strict=True):
-            with tasks.task("problem"):
+            with nullcontext() if tasks is None else tasks.task("problem"):
                 results.append(self._solve(prepared, target, float(self.alpha), earlier))
         self._take(prepared, results)
         self._warn_if_short(results + self._relax(prepared, targets, results))
-        tasks.close()
+        if tasks is not None:
+            tasks.close()
         return self
 
     def _offset_targets(self, X: Any, targets: list[Any], offset: Any) -> list[Any]:
@@ -166,13 +170,14 @@ class StructuredModel(CallbackSupport, BaseEstimator):
 
     def _take(self, prepared: Prepared, results: list[Result]) -> None:
         """Set the fitted attributes."""
-        pairs = [prepared.coefficients(x) for result in results for x in np.atleast_2d(result.coef)]
-        self._assign(np.array([coef for coef, _ in pairs]), np.array([intercept for _, intercept in pairs]))
+        xs = [x for result in results for x in result.x.reshape(result.n_outputs, -1)]
+        coefs, intercepts, parts = zip(*map(prepared.solution, xs), strict=True)
+        self._assign(np.array(coefs), np.array(intercepts))
         passes = [int(np.ceil(result.passes)) for result in results]
         self.scale_ = prepared.design.scale
         self.result_ = results[0] if len(results) == 1 else results
         self.n_iter_ = passes[0] if len(passes) == 1 else np.array(passes)
-        self._structure(prepared, [fused(prepared.penalty.A, x) for x in self._parts(prepared, results)], results)
+        self._structure(prepared, results, parts)
 
     def _parts(self, prepared: Prepared, results: list[Result]) -> list[np.ndarray]:
         """The solutions on the scale the penalty saw, without the intercept."""
@@ -199,17 +204,20 @@ class StructuredModel(CallbackSupport, BaseEstimator):
 
     def _table(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, np.ndarray | None]:
         """X, y and the weights, validated: float64, dense in C order or CSR. A large table is not copied."""
-        if is_npz(X):
-            X, y, sample_weight = read_npz(X, y, sample_weight)
-        self._integer_names = None if is_large(X) else integer_names(X)
-        if is_large(X):
-            return read_large(self, X, y, sample_weight, ones=self._intercept_and_scaling()[0])
+        self._integer_names = None
+        if not isinstance(X, np.ndarray):
+            if is_npz(X):
+                X, y, sample_weight = read_npz(X, y, sample_weight)
+            if is_large(X):
+                return read_large(self, X, y, sample_weight, ones=self._intercept_and_scaling()[0])
+            self._integer_names = integer_names(X)
         options = {"accept_sparse": "csr", "dtype": np.float64, "order": "C", "ensure_min_samples": 2} | checks
-        forget(self)
+        if hasattr(self, "categories_"):
+            forget(self)
         if self.categorical_features is not None:
             X, y = reading(self, X, y, options)
         else:
-            X, y = validate_data(self, for_sklearn(X), y, **options)
+            X, y = validate_data(self, X if isinstance(X, np.ndarray) else for_sklearn(X), y, **options)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             if not np.any(sample_weight > 0):
@@ -217,17 +225,19 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         return X, y, sample_weight
 
     def _prepare(self, X: Any, sample_weight: np.ndarray | None) -> Prepared:
+        names = self._column_names()
         fit_intercept, standardize = self._intercept_and_scaling()
         options: Any = {"fit_intercept": fit_intercept, "standardize": standardize}
         build = large_design if isinstance(X, LargeTable) else build_design
         design = build(X, sample_weight, **options)
-        names = self._column_names()
         penalty = self._penalty(X, names)
         for name, value in (("graph_", penalty.graph), ("groups_", penalty.members)):
             self.__dict__.pop(name, None)
             if value is not None:
                 setattr(self, name, value)
-        limits = limits_of(self, X.shape[1], names, penalty.graph)
+        limits = None
+        if self.positive is not False or self.bounds is not None or self.monotone is not None:
+            limits = limits_of(self, X.shape[1], names, penalty.graph)
         return Prepared(
             design, penalty, sample_weight, self._checked_loss(), float(self.ridge), self._seed(), limits,
             outputs=self._output_options(),
@@ -241,8 +251,10 @@ class StructuredModel(CallbackSupport, BaseEstimator):
 
     def _adapted(self, prepared: Prepared, targets: list[Any]) -> Prepared:
         """`prepared` with the weights of `adaptive`, which come from a first fit with a ridge to its rows."""
-        gamma = checked_gamma(self.adaptive)
         self.__dict__.pop("adaptive_weights_", None)
+        if self.adaptive is False:
+            return prepared
+        gamma = checked_gamma(self.adaptive)
         if gamma == 0.0 or prepared.penalty.A.shape[0] == 0:
             return prepared
         _refuse_several(targets, f"adaptive={self.adaptive!r}")
@@ -281,8 +293,9 @@ class StructuredModel(CallbackSupport, BaseEstimator):
 
     def _column_names(self) -> Any:
         """The names of the columns of X for graphs and groups: strings, or integers; None where it has none."""
-        names = feature_names(self)
-        return getattr(self, "_integer_names", None) if names is None else names
+        if hasattr(self, "feature_names_in_") or hasattr(self, "feature_names_out_"):
+            return feature_names(self)
+        return getattr(self, "_integer_names", None)
 
     def _intercept_and_scaling(self) -> tuple[bool, bool]:
         """Is there an intercept, and are columns scaled?"""
@@ -292,12 +305,13 @@ class StructuredModel(CallbackSupport, BaseEstimator):
 
     def _solve(self, prepared: Prepared, target: np.ndarray, alpha: float, earlier: Any, **options: Any) -> Result:
         """One fit; `earlier` is a Result to continue from, or None."""
+        at_constant = prepared.starts_at_constant
         problem = prepared.problem(target, alpha)
         start: dict[str, Any] = {}
         if earlier is not None and _fits(earlier, problem):
             # The second-order method needs only the point; the tables of other methods belong to their samples.
             start = {"warm_start": earlier} if earlier.method == "san-admm" else {"x0": earlier.x}
-        elif prepared.starts_at_constant and not is_dask(target):
+        elif at_constant and not is_dask(target):
             columns = target.T if target.ndim == 2 else [target]
             constants = [
                 best_constant(problem.loss, np.ascontiguousarray(one), prepared.sample_weight) for one in columns
@@ -339,20 +353,29 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         results = self.result_ if isinstance(self.result_, list) else [self.result_]
         return results if len(results) == count else [None] * count
 
-    def _structure(self, prepared: Prepared, labels: list[np.ndarray], results: list[Result]) -> None:
-        """What is fused, and the degrees of freedom."""
+    def _structure(
+        self,
+        prepared: Prepared,
+        results: list[Result],
+        parts: Sequence[np.ndarray],
+        tied: Sequence[np.ndarray | None] | None = None,
+    ) -> None:
+        """What is fused, and the degrees of freedom, of solutions as the penalty sees them; `tied` marks the rows of A
+        on which each is zero, where that is not found from the solution."""
         penalty = prepared.penalty
         psi = penalty.psi(1.0).prepared(penalty.A.shape[0], "psi") if penalty.A.shape[0] else None
         m = penalty.A.shape[0]
         ys = [result.y[:m] if result.n_outputs == 1 else None for result in results for _ in range(result.n_outputs)]
-        triples = zip(self._parts(prepared, results), ys, labels, strict=True)
-        dof = [degrees_of_freedom(penalty.A, x, psi, y, label) for x, y, label in triples]
+        labels, dof = [], []
+        for x, y, zeros in zip(parts, ys, [None] * len(parts) if tied is None else tied, strict=True):
+            labels.append(fused(penalty.A, x, zeros))
+            dof.append(degrees_of_freedom(penalty.A, x, psi, y, labels[-1]))
         self.dof_ = dof[0] if len(dof) == 1 else np.array(dof)
         if prepared.outputs.penalty == "nuclear" and results[0].n_outputs > 1:
             k = results[0].n_outputs
             rows = results[0].y[: m * k]  # the solver's own: its singular values are zero exactly
             if rows.size == 0:  # alpha = 0
-                rows = np.concatenate([penalty.A @ x for x in self._parts(prepared, results)])
+                rows = np.concatenate([penalty.A @ x for x in parts])
             self.rank_ = Nuclear(columns=k).rank(rows)
         if penalty.groups is not None:
             return

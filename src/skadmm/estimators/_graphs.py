@@ -14,7 +14,7 @@ from skadmm import _summary
 from skadmm.estimators._columns import are_integers, check_mode, is_integer, refuse_unknown, warn_unknown
 from skadmm.estimators._large import LargeTable, large_covariance
 from skadmm.io import codec
-from skadmm.operators import chain, grid, incidence, precision_graph
+from skadmm.operators import grid, incidence, precision_graph
 
 
 class FeatureGraph(NamedTuple):
@@ -113,15 +113,15 @@ def feature_graph(
     Weights and signs are those the graph carries, unless `weights` and `signs` say otherwise. With ``unknown="ignore"``
     edges at nodes that are not among the columns are left out, with a warning.
     """
-    d, ignore = X.shape[1], check_mode(unknown)
+    d, ignore = X.shape[1], unknown != "raise" and check_mode(unknown)
     shape: tuple[int, ...] = ()
     if graph is None or isinstance(graph, str) or _is_shape(graph):
         for given, name in ((weights, "edge_weights"), (signs, "edge_signs")):
             if given is not None and given is not False and graph != "precision":
                 raise ValueError(f"{name} takes None or False for a chain or a grid")
         if graph is None:
-            rows = chain(d) if d > 1 else sp.csr_array((0, d))
-        elif isinstance(graph, str):
+            return chain_graph(d, names)
+        if isinstance(graph, str):
             if graph != "precision":
                 raise ValueError(
                     f"graph={graph!r}: it takes None (a chain), 'precision', the shape of a grid, a networkx graph, "
@@ -145,6 +145,12 @@ def feature_graph(
             )
         rows = incidence(graph, nodes=nodes, weights=weights, signs=signs, n_features=d)
     return from_matrix(rows, names, shape, directed=_has_directions(graph))
+
+
+def chain_graph(d: int, names: Sequence[Any] | None) -> FeatureGraph:
+    """The features in their order, each joined to the next."""
+    edges = np.arange(d - 1)[:, None] + np.arange(2)
+    return FeatureGraph(edges, np.ones(d - 1), np.ones(d - 1), as_names(names, d))
 
 
 def _has_directions(graph: Any) -> bool:

@@ -30,21 +30,27 @@ def checked_loss(loss: Any, *, labels: bool) -> Any:
     TypeError
         Where it is neither a name nor an instance of a loss.
     """
-    losses: dict[str, Any] = dict(LOSSES.items())
-    names = [name for name, cls in losses.items() if cls.labels == labels and not cls.coupled]
-    allowed = f"it takes one of {', '.join(map(repr, names))}, or an instance of a loss for "
-    allowed += "two classes" if labels else "numbers"
     if isinstance(loss, str) and loss not in LOSSES:
+        names, allowed = _allowed(labels)
         raise ValueError(f"loss={loss!r}: {allowed}.{nearest(loss, names)}")
     try:
         found = as_loss(loss)
     except TypeError:
-        raise TypeError(f"loss={loss!r}: {allowed}") from None
+        raise TypeError(f"loss={loss!r}: {_allowed(labels)[1]}") from None
     if found.coupled:
-        raise ValueError(f"loss={loss!r}: {allowed}; multi_class='multinomial' joins all classes in one model")
+        more = "multi_class='multinomial' joins all classes in one model"
+        raise ValueError(f"loss={loss!r}: {_allowed(labels)[1]}; {more}")
     if found.labels != labels:
-        raise ValueError(f"loss={loss!r}: {allowed}")
+        raise ValueError(f"loss={loss!r}: {_allowed(labels)[1]}")
     return found
+
+
+def _allowed(labels: bool) -> tuple[list[str], str]:
+    """The names of the losses for classes or for numbers, and a sentence that lists them."""
+    losses: dict[str, Any] = dict(LOSSES.items())
+    names = [name for name, cls in losses.items() if cls.labels == labels and not cls.coupled]
+    kind = "two classes" if labels else "numbers"
+    return names, f"it takes one of {', '.join(map(repr, names))}, or an instance of a loss for {kind}"
 
 
 def mean_of(loss: Any) -> Mean | None:

@@ -15,7 +15,6 @@ from skadmm.estimators._large import refuse_large
 from skadmm.estimators._prepared import Prepared
 from skadmm.estimators._regression import Regression
 from skadmm.problem.problem import Problem, on_samples
-from skadmm.problem.structure import fused
 from skadmm.run.result import Result
 from skadmm.run.solve import solve
 
@@ -71,17 +70,11 @@ class _Going(StructuredModel):
         bare = prepared._replace(design=prepared.design._replace(X=None), sample_weight=None)
         self._online = (bare, results, steps)
         self._take(prepared, results)
-        self.n_iter_ = int(np.max(rounds)) + 1
-
-    def _take(self, prepared: Prepared, results: list[Result]) -> None:
-        super()._take(prepared, results)
-        if hasattr(self, "_online") and prepared.penalty.groups is None:
+        if prepared.penalty.groups is None:
             # After one pass x is fused only approximately; y is fused exactly.
-            tied = [result.y == 0 for result in results]
-            parts = self._parts(prepared, results)
-            A = prepared.penalty.A
-            labels = [fused(A, x, ties if ties.size else None) for x, ties in zip(parts, tied, strict=True)]
-            self._structure(prepared, labels, results)
+            tied = [result.y == 0 if result.y.size else None for result in results]
+            self._structure(prepared, results, self._parts(prepared, results), tied)
+        self.n_iter_ = int(np.max(rounds)) + 1
 
 
 class OnlineRegression(Regression, _Going):

@@ -52,7 +52,7 @@ def with_l1(matrix: sp.csr_array, l1_ratio: float, factors: Factors = NO_FACTORS
     plain = multiplied(sp.eye_array(d, format="csr"), factors.features)
     if l1_ratio == 1.0 or matrix.shape[0] == 0:
         return canonical(l1_ratio * plain)
-    return stack(matrix, plain, weights=[1.0 - l1_ratio, l1_ratio])
+    return canonical(sp.vstack([(1.0 - l1_ratio) * matrix, l1_ratio * plain], format="csr"))
 
 
 def multiplied(matrix: Any, factors: np.ndarray | None) -> sp.csr_array:

@@ -40,23 +40,28 @@ class Prepared(NamedTuple):
         if getattr(target, "ndim", 1) == 2:
             return self._joint_problem(target, alpha)
         free = alpha == 0.0 or self.penalty.A.shape[0] == 0
+        X = self.design.X
+        return Problem(
+            X if isinstance(X, np.ndarray) else self._where_stored(target),
+            target,
+            loss=self.loss if getattr(target, "dtype", None) == np.float64 else loss_of(self.loss, target),
+            omega=None if self.ridge == 0.0 else self.design.ridge(self.ridge),
+            sample_weight=self.sample_weight,
+            **self._penalised(None if free else alpha),
+        )
+
+    def _where_stored(self, target: Any) -> Any:
+        """The rows, with the target and the weights where they are on workers."""
         X: Any = self.design.X
         if is_dask(X):
             from skadmm.backends.dask.backend import DaskBackend
 
-            X = DaskBackend(X, target, self.sample_weight, self.loss, ones=self.design.intercept)
-        elif isinstance(X, Processes):
+            return DaskBackend(X, target, self.sample_weight, self.loss, ones=self.design.intercept)
+        if isinstance(X, Processes):
             from skadmm.backends.processes.backend import ProcessBackend
 
-            X = ProcessBackend(X, target, self.sample_weight, self.loss, ones=self.design.intercept)
-        return Problem(
-            X,
-            target,
-            loss=loss_of(self.loss, target),
-            omega=self.design.ridge(self.ridge),
-            sample_weight=self.sample_weight,
-            **self._penalised(None if free else alpha),
-        )
+            return ProcessBackend(X, target, self.sample_weight, self.loss, ones=self.design.intercept)
+        return X
 
     def _penalised(self, alpha: float | None) -> dict[str, Any]:
         """ψ and A x = y, with the structure of A and with rows for the limits; `alpha` is None without a penalty."""
@@ -104,3 +109,7 @@ class Prepared(NamedTuple):
         """Coefficients on the scale of the table given, exactly within their limits, and the intercept."""
         coef, intercept = self.design.original(x)
         return coef if self.limits is None else self.limits.exact(coef), intercept
+
+    def solution(self, x: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
+        """The coefficients and the intercept, and the coefficients as the penalty sees them."""
+        return *self.coefficients(x), self.design.penalised(x)

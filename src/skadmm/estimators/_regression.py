@@ -9,7 +9,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from skadmm.backends import is_dask
-from skadmm.backends.targets import check_range
+from skadmm.backends.tables import check_range
 from skadmm.estimators import _losses
 from skadmm.estimators._base import SeveralOutputs, StructuredModel
 from skadmm.estimators._large import mean_of, stored_column, stored_target

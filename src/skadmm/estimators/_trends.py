@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -153,8 +154,8 @@ class TrendModel(StructuredModel):
         top = max(self._alpha_max(prepared, target) for target in targets)
         return alpha_grid(top, _checks.count(self.alphas, "alphas"), SMALLEST_SHARE * SHARE_PER_ORDER**order)
 
-    def _structure(self, prepared: Any, labels: list[np.ndarray], results: list[Result]) -> None:
-        super()._structure(prepared, labels, results)
+    def _structure(self, prepared: Any, results: list[Result], parts: Sequence[np.ndarray], tied: Any = None) -> None:
+        super()._structure(prepared, results, parts, tied)
         self._locate_knots(prepared, results[0])
         if isinstance(prepared.penalty.trend, GraphTrend) and prepared.penalty.trend.order > 0:
             self.dof_ = _dof(prepared.penalty, results[0])

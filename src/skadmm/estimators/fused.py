@@ -8,7 +8,7 @@ from skadmm.estimators._base import SeveralOutputs, StructuredModel
 from skadmm.estimators._categories import level_graph
 from skadmm.estimators._classification import Classification, SeveralClasses
 from skadmm.estimators._cv import CrossValidated
-from skadmm.estimators._factors import checked_factors
+from skadmm.estimators._factors import NO_FACTORS, checked_factors
 from skadmm.estimators._graphs import FeatureGraph, feature_graph, joined
 from skadmm.estimators._online import OnlineClassification, OnlineRegression
 from skadmm.estimators._penalty import Penalty, checked_ratio, with_l1
@@ -27,10 +27,10 @@ class _Fused(StructuredModel):
     graph_: Any
 
     def _penalty(self, X: Any, names: Any) -> Penalty:
-        ratio = checked_ratio(self.l1_ratio)
-        graph = self._feature_graph(X, names)
-        factors = checked_factors(self.penalty_factor, X.shape[1], names, graph.edges)
-        return Penalty(with_l1(graph.matrix(), ratio, factors), graph=graph)
+        graph, factors = self._feature_graph(X, names), NO_FACTORS
+        if self.penalty_factor is not None:
+            factors = checked_factors(self.penalty_factor, X.shape[1], names, graph.edges)
+        return Penalty(with_l1(graph.matrix(), checked_ratio(self.l1_ratio), factors), graph=graph)
 
     def _feature_graph(self, X: Any, names: Any) -> FeatureGraph:
         """The graph given, and the edges between the levels of categorical columns."""

@@ -314,6 +314,20 @@ def in_parts(
             yield from several()(work, np.array_split(some, PARTS))
 
 
+def all_margins(
+    rows: Any,
+    index: np.ndarray | range,
+    x: np.ndarray,
+    out: np.ndarray,
+    entries: float,
+    rows_per_chunk: int = ENTRIES_PER_CHUNK,
+    between: Callable[[], None] = _cancel.check_cancelled,
+) -> None:
+    """out_i ← a_i·x for the rows in `index`, in parts."""
+    for _ in in_parts(lambda part: margins(rows, part, x, out), index, entries, rows_per_chunk, between):
+        pass
+
+
 def sum_rows(
     rows: Any,
     index: np.ndarray | range,

@@ -106,6 +106,14 @@ def as_matrix(rows: AnyRows, start: int = 0, stop: int | None = None) -> Any:
     return scipy.sparse.csr_array(parts, shape=(stop - start, rows.width))
 
 
+def times_basis(matrix: Any, basis: Any) -> Any:
+    """A matrix of rows times a sparse basis; columns that the basis leaves out are not read."""
+    used = np.flatnonzero(np.diff(basis.indptr))
+    if scipy.sparse.issparse(matrix) or 2 * used.size > basis.shape[0]:
+        return matrix @ basis
+    return matrix[:, used] @ basis[used]
+
+
 def _kronecker(rows: StackedRows, start: int, stop: int) -> Any:
     """Consecutive rows of several outputs as a CSR array, whose entries are copied."""
     k = rows.outputs

@@ -1,7 +1,7 @@
 """What a loss is: scalar functions of a margin z = a·x and a target b, and a few facts about them.
 
-A loss is a ``NamedTuple`` of its parameters. It has a property ``curvature_bound`` (an upper bound of ℓ'', infinite
-where there is none) and, where it has parameters, a method ``prepared`` that checks them. Its file calls
+A loss is a ``NamedTuple`` of its parameters. It has a property, or a fact, ``curvature_bound`` (an upper bound of ℓ'',
+infinite where there is none) and, where it has parameters, a method ``prepared`` that checks them. Its file calls
 :func:`define`; one line in ``losses/__init__.py`` makes it known by name.
 
 Facts, given by the decorator ``facts``; those that are left out take the value in parentheses:
@@ -205,11 +205,6 @@ def define_coupled(
     attach(coupled_samples.row_derivative, cls, derivative)
     attach(coupled_samples.row_curvature, cls, curvature)
     attach(coupled_samples.row_conjugate, cls, conjugate)
-
-
-def is_coupled(loss: Any) -> bool:
-    """Is the loss of a sample a function of several margins that is not a sum over them?"""
-    return bool(loss.coupled)
 
 
 def deviance(loss: Any, mean_loss: float, n_samples: int, n_outputs: int = 1) -> float:

@@ -12,7 +12,7 @@ SATURATED = 8.0
 """Beyond this margin on the wrong side a model takes the majoriser's curvature."""
 
 
-@facts(name="logistic", labels=True, attained=False, symmetric=True)
+@facts(name="logistic", labels=True, attained=False, symmetric=True, curvature_bound=0.25)
 class Logistic(NamedTuple):
     """The logistic loss for two classes, ℓ(z, b) = log(1 + exp(−bz)) with b ∈ {−1, +1}.
 
@@ -30,10 +30,6 @@ class Logistic(NamedTuple):
     >>> Logistic().curvature_bound
     0.25
     """
-
-    @property
-    def curvature_bound(self) -> float:
-        return 0.25
 
     def mean(self, margins: np.ndarray) -> np.ndarray:
         """The probability of the second class."""

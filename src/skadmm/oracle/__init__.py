@@ -6,7 +6,6 @@ from typing import Any, cast
 
 from skadmm.backends.base import Backend
 from skadmm.backends.local import LocalBackend
-from skadmm.losses._base import is_coupled
 from skadmm.oracle.base import LARGE_SHIFT, LARGE_SHIFT_SHARE, LostMemory, SampleOracle
 from skadmm.oracle.coupled import CoupledOracle
 from skadmm.oracle.local import LocalOracle
@@ -25,7 +24,7 @@ def oracle_for(backend: Backend, checkpoint: Any = None) -> SampleOracle:
     if not backend.local_rows:
         return SpeculativeOracle(RemoteOracle(cast(Any, backend), checkpoint), backend.n)
     local = cast(LocalBackend, backend)
-    if is_coupled(backend.loss):
+    if backend.loss.coupled:
         return CoupledOracle(local.samples(), local.rows_per_chunk, local.between_chunks)
     if backend.slow_reads:
         return SpeculativeOracle(FileOracle(local), local.n)

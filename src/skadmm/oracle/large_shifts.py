@@ -6,15 +6,14 @@ samples, so they are copied and take several steps of their own, while all other
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from skadmm.backends.tasks import Max
-from skadmm.kernels.expansion import expand, in_parts, loss_along, margins, sum_outer, sum_rows
+from skadmm.kernels.expansion import all_margins, expand, loss_along, sum_outer, sum_rows
 from skadmm.kernels.samples import Samples
 from skadmm.oracle.base import CURVED, LARGE_SHIFT, LARGE_SHIFT_SHARE, MOST_SHIFTED, ShiftAlong, ShiftSums
-from skadmm.oracle.reader import RowReader
 
 
 def large_shift_samples(shift: np.ndarray) -> np.ndarray:
@@ -60,10 +59,26 @@ class Copies(Protocol):
         """Drop the copies."""
 
 
+class Reader(Protocol):
+    """How the oracle reads rows; see ``local.py``."""
+
+    def copied(self, index: np.ndarray) -> Any:
+        """Copies of some rows."""
+
+    def chunk_size(self, index: np.ndarray) -> int:
+        """The number of these rows to read at once."""
+
+    def entries(self, index: np.ndarray) -> float:
+        """About how many stored entries these rows have."""
+
+    def products(self, index: np.ndarray) -> float:
+        """The approximate cost of their outer products, in entries read."""
+
+
 class LocalLargeShifts:
     """The large-shift samples of one oracle."""
 
-    def __init__(self, samples: Samples, reader: RowReader, scalars: Scalars, temporary: Copies) -> None:
+    def __init__(self, samples: Samples, reader: Reader, scalars: Scalars, temporary: Copies) -> None:
         self._samples, self._reader, self._scalars, self._temporary = samples, reader, scalars, temporary
 
     def count(self, edges: np.ndarray) -> np.ndarray:
@@ -124,10 +139,7 @@ class LocalLargeShifts:
         """Sums of the losses of the copied samples along a step."""
         copies, reader = self.copies, self._reader
         rows, every, move = copies.samples.rows, copies.every, copies.move
-        for _ in in_parts(
-            lambda part: margins(rows, part, step, move), every, reader.entries(every), reader.chunk_size(every)
-        ):
-            pass
+        all_margins(rows, every, step, move, reader.entries(every), reader.chunk_size(every))
         used = self._scalars.used_curvatures[copies.numbers]
         return ShiftAlong(
             slope=float(copies.slope @ move),

@@ -1,26 +1,101 @@
-"""The oracle over rows in the memory of this process.
+"""The oracle over rows in the memory of this process, and how it reads them, a chunk at a time.
 
 On a cluster every block of rows has such an oracle of its own, on its worker (``remote.py``).
 """
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
 from skadmm import _cancel
+from skadmm.backends.slicing import take_rows
 from skadmm.backends.tasks import Max
 from skadmm.io import state as stored
-from skadmm.kernels.expansion import SCALAR_WORK, expand_along, in_parts, margins, margins_of_two
+from skadmm.kernels.expansion import (
+    SCALAR_WORK,
+    add_squares,
+    expand_along,
+    in_parts,
+    margins,
+    margins_of_two,
+    sum_expansions,
+    sum_outer,
+    sum_rows,
+)
+from skadmm.kernels.rows import is_dense, stored_entries
 from skadmm.kernels.samples import Samples, mean_conjugate
 from skadmm.oracle.base import BatchSums, CurvatureChange, Ends, FullSums, MarginsAndSlopes
 from skadmm.oracle.batches import GrowingBatch, rows_of
 from skadmm.oracle.large_shifts import LocalLargeShifts, ShiftedSamples
-from skadmm.oracle.reader import Index, RowReader
 from skadmm.problem.free_columns import LocalFreeColumns
+
+Index = np.ndarray | range
+"""Numbers of rows."""
+DENSE_PRODUCT = 0.1
+"""What a product of two entries of a dense row costs, relative to reading one."""
+
+
+class RowReader:
+    """The rows of one block. `between` is called before each chunk of at most `rows_per_chunk` rows."""
+
+    def __init__(
+        self, rows: Any, rows_per_chunk: int = 1 << 20, between: Callable[[], None] = _cancel.check_cancelled
+    ) -> None:
+        self.rows, self.rows_per_chunk, self.between = rows, rows_per_chunk, between
+        self.size, self.d = rows.shape
+        self.entries_per_row = stored_entries(rows) / self.size
+
+    def copied(self, index: np.ndarray) -> Any:
+        """Copies of some rows, at least two: whether a single row is stored by columns cannot be determined."""
+        return take_rows(self.rows, index if index.size > 1 else np.append(index, [0, 0]))
+
+    def read(self, work: Callable[[np.ndarray], None], index: Index) -> None:
+        """Call `work` on all rows in `index`, one part at a time."""
+        parts = in_parts(work, index, self.entries(index), self.chunk_size(index), self.between)
+        collections.deque(parts, maxlen=0)
+
+    def sum_squares(self) -> np.ndarray:
+        """Σ a²."""
+        out = np.zeros(self.d)
+        for start in range(0, self.size, self.rows_per_chunk):
+            self.between()
+            add_squares(self.rows, np.arange(start, min(start + self.rows_per_chunk, self.size)), out)
+        return out
+
+    def sum_rows(self, index: Index, scale: np.ndarray) -> np.ndarray:
+        """Σ scale_i a_i."""
+        return sum_rows(self.rows, index, scale, self.entries(index), self.chunk_size(index), self.between)
+
+    def sum_outer(self, index: Index, scale: np.ndarray) -> np.ndarray:
+        """Σ scale_i a_i a_iᵀ."""
+        return sum_outer(self.rows, index, scale, self.products(index), self.chunk_size(index), self.between)
+
+    def sum_expansions(
+        self, index: Index, curvatures: np.ndarray, scale: np.ndarray, new: bool
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Σ curvatures_i a_i a_iᵀ, Σ scale_i a_i and, for `new` samples, Σ a_i²."""
+        return sum_expansions(
+            self.rows, index, curvatures, scale, new, self.products(index), self.chunk_size(index), self.between
+        )
+
+    def chunk_size(self, index: Index) -> int:
+        """The number of these rows to read at once. Rows that are far apart read as much of a file as all between."""
+        span = int(index[-1] - index[0]) + 1 if len(index) > 0 else 1
+        return max(256, int(self.rows_per_chunk * len(index) / span))
+
+    def entries(self, index: Index) -> float:
+        """About how many stored entries these rows have."""
+        return len(index) * self.entries_per_row
+
+    def products(self, index: Index) -> float:
+        """The approximate cost of the outer products, in entries read; BLAS forms dense ones at a tenth of it."""
+        return self.entries(index) * self.entries_per_row * (DENSE_PRODUCT if is_dense(self.rows) else 1.0)
 
 
 @dataclass
@@ -96,8 +171,6 @@ class LocalOracle:
         self.scalars = SampleScalars.zeros(self.size)
         self.reader = self._make_reader(rows_per_chunk, between)
         self.temporary = Temporary()
-        self.large_shifts = LocalLargeShifts(samples, self.reader, self.scalars, self.temporary)
-        self.free_columns = OracleFreeColumns(samples, rows_per_chunk, between, self.scalars, self.temporary)
         self._move = np.zeros(self.size)
         """By how much the step moves each margin."""
         self._start: np.ndarray | None = None
@@ -105,6 +178,17 @@ class LocalOracle:
         self._old = np.empty(0)
         """The contribution of the batch to Σ (h z − slope) a before the step."""
         self._batch: GrowingBatch | None = None
+
+    @cached_property
+    def large_shifts(self) -> LocalLargeShifts:
+        """The samples whose margins the last step shifted most."""
+        return LocalLargeShifts(self.samples, self.reader, self.scalars, self.temporary)
+
+    @cached_property
+    def free_columns(self) -> OracleFreeColumns:
+        """The columns of features that nothing penalises."""
+        reader = self.reader
+        return OracleFreeColumns(self.samples, reader.rows_per_chunk, reader.between, self.scalars, self.temporary)
 
     def _make_reader(self, rows_per_chunk: int, between: Callable[[], None]) -> RowReader:
         return RowReader(self.samples.rows, rows_per_chunk, between)
@@ -146,7 +230,7 @@ class LocalOracle:
         self, batch: GrowingBatch | None, x: np.ndarray | None, new: bool = False, stale: float | None = None
     ) -> None:
         """Choose the samples, and where their margins start; `new` and `stale` are not needed here."""
-        self.large_shifts.end()
+        self.temporary.shifted = None
         scalars, self._batch = self.scalars, batch
         if batch is None:
             self._old = np.empty(0)

@@ -35,8 +35,7 @@ from skadmm.kernels.rows import is_dense
 from skadmm.kernels.samples import Samples
 from skadmm.kernels.threads import one_thread
 from skadmm.oracle.base import LARGE_SHIFT, LARGE_SHIFT_SHARE, Ahead, BatchSums, Ends, FullSums
-from skadmm.oracle.local import LocalOracle, move_margins
-from skadmm.oracle.reader import RowReader
+from skadmm.oracle.local import LocalOracle, RowReader, move_margins
 
 ENTRIES_PER_CHUNK = 1 << 20
 """The number of entries in a chunk of rows, which is read once for all sums."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skadmm import _clock
+from skadmm import _cancel
 from skadmm.paper.optimum import find_optimum
 from skadmm.paper.prepare import Source, graph_of, halves_of, problem_of
 from skadmm.paper.settings import BEYOND, WITH_TABLE, Cell, Settings, cell_settings, problem_settings
@@ -73,7 +73,7 @@ def run_cell(settings: Settings, store: Store, source: Source, cell: Cell) -> No
     meta: dict[str, Any] = {"settings": known, "sources": source_digest()}
     _rehearse(problem, cell.method, options)
     began = time.process_time()
-    with by_steps_not_by_clock(), _clock.processor_time():
+    with by_steps_not_by_clock(), _cancel.processor_time():
         if cell.variant == "restored":
             frame = _restored(problem, cell.method, passes, options, recorded)
         elif cell.method in BEYOND:  # blocks and ρ of the paper mean nothing to methods beyond it

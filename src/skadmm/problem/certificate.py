@@ -20,6 +20,7 @@ by θ where no row of A reaches the feature, by β on a row that holds it alone 
 
 import copy
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -29,7 +30,7 @@ import scipy.sparse as sp
 from skadmm.kernels.compile import compiled
 from skadmm.operators.clusters import clusters
 from skadmm.operators.row_correction import correction, gram_of, is_cheap, is_orthonormal, symmetric_factor
-from skadmm.problem.free_columns import FreeColumns, LocalFreeColumns
+from skadmm.problem.free_columns import ORTHOGONAL, LocalFreeColumns, orthogonal
 from skadmm.problem.kkt import KKT
 from skadmm.problem.problem import Problem
 from skadmm.regularizers import SquaredL2, Zero
@@ -37,8 +38,6 @@ from skadmm.regularizers._base import clip_dual, conjugate, dual_scale
 
 ZERO_OBJECTIVE = 1e-5
 """The gap is measured against at least this share of the loss at zero: where the minimum is zero, nothing else is."""
-ORTHOGONAL = 1e-14
-"""Slopes are orthogonal to a column where their product is this share of the sum of its terms' sizes: rounding."""
 TINY = float(np.finfo(float).tiny)
 """The smallest normal number."""
 
@@ -81,6 +80,7 @@ _dual_scale = compiled(dual_scale)
 _clip_dual = compiled(clip_dual)
 
 
+@dataclass(eq=False)
 class Certifier:
     """Dual points for one problem. ``kind`` says what they rest on:
 
@@ -88,8 +88,7 @@ class Certifier:
     certificate: only the KKT residual tells).
     """
 
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
+    problem: Problem
 
     def reweighted(self, problem: Problem) -> Self:
         """The same for a problem that differs in the strength of ψ alone: what depends on A and on the rows is kept."""
@@ -185,15 +184,16 @@ class Certifier:
     def _bounded(self) -> bool:
         """Can every multiplier, clipped on cones, be scaled into the domains of ψ* and Ω*? Not so for a cone in Ω, or
         with a general B, where the slightest rounding on the wrong side makes the dual objective −∞."""
-        problem = self.problem
+        problem, held = self.problem, (~self.unheld).astype(float)
         scaled = np.ones(problem.n_split)
         if self.cones.any():
             scaled[self.cones] = 0.0
-        pairs = ((problem.psi, scaled), (problem.omega, (~self.unheld).astype(float)))
-        return all(
-            isinstance(reg, Zero) or ones.size == 0 or min(_dual_scale(reg, sign * ones) for sign in (-1.0, 1.0)) > 0
-            for reg, ones in pairs
-        )
+        for reg, ones in ((problem.psi, scaled), (problem.omega, held)):
+            if isinstance(reg, Zero) or ones.size == 0:
+                continue
+            if not min(_dual_scale(reg, ones), _dual_scale(reg, -ones)) > 0:
+                return False
+        return True
 
     @cached_property
     def kind(self) -> str:
@@ -301,37 +301,10 @@ class Certifier:
             scale = min(scale, _dual_scale(problem.omega, -residual))
         return scale, multiplier, residual
 
-    def orthogonal(self, columns: FreeColumns) -> np.ndarray | None:
-        """Find slopes θ that are orthogonal to the columns of the free features; Σ θ a, or None where none are found.
-
-        Newton's method on the free coefficients alone, in the margins: the loss is smooth in them, and at their
-        optimum θ is orthogonal.
-        """
-        scale = columns.begin(self.free) + TINY
-        found = False
-        for _ in range(20):
-            off, hessian = columns.sums()
-            found = bool(np.all(np.abs(off) <= ORTHOGONAL * scale))
-            if found:
-                break
-            step = _least_squares(hessian, off)
-            largest = float(columns.reach(step))
-            columns.move(step * min(1.0, 4.0 / largest) if largest > 0 else step)
-        if not found:
-            off, hessian = columns.sums()
-        for _ in range(0 if found else 3):
-            # Slopes that are small differences of large margins carry the margins' rounding.
-            off = columns.correct(_least_squares(hessian, off))
-            found = bool(np.all(np.abs(off) <= ORTHOGONAL * scale))
-            if found:
-                break
-        gradient = columns.end(found)
-        return gradient if found else None
-
     @cached_property
     def _free_columns(self) -> LocalFreeColumns:
         backend: Any = self.problem.backend
-        return LocalFreeColumns(self.problem.samples(), backend.rows_per_chunk, backend.between_chunks)
+        return LocalFreeColumns(backend.samples(), backend.rows_per_chunk, backend.between_chunks)
 
     def orthogonal_slopes(self, slopes: np.ndarray, margins: np.ndarray) -> tuple[np.ndarray, np.ndarray, int] | None:
         """θ made orthogonal to the free features' columns, its new gradient, and the samples touched."""
@@ -339,12 +312,5 @@ class Certifier:
             return None
         n, columns = self.problem.n_samples, self._free_columns
         columns.place(margins, slopes)
-        gradient = self.orthogonal(columns)
+        gradient = orthogonal(columns, self.free)
         return None if gradient is None else (columns.taken(), gradient / n, 2 * n)
-
-
-def _least_squares(hessian: np.ndarray, off: np.ndarray) -> np.ndarray:
-    """The step of minimum norm; for one column, which is the rule (an intercept), without the overhead of LAPACK."""
-    if off.size == 1:
-        return off / hessian[0] if hessian[0, 0] > 0.0 else np.zeros(1)
-    return np.linalg.lstsq(hessian, off, rcond=1e-12)[0]

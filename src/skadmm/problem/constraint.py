@@ -47,8 +47,14 @@ class Constraint:
         graph: GraphTrend | None = None,
     ) -> None:
         self.A = as_operator(A, n_features) if A is not None else scipy.sparse.csr_array((0, n_features))
-        m = self.A.shape[0]
-        self.B = _as_second(B, m)
+        m = int(self.A.shape[0])
+        self.B = None if B is None else _as_second(B, m)
+        self.n_constraints = m
+        """m, the length of the multiplier."""
+        self.n_split = m if self.B is None else int(self.B.shape[1])
+        """The length of y."""
+        self.sum_of_squares = float(self.A.data @ self.A.data)
+        """Σ of the squared entries of A, the trace of AᵀA."""
         self.c = np.zeros(m) if c is None else _checks.vector(c, "c", m, of="the number of rows of A")
         self._line, self._graph = line, graph
         self.folded = folded
@@ -66,16 +72,6 @@ class Constraint:
         """The differences over a graph that A is; None where it is something else."""
         return as_graph_trend(self.A) if self._graph is None else self._graph
 
-    @property
-    def n_constraints(self) -> int:
-        """m, the length of the multiplier."""
-        return int(self.A.shape[0])
-
-    @property
-    def n_split(self) -> int:
-        """The length of y."""
-        return self.n_constraints if self.B is None else int(self.B.shape[1])
-
     @cached_property
     def A_rows(self) -> Any:
         """The rows of A as compiled code reads them."""
@@ -84,11 +80,6 @@ class Constraint:
     @cached_property
     def _A_transposed(self) -> Any:
         return self.A.T
-
-    @cached_property
-    def sum_of_squares(self) -> float:
-        """Σ of the squared entries of A, the trace of AᵀA."""
-        return float(self.A.data @ self.A.data)
 
     @cached_property
     def norm_A_squared(self) -> float:
@@ -122,11 +113,6 @@ class Constraint:
     def Bt(self, v: np.ndarray) -> np.ndarray:
         """Bᵀ v."""
         return -v if self.B is None else self.B.T @ v
-
-    @property
-    def determines_y(self) -> bool:
-        """Does y follow from x: is B invertible?"""
-        return self.B is None or self._B_solve is not None
 
     def residual(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """A x + B y − c."""
@@ -171,9 +157,7 @@ class Constraint:
 
 
 def _as_second(B: Any, m: int) -> Any:
-    """B as a CSR matrix, or None for −I."""
-    if B is None:
-        return None
+    """B, which is given, as a CSR matrix, or None for −I."""
     if not scipy.sparse.issparse(B):
         try:
             B = np.asarray(B)

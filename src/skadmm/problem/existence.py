@@ -9,19 +9,18 @@ a few hundred features, a dense basis.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse
 import scipy.sparse.csgraph
 
-from skadmm.backends import tasks
+from skadmm.backends import LocalBackend, tasks
 from skadmm.kernels.compile import jitable, kernel
-from skadmm.kernels.rows import as_matrix
+from skadmm.kernels.rows import as_matrix, times_basis
 from skadmm.losses import derivative
 from skadmm.operators.clusters import clusters
-from skadmm.problem.on_subspace import times_basis
 from skadmm.problem.problem import Problem
 from skadmm.problem.structure import null_space
 from skadmm.regularizers import Zero
@@ -218,29 +217,28 @@ def _agreements(problem: Problem, directions: list[tuple[np.ndarray, np.ndarray]
     neither.
     """
     basis = _as_columns(directions, problem.n_features)
-    rows, n = problem.rows, problem.n_samples
+    backend, n = cast(LocalBackend, problem.backend), problem.n_samples
     if problem.is_coupled:
         yield from _leads(problem, basis)
         return
     side = np.empty(n)
-    _flat_sides(problem.loss, problem.target, side)
-    counts = problem.sample_weight > 0 if problem.sample_weight.size else np.ones(n, bool)
-    for place in _places(problem):
-        problem.backend.between_chunks()
-        chunk = as_matrix(rows, place.start, place.stop)
+    _flat_sides(problem.loss, backend.target, side)
+    counts = backend.weight > 0 if backend.weighted else np.ones(n, bool)
+    for place in _places(n, backend.rows_per_chunk):
+        backend.between_chunks()
+        chunk = as_matrix(backend.rows, place.start, place.stop)
         part = _without_rounding(chunk, scipy.sparse.csr_array(times_basis(chunk, basis)), basis)
         signed = scipy.sparse.csr_array(scipy.sparse.diags_array(side[place] * counts[place]) @ part)
         neither = scipy.sparse.csr_array(part)[(side[place] == 0.0) & counts[place]]
         yield scipy.sparse.csc_array(scipy.sparse.vstack([signed, neither, -neither]))
 
 
-def _places(problem: Problem) -> Iterator[slice]:
+def _places(n: int, rows_per_chunk: int) -> Iterator[slice]:
     """The chunks of the samples. The first is small, because a few samples are often enough to exclude a direction."""
-    start, n = 0, problem.n_samples
-    size = min(FIRST_CHUNK, problem.rows_per_chunk)
+    start, size = 0, min(FIRST_CHUNK, rows_per_chunk)
     while start < n:
         yield slice(start, min(start + size, n))
-        start, size = start + size, problem.rows_per_chunk
+        start, size = start + size, rows_per_chunk
 
 
 def _leads(problem: Problem, basis: Any) -> Iterator[Any]:

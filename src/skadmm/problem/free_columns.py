@@ -1,12 +1,11 @@
 """Slopes that are orthogonal to the columns of features which nothing penalises.
 
 Newton's method on the coefficients of those features alone, in the margins: the loss is smooth in them, and at their
-optimum the slopes are orthogonal to their columns (:meth:`skadmm.problem.certificate.Certifier.orthogonal`).
+optimum the slopes are orthogonal to their columns.
 """
 
 from __future__ import annotations
 
-import collections
 import functools
 import operator
 from collections.abc import Callable, Iterator
@@ -16,13 +15,16 @@ import numpy as np
 
 from skadmm import _cancel
 from skadmm.backends.tasks import Max
-from skadmm.kernels.expansion import expand, in_parts, margins, sum_rows
+from skadmm.kernels.expansion import all_margins, expand, sum_rows
 from skadmm.kernels.rows import stored_entries
 from skadmm.kernels.samples import Samples, curvature_product
-from skadmm.losses._base import is_coupled
 
 ROWS_AT_ONCE = 1 << 17
 """Rows of which products are formed at a time."""
+ORTHOGONAL = 1e-14
+"""Slopes are orthogonal to a column where their product is this share of the sum of its terms' sizes: rounding."""
+TINY = float(np.finfo(float).tiny)
+"""The smallest normal number."""
 
 
 class ColumnSums(NamedTuple):
@@ -56,6 +58,41 @@ class FreeColumns(Protocol):
         """Σ θ a over all features where orthogonal slopes were `found`; else zeros, and the slopes are dropped."""
 
 
+def orthogonal(columns: FreeColumns, free: np.ndarray) -> np.ndarray | None:
+    """Find slopes θ that are orthogonal to the columns of the free features; Σ θ a, or None where none are found.
+
+    Newton's method on the free coefficients alone, in the margins: the loss is smooth in them, and at their
+    optimum θ is orthogonal.
+    """
+    scale = columns.begin(free) + TINY
+    found = False
+    for _ in range(20):
+        off, hessian = columns.sums()
+        found = bool(np.all(np.abs(off) <= ORTHOGONAL * scale))
+        if found:
+            break
+        step = _least_squares(hessian, off)
+        largest = float(columns.reach(step))
+        columns.move(step * min(1.0, 4.0 / largest) if largest > 0 else step)
+    if not found:
+        off, hessian = columns.sums()
+    for _ in range(0 if found else 3):
+        # Slopes that are small differences of large margins carry the margins' rounding.
+        off = columns.correct(_least_squares(hessian, off))
+        found = bool(np.all(np.abs(off) <= ORTHOGONAL * scale))
+        if found:
+            break
+    gradient = columns.end(found)
+    return gradient if found else None
+
+
+def _least_squares(hessian: np.ndarray, off: np.ndarray) -> np.ndarray:
+    """The step of minimum norm; for one column, which is the rule (an intercept), without the overhead of LAPACK."""
+    if off.size == 1:
+        return off / hessian[0] if hessian[0, 0] > 0.0 else np.zeros(1)
+    return np.linalg.lstsq(hessian, off, rcond=1e-12)[0]
+
+
 class LocalFreeColumns:
     """Free columns of samples in this process; :meth:`place` gives the margins and slopes to start from."""
 
@@ -65,7 +102,7 @@ class LocalFreeColumns:
         rows_per_chunk: int = 1 << 20,
         between: Callable[[], None] = _cancel.check_cancelled,
     ) -> None:
-        self._samples, self._rows_per_chunk, self._between = samples, rows_per_chunk, between
+        self._samples, self._rows_per_chunk, self._between = samples, max(256, rows_per_chunk), between
         self._n, self._d = samples.rows.shape
         self._entries = self._n * (stored_entries(samples.rows) / self._n)
         self._columns = np.empty((self._n, 0))
@@ -82,7 +119,8 @@ class LocalFreeColumns:
             for k, feature in enumerate(free):
                 unit = np.zeros(self._d)
                 unit[feature] = 1.0
-                self._read(unit, self._columns[:, k])
+                rows, every, out = self._samples.rows, range(self._n), self._columns[:, k]
+                all_margins(rows, every, unit, out, self._entries, self._rows_per_chunk, self._between)
             if free.size == 1 and np.all(self._columns == 1.0):  # an intercept, the rule: one number for all rows
                 self._columns = np.broadcast_to(np.ones((1, 1)), (self._n, 1))
         self._curvatures = np.empty(self._n)
@@ -90,24 +128,13 @@ class LocalFreeColumns:
 
     def _parts(self) -> Iterator[slice]:
         """Consecutive rows, so few at a time that what is computed from them takes little memory."""
-        size = self._n if is_coupled(self._samples.loss) else ROWS_AT_ONCE
+        size = self._n if self._samples.loss.coupled else ROWS_AT_ONCE
         for start in range(0, self._n, size):
             yield slice(start, min(start + size, self._n))
 
     def _added(self, term: Callable[[slice], Any]) -> Any:
         """The sum of a function of each part."""
         return functools.reduce(operator.add, map(term, self._parts()))
-
-    def _read(self, unit: np.ndarray, out: np.ndarray) -> None:
-        rows = self._samples.rows
-        parts = in_parts(
-            lambda part: margins(rows, part, unit, out), range(self._n), self._entries, self._chunk, self._between
-        )
-        collections.deque(parts, maxlen=0)
-
-    @property
-    def _chunk(self) -> int:
-        return max(256, self._rows_per_chunk)
 
     def sums(self) -> ColumnSums:
         """Expand the losses at the margins now."""
@@ -149,4 +176,6 @@ class LocalFreeColumns:
         if not found:
             self.slopes = np.empty(0)
             return np.zeros(self._d)
-        return sum_rows(self._samples.rows, range(self._n), self.slopes, self._entries, self._chunk, self._between)
+        return sum_rows(
+            self._samples.rows, range(self._n), self.slopes, self._entries, self._rows_per_chunk, self._between
+        )

@@ -106,13 +106,13 @@ def kkt_residual(
     loss can still fall by, against the same: along directions in which the rows hardly differ the gradient is small far
     from the optimum, too.
     """
-    constraint = problem.constraint
+    constraint, gradient_scale = problem.constraint, problem.gradient_scale
     At_beta, Bt_beta = constraint.At(multiplier), constraint.Bt(multiplier)
     residual = constraint.residual(x, y)
     off_x = x - problem.prox_omega(x - gradient - At_beta)
     off_y = y - problem.prox_psi(y - Bt_beta) if y.size else y
-    stationarity, feasibility, split = (float(np.linalg.norm(v)) for v in (off_x, residual, off_y))
-    floor = (GRADIENT_FLOOR if problem.n_constraints else 1.0) * problem.gradient_scale
+    stationarity, split = float(np.linalg.norm(off_x)), float(np.linalg.norm(off_y))
+    floor = (GRADIENT_FLOOR if problem.n_constraints else 1.0) * gradient_scale
     row_size = np.sqrt(constraint.sum_of_squares / max(1, problem.n_constraints))
     rounding = CANCELLATION * float(row_size * np.linalg.norm(multiplier))
     relative = max(
@@ -127,7 +127,7 @@ def kkt_residual(
         relative = max(relative, _worth(problem, x, y, priced, loss))
     if problem.n_constraints == 0:
         relative = max(relative, _left(problem, gradient, problem.loss_at_zero if loss is None else loss))
-    return KKT(stationarity, feasibility, split, relative)
+    return KKT(stationarity, float(np.linalg.norm(residual)), split, relative)
 
 
 def _against(part: float, *vectors: np.ndarray, least: float = 0.0) -> float:
@@ -141,7 +141,7 @@ def _relative_feasibility(problem: Penalised, x: np.ndarray, y: np.ndarray, resi
     constraint = problem.constraint
     terms = abs(constraint.A) @ np.abs(x)
     sides = constraint.A @ x, constraint.By(y), constraint.c
-    if constraint.determines_y:
+    if constraint.B is None or constraint.has_y_of_x:
         return _feasibility(problem, residual, sides, ROUNDING_FLOOR * float(np.linalg.norm(terms)))
     first = constraint.n_constraints - constraint.folded
     return max(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg
 
 from skadmm.kernels.expansion import expand
-from skadmm.kernels.rows import as_matrix
+from skadmm.kernels.rows import as_matrix, times_basis
 from skadmm.kernels.samples import curvature_product
 from skadmm.problem.problem import Problem
 from skadmm.problem.structure import NullSpace
@@ -31,14 +30,6 @@ TOO_FEW_DIGITS = 1e-11
 
 Smooth = Callable[[np.ndarray], tuple[float, np.ndarray]]
 """A differentiable function: from x to its value and gradient."""
-
-
-def times_basis(matrix: Any, basis: sp.csr_array) -> Any:
-    """A matrix times a sparse basis; columns that the basis leaves out are not read."""
-    used = np.flatnonzero(np.diff(basis.indptr))
-    if sp.issparse(matrix) or 2 * used.size > basis.shape[0]:
-        return matrix @ basis
-    return matrix[:, used] @ basis[used]
 
 
 class _Subspace:

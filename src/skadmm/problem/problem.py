@@ -8,12 +8,11 @@ import numpy as np
 
 from skadmm import _checks, _summary
 from skadmm.backends import Backend, LocalBackend, as_rows, as_target, as_weight, open_backend, tasks
-from skadmm.backends.targets import for_outputs
+from skadmm.backends.tables import for_outputs
 from skadmm.kernels.compile import compiled
 from skadmm.kernels.rows import is_dense
 from skadmm.kernels.samples import Samples
 from skadmm.losses import as_loss
-from skadmm.losses._base import is_coupled
 from skadmm.losses.offset import with_offset
 from skadmm.operators.outputs import for_each_output
 from skadmm.problem.constraint import Constraint
@@ -93,6 +92,24 @@ class Problem:
     omega: Any
     psi: Any
     constraint: Constraint
+    n_samples: int
+    """The number of margins: n, times the number of outputs."""
+    n_features: int
+    """The length of x: d, times the number of outputs."""
+    n_outputs: int
+    """k, the number of outputs: columns of the target, or classes of the multinomial loss; else 1."""
+    n_rows: int
+    """The number of rows of X, n."""
+    n_split: int
+    """The length of y; 0 where there is no ψ."""
+    n_constraints: int
+    """The length of the multiplier; 0 where there is no ψ."""
+    nnz: int
+    """Stored entries of X."""
+    is_sparse: bool
+    """Are the rows of X sparse? Those of several outputs are, for each has its own columns."""
+    is_coupled: bool
+    """Does the loss join the margins of a sample, so that it is no sum over outputs?"""
 
     def __init__(
         self,
@@ -123,7 +140,12 @@ class Problem:
             A = for_each_output(A, backend.n_outputs, backend.d)
         constraint = A if isinstance(A, Constraint) else Constraint(A, B, c, backend.d)
         psi = as_regularizer(psi, constraint.n_split, "psi")
-        vars(self).update(backend=backend, loss=loss, omega=omega, psi=psi, constraint=constraint)
+        vars(self).update(
+            backend=backend, loss=loss, omega=omega, psi=psi, constraint=constraint,
+            n_samples=backend.n, n_features=backend.d, n_outputs=backend.n_outputs, nnz=backend.nnz,
+            n_rows=backend.n // backend.n_outputs, is_sparse=backend.sparse, is_coupled=bool(loss.coupled),
+            n_split=constraint.n_split, n_constraints=constraint.n_constraints,
+        )  # fmt: skip
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a Problem does not change: problem.replace({name}=...) makes another one")
@@ -164,56 +186,11 @@ class Problem:
     # -- shape and data ------------------------------------------------------------------------------------
 
     @property
-    def n_samples(self) -> int:
-        """The number of margins: n, times the number of outputs."""
-        return self.backend.n
-
-    @property
-    def n_features(self) -> int:
-        """The length of x: d, times the number of outputs."""
-        return self.backend.d
-
-    @property
-    def n_outputs(self) -> int:
-        """k, the number of outputs: columns of the target, or classes of the multinomial loss; else 1."""
-        return self.backend.n_outputs
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows of X, n."""
-        return self.backend.n // self.backend.n_outputs
-
-    @property
-    def is_coupled(self) -> bool:
-        """Does the loss join the margins of a sample, so that it is no sum over outputs?"""
-        return is_coupled(self.loss)
-
-    @property
     def has_sparse_rows(self) -> bool:
         """Is X sparse?"""
         if self.n_outputs == 1:
             return self.backend.sparse
         return not is_dense(self.rows.rows)
-
-    @property
-    def n_split(self) -> int:
-        """The length of y; 0 where there is no ψ."""
-        return self.constraint.n_split
-
-    @property
-    def n_constraints(self) -> int:
-        """The length of the multiplier; 0 where there is no ψ."""
-        return self.constraint.n_constraints
-
-    @property
-    def nnz(self) -> int:
-        """Stored entries of X."""
-        return self.backend.nnz
-
-    @property
-    def is_sparse(self) -> bool:
-        """Are the rows of X sparse? Those of several outputs are, for each has its own columns."""
-        return self.backend.sparse
 
     @property
     def feature_names(self) -> list[str] | None:

@@ -1,19 +1,18 @@
-"""The loop of a run: steps in slices, when to stop, interrupts and checkpoints."""
+"""The loop of a run: steps in slices, its limits and endings, interrupts and checkpoints."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from skadmm import _cancel, _clock
+from skadmm import _cancel
 from skadmm.io import state as stored
-from skadmm.run import limits
 from skadmm.run.checkpoint import Checkpoint
-from skadmm.run.limits import Ending
 from skadmm.run.progress import Progress
 from skadmm.run.recording import Recorder
+from skadmm.run.result import Status
 from skadmm.run.sampling import Sampler
 from skadmm.run.step_size import StepChoice
 from skadmm.solvers.base import Algorithm, Engine
@@ -22,6 +21,68 @@ SLICE_SECONDS = 0.05
 """How long compiled code runs before the loop checks the clock, interrupts and whether numbers are finite."""
 REMOTE_FACTOR = 5.0
 """Slices are this many times longer where rows are on a cluster: there each one costs the time of a message."""
+
+
+MEASURES = {"gap": "duality gap", "kkt": "KKT residual"}
+"""What a tolerance is compared with, by the name that ``Result.stopped_on`` gives it."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a run ends, and how often it is recorded."""
+
+    passes: float
+    """Passes over the data, step selection excluded."""
+    seconds: float
+    """The time limit; infinite where there is none."""
+    tol: float | None
+    record_every: float
+    """Passes between two recordings; infinite for the start and the end only."""
+
+
+class Ending(NamedTuple):
+    """How a run ended."""
+
+    status: Status
+    message: str
+    """A sentence about it, without its full stop."""
+    stopped_on: str | None = None
+    """The measure that met the tolerance; None where none did."""
+    cut_short: bool = False
+    """True where the run ended in the middle of a step."""
+
+
+def solved(measure: str, reached: float, tol: float) -> Ending:
+    """The tolerance was met."""
+    return Ending(Status.SOLVED, f"the relative {MEASURES[measure]} {reached:.2e} met tol={tol:g}", measure)
+
+
+def out_of_time(limits: Limits, *, cut_short: bool = False) -> Ending:
+    """The time limit was reached."""
+    return Ending(Status.TIME_LIMIT, f"the time limit of {limits.seconds:g} s was reached", cut_short=cut_short)
+
+
+def out_of_passes(limits: Limits) -> Ending:
+    """The limit of passes was reached."""
+    reached = f"the limit of {limits.passes:g} passes was reached"
+    return Ending(Status.PASS_LIMIT, reached if limits.tol is not None else f"{reached}; no tol was given to stop at")
+
+
+def interrupted(*, cut_short: bool = False) -> Ending:
+    """The user pressed Ctrl-C."""
+    return Ending(Status.INTERRUPTED, "interrupted; x is the last good iterate", cut_short=cut_short)
+
+
+STALLED = Ending(
+    Status.STALLED, "no step improves the objective any more, because of rounding or because the problem is ill-posed"
+)
+STOPPED = Ending(Status.STOPPED, "a callback asked to stop")
+
+
+def diverged(cause: str, *, has_step: bool) -> Ending:
+    """Numbers are no longer finite, or the objective has grown without bound."""
+    advice = "Try a smaller step, or step='auto'" if has_step else "Rescale the columns of X and the target"
+    return Ending(Status.DIVERGED, f"{cause}; x is the last good iterate. {advice}")
 
 
 @dataclass(kw_only=True)
@@ -55,8 +116,8 @@ class Run:
     algorithm : Algorithm
     recorder : Recorder
         The recorder of the engine to drive.
-    sampler : Sampler
-        Which block each step reads.
+    sampler : Sampler or None
+        Which block each step reads; None where every step reads all blocks.
     bounds : Limits
     tuning : StepChoice or None
         The selection of the step, which counts in passes and seconds.
@@ -71,8 +132,8 @@ class Run:
         self,
         algorithm: Algorithm,
         recorder: Recorder,
-        sampler: Sampler,
-        bounds: limits.Limits,
+        sampler: Sampler | None,
+        bounds: Limits,
         *,
         tuning: StepChoice | None,
         settings: dict[str, Any],
@@ -89,7 +150,7 @@ class Run:
             next_record=np.inf if algorithm.certifies and bounds.record_every == np.inf else 0.0,
             step_passes=1.0 / engine.steps_per_pass,
         )
-        self.last_finite = recorder.iterate()
+        self.last_finite = recorder.history.last_certified
         """The point after the last whole step, whose numbers are finite."""
 
     @property
@@ -125,32 +186,37 @@ class Run:
 
     # -- the loop ------------------------------------------------------------------------------------------
 
-    def loop(self, bar: Progress) -> Ending:
+    def loop(self, bar: Progress | None) -> Ending:
         """Run to an ending."""
         pace = 1.0  # steps per slice; adapted to SLICE_SECONDS
+        self.control.listens = True
         try:
             while True:
                 ending = self._ending(bar)
                 if ending is not None:
                     return ending
                 pace = self._slice(min(self.counters.next_record, self.limits.passes), pace)
-                bar.update(self.run_passes)
+                if bar is not None:
+                    bar.update(self.run_passes)
                 if not np.isfinite(self.engine.point.x).all():
                     return self._diverged("x is no longer finite")
                 self.last_finite = self.recorder.iterate()
-                self._write_checkpoint()
+                if self.checkpoint is not None:
+                    self._write_checkpoint(self.checkpoint)
         except _cancel.OutOfTime:
             self.take_back()
-            return limits.out_of_time(self.limits, cut_short=True)
+            return out_of_time(self.limits, cut_short=True)
         except (_cancel.Interrupted, KeyboardInterrupt):
             self.take_back()
-            return limits.interrupted(cut_short=True)
+            return interrupted(cut_short=True)
+        finally:
+            self.control.listens = False
 
-    def _ending(self, bar: Progress) -> Ending | None:
+    def _ending(self, bar: Progress | None) -> Ending | None:
         """Record where that is due, and return how the run ends where it has ended, else None."""
-        out_of_time, out_of_passes, finished = self._out_of_time, self._out_of_passes, self.engine.finished
+        no_time, no_passes, finished = self._out_of_time, self._out_of_passes, self.engine.finished
         ending = None
-        if self.run_passes >= self.counters.next_record - 1e-12 or out_of_time or out_of_passes or finished:
+        if self.run_passes >= self.counters.next_record - 1e-12 or no_time or no_passes or finished:
             ending = self._record(bar)
             recorded = np.floor((self.run_passes + 1e-12) / self.limits.record_every)
             self.counters.next_record = (recorded + 1) * self.limits.record_every
@@ -158,22 +224,22 @@ class Run:
             return ending
         if finished:
             measure, reached = self.engine.optimality()
-            return self._solved(measure, reached) or limits.STALLED
+            return self._solved(measure, reached) or STALLED
         if self.control.interrupted:
-            return limits.interrupted()
-        if out_of_time:
-            return limits.out_of_time(self.limits)
-        return limits.out_of_passes(self.limits) if out_of_passes else None
+            return interrupted()
+        if no_time:
+            return out_of_time(self.limits)
+        return out_of_passes(self.limits) if no_passes else None
 
     def _solved(self, measure: str, reached: float) -> Ending | None:
         """The ending, where a measure of optimality meets the tolerance."""
         tol = self.limits.tol
-        return limits.solved(measure, reached, tol) if tol is not None and reached <= tol else None
+        return solved(measure, reached, tol) if tol is not None and reached <= tol else None
 
     def _diverged(self, cause: str) -> Ending:
         history = self.recorder.history
         self.last_finite = history.best_point if np.isfinite(history.best_value) else history.last_certified
-        return limits.diverged(cause, has_step=not self.algorithm.stepless)
+        return diverged(cause, has_step=not self.algorithm.stepless)
 
     def take_back(self) -> None:
         """Return to the point after the last complete step, because a step was interrupted."""
@@ -189,42 +255,45 @@ class Run:
         left = max(1, int(np.ceil((goal - before) / counters.step_passes - 1e-6)))  # rounding is not a step
         clock = engine.point.clock
         first = int(clock[0])
-        order = self.sampler.take(first, min(left, int(pace)))
+        count = min(left, int(pace))
+        order = np.zeros(count, np.int64) if self.sampler is None else self.sampler.take(first, count)
         # A step may touch more samples than the last ones did, and then the goal is reached earlier.
         goal_samples = goal * self.problem.n_samples - 1e-6 + counters.first_touched - counters.checking
-        began = _clock.now()
+        began = _cancel.now()
         self.control.deadline = began + self.limits.seconds - counters.seconds
         try:
             engine.advance(order, max(goal_samples, int(clock[1]) + 1))
         finally:
             self.control.deadline = np.inf
-            spent = _clock.now() - began
+            spent = _cancel.now() - began
             counters.seconds += spent
         steps = max(1, int(clock[0]) - first)
         counters.step_passes = max(1.0 / engine.steps_per_pass, (self.run_passes - before) / steps)
         goal_seconds = SLICE_SECONDS * (1.0 if self.problem.backend.local_rows else REMOTE_FACTOR)
         return min(1e9, max(1.0, steps * min(10.0, goal_seconds / max(spent, 1e-9))))
 
-    def _record(self, bar: Progress) -> Ending | None:
+    def _record(self, bar: Progress | None) -> Ending | None:
         """Evaluate the current point. The clock stands still, except where the evaluation is the stopping test."""
         recorder, tol = self.recorder, self.limits.tol
         tested = tol is not None and not self.algorithm.certifies
-        began = _clock.now()
+        began, passes = _cancel.now() if tested else 0.0, self.passes
         iterate = self.last_finite
         diagnostics = recorder.diagnose(iterate)
         if tested:
-            self.counters.seconds += _clock.now() - began
+            self.counters.seconds += _cancel.now() - began
             self.counters.checking += diagnostics.samples_read
-        row = recorder.row(iterate, diagnostics, self.passes, self.counters.seconds)
+            passes = self.passes
+        row = recorder.row(iterate, diagnostics, passes, self.counters.seconds)
         if recorder.has_blown_up(diagnostics):
             if self.algorithm.certifies and not self.engine.finished:
                 return None  # a candidate, which the line search of the next step refuses or shortens
             first = recorder.history.first_objective
             return self._diverged(f"the objective went from {first:.3g} to {diagnostics.objective:.3g}")
         recorder.keep(row, iterate, diagnostics, tol=tol)
-        bar.report(row)
+        if bar is not None:
+            bar.report(row)
         if recorder.call_back(row):
-            return limits.STOPPED
+            return STOPPED
         if not tested:
             return None
         if np.isnan(diagnostics.gap):
@@ -233,13 +302,11 @@ class Run:
 
     # -- checkpoints -----------------------------------------------------------------------------------------
 
-    def _write_checkpoint(self) -> None:
+    def _write_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Write a checkpoint, where one is due: always after a whole step, before it is recorded."""
-        if self.checkpoint is None:
-            return
         ending = self.engine.finished or self.control.interrupted or self._out_of_time or self._out_of_passes
-        if ending or self.checkpoint.due:
-            self.checkpoint.write(self.state())
+        if ending or checkpoint.due:
+            checkpoint.write(self.state())
 
     def state(self) -> dict[str, Any]:
         """The content of a checkpoint."""

@@ -38,7 +38,7 @@ SPARSE_FILL = 40.0
 """Entries of the factors of an interior point step for each entry of A."""
 SMALL, SMALL_ROWS = 300, 5000
 """With at most SMALL samples and features and SMALL_ROWS entries of A, every method takes less than ALWAYS_FREE bytes,
-and the available memory is not determined."""
+and nothing is checked."""
 ALWAYS_FREE = 1e7
 """Bytes; see SMALL."""
 
@@ -139,10 +139,6 @@ def check(
 ) -> None:
     """Refuse a run that does not fit into memory, with the numbers. A `limit` of None means what is available now;
     `more` has bytes by purpose in addition to those of the algorithm, and `what` names the run in the message."""
-    problem = setup.problem
-    small = max(problem.n_samples, problem.n_features) <= SMALL and problem.constraint.A.nnz <= SMALL_ROWS
-    if limit is None and small and not more:
-        return
     needs = estimate(setup, algorithm) | dict(more or {})
     total = sum(needs.values())
     if limit is None and total < ALWAYS_FREE:

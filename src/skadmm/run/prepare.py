@@ -15,7 +15,7 @@ from skadmm.problem.problem import Problem, held_out
 from skadmm.problem.rescaling import PRECONDITIONERS, balanced_rho, diagonal, rescaled
 from skadmm.regularizers import SquaredL2, Zero
 from skadmm.run import memory
-from skadmm.run.limits import Limits
+from skadmm.run.driver import Limits
 from skadmm.run.result import Callback, Result, Status
 from skadmm.solvers import ALGORITHMS, SOLVERS, dual_update, select, settled_options
 from skadmm.solvers.base import Algorithm, Setup
@@ -149,22 +149,27 @@ def prepare(problem: Problem, method: str, given: Arguments) -> Plan:
         _checks.number(given.rho, "rho", above=0) if rho_given else _default_rho(problem, algorithm, given.precondition)
     )
     limits = _limits(given, until_solved=choice is not None or algorithm.certifies)
-    batch_size = given.batch_size
-    if batch_size is None:
-        batch_size = problem.backend.natural_batch if choice is None else choice.batch_size
-    batch_size = min(_checks.count(batch_size, "batch_size"), problem.n_rows)
+    batch_size = problem.backend.natural_batch if choice is None else choice.batch_size
+    if given.batch_size is not None:
+        batch_size = _checks.count(given.batch_size, "batch_size")
+    batch_size = min(batch_size, problem.n_rows)
     memory_limit = given.memory_limit
     if memory_limit is not None and memory_limit != np.inf:
         memory_limit = _checks.number(memory_limit, "memory_limit", above=0)
     checkpoint_every = _checks.number(given.checkpoint_every, "checkpoint_every", least=0)
     seed = _seed(given.random_state)
     omega_mode = _omega_mode(given.omega_mode, problem, algorithm)
-    options = settled_options(solver, given.options) if solver else algorithm.settled(given.options)
+    options: dict[str, Any] = {}
+    if solver:
+        options = settled_options(solver, given.options)
+    elif algorithm.options or given.options is not None:
+        options = algorithm.settled(given.options)
     working = problem.fold() if omega_mode == "fold" else problem
-    staleness = _checks.count(given.staleness, "staleness", least=0)
+    staleness = 0 if given.staleness == 0 else _checks.count(given.staleness, "staleness", least=0)
     _check_backend(problem, algorithm)
-    memory.check(Setup(working, rho, 1.0, batch_size, omega_mode, rho_given=rho_given), algorithm, memory_limit)
-    start = _starting_point(problem, working, given)
+    size, rows = max(working.n_samples, working.n_features), working.constraint.A.nnz
+    if memory_limit is not None or size > memory.SMALL or rows > memory.SMALL_ROWS:
+        memory.check(Setup(working, rho, 1.0, batch_size, omega_mode, rho_given=rho_given), algorithm, memory_limit)
     callbacks = _as_callbacks(given.callback)
     test_problem = _as_test(problem, given.test)
     step = given.step
@@ -172,6 +177,8 @@ def prepare(problem: Problem, method: str, given: Arguments) -> Plan:
         agreed = {"rho": rho if rho_given else None, "batch_size": batch_size, "precondition": given.precondition}
         step = _matching_step(given.warm_start, step, algorithm, agreed | ({} if solver else options))
     scale = _scale(given.precondition, algorithm, working, rho, given.warm_start)
+    start_given = _says_something(given.x0, problem)
+    start = _starting_point(problem, working, given)
     if scale is not None:
         start.x[:] /= scale
     return Plan(
@@ -179,7 +186,7 @@ def prepare(problem: Problem, method: str, given: Arguments) -> Plan:
         algorithm=algorithm, solver=solver, reason="" if choice is None else choice.reason,
         rho=rho, rho_given=rho_given, step=step, batch_size=batch_size, sampler=given.sampler, omega_mode=omega_mode,
         options=options, precondition=given.precondition, limits=limits, test_problem=test_problem, start=start,
-        start_given=_says_something(given.x0, problem), warm_start=given.warm_start, callbacks=callbacks, seed=seed,
+        start_given=start_given, warm_start=given.warm_start, callbacks=callbacks, seed=seed,
         seed_drawn=not isinstance(given.random_state, (int, np.integer)), checkpoint=given.checkpoint,
         checkpoint_every=checkpoint_every, staleness=staleness,
     )  # fmt: skip
@@ -294,7 +301,9 @@ def _as_test(problem: Problem, test: tuple[Any, ArrayLike] | None) -> Problem | 
 
 def _seed(random_state: RandomState) -> int:
     if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
-        return _checks.count(random_state, "random_state", least=0)
+        if random_state < 0:
+            raise ValueError(f"random_state={random_state!r}: it takes an integer ≥ 0")
+        return int(random_state)
     if random_state is None:
         return int(np.random.default_rng().integers(2**31))
     if isinstance(random_state, np.random.Generator):

@@ -9,10 +9,10 @@ from typing import Any
 class Progress:
     """A bar over passes (needs the extra "progress"), or nothing."""
 
-    def __init__(self, title: str, total: float, *, shown: bool | None, verbose: int) -> None:
+    def __init__(self, title: str, total: float, shown: bool | None = True) -> None:
+        """`shown` of None shows the bar on a terminal only, and where its package is installed."""
         self._bar: Any = None
-        wanted = bool(verbose) and sys.stderr.isatty() if shown is None else shown
-        if not wanted:
+        if shown is None and not sys.stderr.isatty():
             return
         try:
             from rich.console import Console

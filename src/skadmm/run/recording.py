@@ -1,16 +1,19 @@
-"""The record of a run: the rows of its trace, the best point so far, and what callbacks see."""
+"""The record of a run: diagnostics of its points (objective, KKT residual and duality gap, from one evaluation of the
+samples), the rows of its trace, the best point so far, and what callbacks see."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple, Self
 
 import numpy as np
 
+from skadmm.backends.base import Evaluation
+from skadmm.problem.certificate import Assessment, Certifier
+from skadmm.problem.kkt import KKT, kkt_residual
 from skadmm.problem.problem import Problem
-from skadmm.run.diagnostics import Diagnostics, Evaluator
 from skadmm.run.result import TRACE_COLUMNS, Callback, Snapshot
 from skadmm.solvers.base import Engine
 
@@ -18,6 +21,110 @@ SAME_VALUE = 1e-9
 """Where two objectives differ by less than this, relatively, the point with the smaller KKT residual is better."""
 BLOW_UP = 1e12
 """A loss this many times the objective at the start means divergence."""
+
+
+class Diagnostics(NamedTuple):
+    """The objective and the optimality measures of a point (x, y) and its multiplier."""
+
+    loss: float
+    gradient: np.ndarray
+    """The gradient of the mean loss at x."""
+    objective: float
+    """The objective at (x, y(x)) where B is invertible, else at (x, y)."""
+    kkt: KKT
+    gap: float
+    """The relative duality gap; NaN without a certificate."""
+    lower_bound: float
+    """The lower bound of the optimum behind the gap; −∞ without one."""
+    samples_read: int
+    """The number of samples that a stopping test counts for these numbers."""
+    by_solver: bool = False
+    """True where the solver assessed the point itself, with more accuracy than the general evaluation has."""
+
+
+class Evaluator:
+    """Evaluates points of one problem for the record. The samples are not read twice for the same point: the arrays
+    given are kept, and must not be changed afterwards.
+
+    Parameters
+    ----------
+    problem : Problem
+    known : function of x
+        The solver's own evaluation of all samples at x, or None where it keeps none.
+    assessed : function of x and y
+        The solver's own assessment of (x, y), or None where it has none.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        known: Callable[[np.ndarray], Evaluation | None],
+        assessed: Callable[[np.ndarray, np.ndarray], Assessment | None],
+    ) -> None:
+        self.problem = problem
+        self.certifier = Certifier(problem)
+        self.has_y_of_x = problem.constraint.B is None or problem.constraint.has_y_of_x
+        self._known, self._assessed = known, assessed
+        self._last_evaluated: tuple[tuple[np.ndarray, ...], Diagnostics] | None = None
+        self._last_average: tuple[tuple[np.ndarray, ...], float] | None = None
+
+    def at(self, x: np.ndarray, y: np.ndarray, multiplier: np.ndarray) -> Diagnostics:
+        """Objective, optimality residual and gap at (x, y) with the unscaled multiplier."""
+        if self._last_evaluated is not None and _same(self._last_evaluated[0], (x, y, multiplier)):
+            return self._last_evaluated[1]
+        problem, own = self.problem, self._assessed(x, y)
+        if own is None:
+            evaluation = self._known(x) or problem.backend.evaluations.uncounted(x)
+            loss, gradient = evaluation.loss, evaluation.gradient
+            y_of_x = problem.y_of_x(x)
+            objective = loss + problem.penalty(x, y if y_of_x is None else y_of_x)
+            kkt = kkt_residual(problem, x, y, multiplier, gradient, loss)
+            gap, lower_bound, extra = self._bound(objective, evaluation, multiplier)
+            samples_read = problem.n_samples + extra
+            diagnostics = Diagnostics(loss, gradient, objective, kkt, gap, lower_bound, samples_read)
+        else:
+            bounds = own.certificate
+            gap = bounds.relative if np.isfinite(bounds.dual) else np.nan
+            diagnostics = Diagnostics(
+                own.loss, own.gradient, bounds.primal, own.kkt, gap, bounds.dual, 0, own.more_accurate
+            )
+        self._last_evaluated = (x, y, multiplier), diagnostics
+        return diagnostics
+
+    def _bound(self, objective: float, evaluation: Evaluation, multiplier: np.ndarray) -> tuple[float, float, int]:
+        """The relative gap, the lower bound behind it, and the samples read beyond one evaluation."""
+        certifier = self.certifier
+        if certifier.kind == "none" or not self.has_y_of_x:
+            return np.nan, -np.inf, 0
+        slopes, gradient, extra = evaluation.slopes, evaluation.gradient, 0
+        if certifier.free.size:
+            # Slopes orthogonal to the free features need margins here; elsewhere the solver computes them itself.
+            if evaluation.margins is None:
+                return np.nan, -np.inf, 0
+            orthogonal = certifier.orthogonal_slopes(slopes, evaluation.margins)
+            if orthogonal is None:
+                return np.nan, -np.inf, 0
+            slopes, gradient, extra = orthogonal
+        bounds = certifier.certify(objective, slopes, gradient, multiplier)
+        return bounds.relative, bounds.dual, extra
+
+    def average_objective(self, x: np.ndarray, y: np.ndarray) -> float:
+        """The objective at the averages, which the end of a run does not change."""
+        if self._last_evaluated is not None and _same(self._last_evaluated[0][:2], (x, y)):
+            return self._last_evaluated[1].objective  # after one step the average is the point itself
+        if self._last_average is None or not _same(self._last_average[0], (x, y)):
+            y_of_x = self.problem.y_of_x(x)
+            self._last_average = (x, y), self.problem.objective(x, y if y_of_x is None else y_of_x)
+        return self._last_average[1]
+
+    def criterion(self, diagnostics: Diagnostics) -> float:
+        """The number by which points are compared: the objective, or the KKT residual where y(x) does not exist."""
+        return diagnostics.objective if self.has_y_of_x else diagnostics.kkt.relative
+
+
+def _same(kept: tuple[np.ndarray, ...], arrays: tuple[np.ndarray, ...]) -> bool:
+    """Return whether the arrays are the ones that were kept."""
+    return all(one is two or np.array_equal(one, two) for one, two in zip(kept, arrays, strict=True))
 
 
 class Iterate(NamedTuple):
@@ -119,8 +226,8 @@ class Recorder:
         point, x = self.engine.point, self.x()
         steps = int(point.clock[0])
         if self._last is not None and self._last[0] == steps:
-            last = self._last[1]
-            if all(np.array_equal(*pair) for pair in ((last.x, x), (last.y, point.y), (last.dual, point.dual))):
+            last, equal = self._last[1], np.array_equal
+            if equal(last.x, x) and equal(last.y, point.y) and equal(last.dual, point.dual):
                 return last
         x, y = x.copy(), point.y.copy()
         self._last = steps, Iterate(x, y, point.dual.copy(), *self._averages(steps, x, y))

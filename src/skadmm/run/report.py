@@ -6,20 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from skadmm import _clock
-from skadmm.run import limits
-from skadmm.run.diagnostics import Diagnostics
-from skadmm.run.driver import Run
-from skadmm.run.limits import Ending
-from skadmm.run.recording import Iterate
+from skadmm import _cancel
+from skadmm.problem import existence
+from skadmm.problem.certificate import Certificate
+from skadmm.problem.kkt import kkt_residual
+from skadmm.run.driver import STALLED, Ending, Run, solved
+from skadmm.run.prepare import Plan
+from skadmm.run.recording import Diagnostics, Iterate
 from skadmm.run.result import Result, Status
+from skadmm.solvers.select import missing_last_resort
 
 MIN_GAIN = 1e-12
 """A point recorded during the run is the solution where it is better than the last one by more than this share."""
 
 
-def finish(run: Run, ending: Ending) -> Iterate:
-    """The solution, after the method has finished it, on the clock.
+def finish(run: Run, ending: Ending) -> tuple[Iterate, Ending]:
+    """The solution, after the method has finished it, on the clock, and how the run ended.
 
     Where time has run out, or the run was interrupted, the solution is the point after the last complete step. After a
     divergence it is the last point whose objective was finite.
@@ -29,13 +31,14 @@ def finish(run: Run, ending: Ending) -> Iterate:
         if ending.status in (Status.TIME_LIMIT, Status.INTERRUPTED):
             run.take_back()
         else:
-            began = _clock.now()
+            began = _cancel.now()
             run.engine.finish()
-            run.counters.seconds += _clock.now() - began
+            run.counters.seconds += _cancel.now() - began
         _record_last(run, reached)
         run.last_finite = _better(run, ending, reached)
-    run.engine.close()
-    return run.last_finite
+    if not run.problem.backend.local_rows:
+        run.engine.close()
+    return _revised(run, run.last_finite, ending)
 
 
 def _record_last(run: Run, reached: Iterate) -> None:
@@ -45,7 +48,7 @@ def _record_last(run: Run, reached: Iterate) -> None:
     recorder = run.recorder
     answer = run.last_finite = recorder.iterate()
     if recorder.history.rows and not np.array_equal(reached.x, answer.x):
-        row = recorder.row(answer, _diagnose(run, answer), run.passes, run.counters.seconds)
+        row = recorder.row(answer, run.recorder.diagnose(answer), run.passes, run.counters.seconds)
         recorder.history.rows.append(row)
 
 
@@ -54,11 +57,11 @@ def _better(run: Run, ending: Ending, reached: Iterate) -> Iterate:
     recorder, history, answer = run.recorder, run.recorder.history, run.last_finite
     tol = run.limits.tol or 0.0
     if ending.stopped_on == "kkt":
-        residual = _diagnose(run, answer).kkt.relative
-        if residual > tol and _diagnose(run, reached).kkt.relative <= residual:
+        residual = run.recorder.diagnose(answer).kkt.relative
+        if residual > tol and run.recorder.diagnose(reached).kkt.relative <= residual:
             answer = reached  # the last step of the method has increased the objective by more than the tolerance
     if ending.stopped_on != "kkt" or history.best_kkt <= tol:
-        diagnostics = _diagnose(run, answer)
+        diagnostics = run.recorder.diagnose(answer)
         last = recorder.evaluator.criterion(diagnostics)
         # A solver that assesses its points itself has certified this one more accurately than this comparison can.
         certified = diagnostics.by_solver and diagnostics.gap <= tol
@@ -68,7 +71,7 @@ def _better(run: Run, ending: Ending, reached: Iterate) -> Iterate:
     return answer
 
 
-def revise(run: Run, answer: Iterate, ending: Ending) -> tuple[Iterate, Ending]:
+def _revised(run: Run, answer: Iterate, ending: Ending) -> tuple[Iterate, Ending]:
     """Decide again how the run ended, because the final answer may meet the tolerance, or may not: a solver knows
     margins to more digits than the answer has where coefficients are very large."""
     tol = run.limits.tol
@@ -77,22 +80,51 @@ def revise(run: Run, answer: Iterate, ending: Ending) -> tuple[Iterate, Ending]:
         return answer, ending
     dual, diagnostics = _best_dual(run, answer)
     if claimed:
-        return answer, ending if diagnostics.kkt.relative <= tol else limits.STALLED
-    gap = _final_gap(run, diagnostics)
+        return answer, ending if diagnostics.kkt.relative <= tol else STALLED
+    gap = _final_gap(run, diagnostics, run.engine.certificate)
     measure, reached = ("gap", gap) if np.isfinite(gap) else ("kkt", diagnostics.kkt.relative)
     if not reached <= tol:  # NaN where numbers have overflowed
         return answer, ending
-    return answer._replace(dual=dual), limits.solved(measure, reached, tol)
+    return answer._replace(dual=dual), solved(measure, reached, tol)
+
+
+def explained(run: Run, plan: Plan, ending: Ending) -> Ending:
+    """The ending, with what explains it added: that there is no minimiser, and why "auto" chose the method."""
+    recession = existence.find(plan.problem)
+    if recession is not None and (ending.status is not Status.DIVERGED or plan.algorithm.stepless):
+        message = f"{recession}; x is the point of the run when {ending.message}"
+        ending = ending._replace(status=Status.NO_MINIMISER, message=message)
+    beyond = run.run_passes - plan.limits.passes
+    if ending.status is Status.PASS_LIMIT and beyond >= 0.5:
+        ending = ending._replace(
+            message=f"{ending.message}; completing the last step and evaluating the solution took {beyond:.3g} more"
+        )
+    if run.tuning is not None and run.tuning.cut_short:
+        ending = ending._replace(message=f"{ending.message}; it also ended the selection of the step early")
+    elif run.tuning is not None and run.tuning.at_edge:
+        ending = ending._replace(
+            message=f"{ending.message}; the selected step is the {run.tuning.at_edge} of those tried, a better one may "
+            "lie beyond"
+        )
+    if ending.status in (Status.STALLED, Status.PASS_LIMIT) and plan.reason and plan.limits.tol is not None:
+        advice = missing_last_resort(plan.working)
+        ending = ending._replace(message=f"{ending.message}; {advice}") if advice else ending
+    if not plan.reason:
+        return ending
+    because = f", since {run.engine.reason}" if run.engine.reason else ""
+    ran = f"; it ran {run.engine.solver_name}{because}" if run.engine.solver_name else ""
+    return ending._replace(message=f"{ending.message} ({plan.reason}{ran})")
 
 
 def result(run: Run, answer: Iterate, ending: Ending) -> Result:
     """The result, in the shape of the problem that the user gave, without the part that folding added."""
     recorder, engine, original = run.recorder, run.engine, run.recorder.original
+    tables, certificate = engine.tables(), engine.certificate
     dual, diagnostics = _best_dual(run, answer, quick=ending.status in (Status.TIME_LIMIT, Status.INTERRUPTED))
-    gap = _final_gap(run, diagnostics)
+    gap = _final_gap(run, diagnostics, certificate)
     scale: dict[str, Any] = {} if recorder.scale is None else {"scale": recorder.scale}
     return Result(
-        x=original.within_omega(answer.x),
+        x=answer.x if original.omega.subdifferentiable else original.within_omega(answer.x),
         y=answer.y[: original.n_split],
         dual=dual[: original.n_constraints],
         x_average=answer.x_average,
@@ -113,18 +145,13 @@ def result(run: Run, answer: Iterate, ending: Ending) -> Result:
         selection_passes=0.0 if run.tuning is None else run.tuning.samples_touched / run.problem.n_samples,
         solver=engine.solver_name,
         n_outputs=run.problem.n_outputs,
-        tables=engine.tables() | scale,  # not copied: the engine has ended
+        tables=tables | scale,  # not copied: the engine has ended
     )
 
 
-def _diagnose(run: Run, point: Iterate) -> Diagnostics:
-    return run.recorder.diagnose(point)
-
-
-def _final_gap(run: Run, diagnostics: Diagnostics) -> float:
+def _final_gap(run: Run, diagnostics: Diagnostics, certificate: Certificate | None) -> float:
     """The relative gap of the answer: with the method's own lower bound where it has one, else with the largest one
     recorded, which may belong to another point than the answer."""
-    certificate = run.engine.certificate
     if certificate is not None:
         return certificate._replace(primal=diagnostics.objective).relative
     lower_bound = max(run.recorder.history.lower_bound, diagnostics.lower_bound)
@@ -135,7 +162,7 @@ def _final_gap(run: Run, diagnostics: Diagnostics) -> float:
 def _best_dual(run: Run, answer: Iterate, *, quick: bool = False) -> tuple[np.ndarray, Diagnostics]:
     """The multiplier of the answer: that of the method, or the one that proves its gap, whichever is closer to optimal.
     `quick` leaves out least-squares corrections, which may take as long as a step."""
-    diagnostics = _diagnose(run, answer)
+    diagnostics = run.recorder.diagnose(answer)
     evaluator, rho, x, y, dual = run.recorder.evaluator, run.engine.rho, answer.x, answer.y, answer.dual
     certifier = evaluator.certifier
     if diagnostics.by_solver and diagnostics.kkt.relative <= (run.limits.tol or 0.0):
@@ -143,7 +170,7 @@ def _best_dual(run: Run, answer: Iterate, *, quick: bool = False) -> tuple[np.nd
     if not run.algorithm.certifies or certifier.kind == "none" or not evaluator.has_y_of_x or not y.size:
         return dual, diagnostics
     scale, multiplier, _ = certifier.dual_point(diagnostics.gradient, rho * dual, None if quick else y == 0)
-    kkt = run.problem.kkt(x, y, scale * multiplier, diagnostics.gradient, diagnostics.loss)
+    kkt = kkt_residual(run.problem, x, y, scale * multiplier, diagnostics.gradient, diagnostics.loss)
     if kkt.relative < diagnostics.kkt.relative:
         return scale * multiplier / rho, diagnostics._replace(kkt=kkt)
     return dual, diagnostics

@@ -86,20 +86,12 @@ class Replay(Sampler):
         return self._indices
 
 
-ZEROS = 1024
-"""The length of the array of zeros that stands for indices that are never read."""
 SAMPLERS: Registry[type[Sampler]] = Registry("sampler")
 SAMPLERS.add("uniform", Uniform)
 SAMPLERS.add("permutation", Permutation)
 SAMPLERS.add("cyclic", Cyclic)
 
 
-def as_sampler(sampler: str | ArrayLike, n_blocks: int, seed: int, drawn: bool = True) -> Sampler:
-    """A sampler from its name, or from an array of indices to replay.
-
-    `drawn` is False for a method whose every step reads all blocks: then a name is checked, and the indices are zeros.
-    """
-    if not isinstance(sampler, str):
-        return Replay(n_blocks, sampler)
-    named = SAMPLERS[sampler]
-    return named(n_blocks, seed) if drawn else Replay(n_blocks, np.zeros(ZEROS, np.int64))
+def as_sampler(sampler: str | ArrayLike, n_blocks: int, seed: int) -> Sampler:
+    """A sampler from its name, or from an array of indices to replay."""
+    return SAMPLERS[sampler](n_blocks, seed) if isinstance(sampler, str) else Replay(n_blocks, sampler)

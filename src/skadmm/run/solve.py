@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -12,19 +13,16 @@ from numpy.typing import ArrayLike
 
 from skadmm import _cancel
 from skadmm.kernels.threads import one_thread
-from skadmm.problem import existence
 from skadmm.problem.problem import Problem
 from skadmm.run import report, step_size
 from skadmm.run.checkpoint import Checkpoint, fingerprint
 from skadmm.run.driver import Run
-from skadmm.run.limits import Ending
 from skadmm.run.prepare import Arguments, Plan, RandomState, prepare
 from skadmm.run.progress import Progress
 from skadmm.run.recording import Recorder
-from skadmm.run.result import Callback, Result, Status
-from skadmm.run.sampling import as_sampler
+from skadmm.run.result import Callback, Result
+from skadmm.run.sampling import SAMPLERS, as_sampler
 from skadmm.solvers.base import Setup
-from skadmm.solvers.select import missing_last_resort
 
 
 class CallbackError(RuntimeError):
@@ -209,13 +207,10 @@ def solve(
     )  # fmt: skip
     with _cancel.run_control() as control, one_thread():
         run = _start(plan, control)
-        recession = existence.find(problem)
-        with Progress(plan.algorithm.name, plan.limits.passes, shown=progress, verbose=verbose) as bar:
-            with control.listening():
-                ending = run.loop(bar)
-            answer, ending = report.revise(run, report.finish(run, ending), ending)
-        ending = _explained(run, plan, ending, recession)
-        result = report.result(run, answer, ending)
+        shown = progress is not False and bool(progress or verbose)
+        with Progress(plan.algorithm.name, plan.limits.passes, progress) if shown else nullcontext() as bar:
+            answer, ending = report.finish(run, run.loop(bar))
+        result = report.result(run, answer, report.explained(run, plan, ending))
     failure = run.recorder.failure
     if failure is not None:
         raise CallbackError(f"a callback raised {failure!r}; the run so far is in .result", result) from failure
@@ -247,7 +242,8 @@ def _start(plan: Plan, control: _cancel.RunControl) -> Run:
         rho_given=plan.rho_given, solver=plan.solver, warm=plan.start_given, tol=plan.limits.tol,
         staleness=plan.staleness, options=plan.options, checkpoint=checkpoint,
     )  # fmt: skip
-    sampler = as_sampler(plan.sampler, setup.n_blocks, seed, drawn=not algorithm.full)
+    whole = algorithm.full and isinstance(plan.sampler, str) and plan.sampler in SAMPLERS
+    sampler = None if whole else as_sampler(plan.sampler, setup.n_blocks, seed)
     engine = algorithm.start(setup, plan.start)
     if plan.warm_start is not None:
         engine.restore(plan.warm_start.tables)
@@ -266,30 +262,3 @@ def _start(plan: Plan, control: _cancel.RunControl) -> Run:
     if checkpoint is not None and kept is not None:
         checkpoint.resume_from(run, kept)
     return run
-
-
-def _explained(run: Run, plan: Plan, ending: Ending, recession: existence.Recession | None) -> Ending:
-    """The ending, with what explains it added: that there is no minimiser, and why "auto" chose the method."""
-    if recession is not None and (ending.status is not Status.DIVERGED or plan.algorithm.stepless):
-        message = f"{recession}; x is the point of the run when {ending.message}"
-        ending = ending._replace(status=Status.NO_MINIMISER, message=message)
-    beyond = run.run_passes - plan.limits.passes
-    if ending.status is Status.PASS_LIMIT and beyond >= 0.5:
-        ending = ending._replace(
-            message=f"{ending.message}; completing the last step and evaluating the solution took {beyond:.3g} more"
-        )
-    if run.tuning is not None and run.tuning.cut_short:
-        ending = ending._replace(message=f"{ending.message}; it also ended the selection of the step early")
-    elif run.tuning is not None and run.tuning.at_edge:
-        ending = ending._replace(
-            message=f"{ending.message}; the selected step is the {run.tuning.at_edge} of those tried, a better one may "
-            "lie beyond"
-        )
-    if ending.status in (Status.STALLED, Status.PASS_LIMIT) and plan.reason and plan.limits.tol is not None:
-        advice = missing_last_resort(plan.working)
-        ending = ending._replace(message=f"{ending.message}; {advice}") if advice else ending
-    if not plan.reason:
-        return ending
-    because = f", since {run.engine.reason}" if run.engine.reason else ""
-    ran = f"; it ran {run.engine.solver_name}{because}" if run.engine.solver_name else ""
-    return ending._replace(message=f"{ending.message} ({plan.reason}{ran})")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skadmm import _checks, _clock
+from skadmm import _cancel, _checks
 from skadmm.problem.problem import Problem
 from skadmm.run.sampling import Uniform
 from skadmm.solvers import dual_update
@@ -100,10 +100,10 @@ def select(
         return Setup(subset, rho, step, min(batch_size, size), omega_mode, options=options or {})
 
     algorithm.start(setup_of(float(grid[0])), _starting_point(subset, start))  # compiles, before the clock runs
-    began = _clock.now()
+    began = _cancel.now()
 
     def ends() -> bool:
-        return interrupted() or _clock.now() - began >= TIME_SHARE * seconds
+        return interrupted() or _cancel.now() - began >= TIME_SHARE * seconds
 
     most = MAX_TIMED_STEPS if seconds < np.inf else MAX_STEPS
     objectives, touched, cut_short = _tried(grid, setup_of, algorithm, seed, start, ends, most)
@@ -115,7 +115,7 @@ def select(
     else:
         chosen = float(grid[best]) * scale
         edge = {0: "smallest", grid.size - 1: "largest"}.get(best, "")
-    return StepChoice(chosen, grid, objectives, touched, _clock.now() - began, int(size), scale, edge, cut_short)
+    return StepChoice(chosen, grid, objectives, touched, _cancel.now() - began, int(size), scale, edge, cut_short)
 
 
 def _tried(
@@ -158,12 +158,12 @@ def _trial(
     steps = BATCH_ITERATIONS if algorithm.full else PASSES * setup.n_blocks
     order, pace = Uniform(setup.n_blocks, seed).take(0, steps), 1
     while order.size:
-        began = _clock.now()
+        began = _cancel.now()
         engine.advance(order[:pace])
         order = order[pace:]
         if order.size and ends():
             return None, int(point.clock[1])
-        faster = min(10.0, CHECK_SECONDS / max(_clock.now() - began, 1e-9))
+        faster = min(10.0, CHECK_SECONDS / max(_cancel.now() - began, 1e-9))
         pace = min(max(1, int(pace * faster)), most)
     touched = int(point.clock[1])
     if not np.isfinite(point.x).all():

@@ -90,7 +90,9 @@ class Situation:
     @cached_property
     def one_coefficient_per_sample(self) -> bool:
         """Return whether each sample depends on one coefficient."""
-        return self.problem.backend.local_rows and not isinstance(self.problem.local.single_entries, str)
+        if not self.problem.backend.local_rows or self.problem.backend.several_entries:
+            return False
+        return not isinstance(self.problem.local.single_entries, str)
 
     @cached_property
     def is_signal(self) -> bool:
@@ -126,8 +128,10 @@ class Situation:
     @property
     def only_multipliers(self) -> bool:
         """B without an inverse, or ψ a constraint."""
-        folded = self.setup.omega_mode == "fold"
-        return self.problem.y_of_x(self.point.x) is None or not (folded or self.problem.psi.subdifferentiable)
+        folded, constraint = self.setup.omega_mode == "fold", self.problem.constraint
+        if constraint.B is not None and not constraint.has_y_of_x:
+            return True
+        return not (folded or self.problem.psi.subdifferentiable)
 
     @property
     def bounded_blocks(self) -> bool:
@@ -143,7 +147,7 @@ class Situation:
     @cached_property
     def several_outputs(self) -> bool:
         """Several outputs, with a penalty that separates over disjoint blocks of their coefficients."""
-        return works_on_outputs(self.problem, self.setup.rho_given)
+        return self.problem.n_outputs > 1 and works_on_outputs(self.problem, self.setup.rho_given)
 
     @cached_property
     def separates(self) -> bool:
@@ -155,6 +159,9 @@ class Situation:
     @property
     def works_on_blocks(self) -> bool:
         """Return whether block descent is the fastest solver at a single strength too."""
+        few = self.problem.n_features < self.config.many_features
+        if few and self.problem.psi.separable and self.problem.omega.separable:
+            return False  # there are no groups
         return self.separates and works_on_blocks(self.problem, self.setup.rho_given)
 
     @property
@@ -497,8 +504,8 @@ def start(
 
     first, *then = entries(solvers)
     solver = first.solver(setup, first.config)
-    rho = setup.rho if rho is None else rho
-    return SolverEngine(solver, point, rho, then, lambda: entries(rescuers(setup, solvers)))
+    state = solver.init(point, setup.rho if rho is None else rho)
+    return SolverEngine(solver, state, then, lambda: entries(rescuers(setup, solvers)))
 
 
 register(

@@ -18,7 +18,7 @@ from skadmm.backends.processes.pool import WorkerProcess
 from skadmm.backends.processes.serve import Call, HoldSamples
 from skadmm.backends.processes.table import Processes
 from skadmm.backends.remote import RemoteSamples
-from skadmm.backends.targets import as_target, as_weight
+from skadmm.backends.tables import as_target, as_weight
 from skadmm.kernels.rows import stored_entries
 from skadmm.losses import Loss
 

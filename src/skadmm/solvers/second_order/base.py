@@ -141,7 +141,8 @@ class SecondOrderSolver(ABC, Generic[S]):
     @classmethod
     def engine(cls, setup: Setup, point: Point, config: Any = None, rho: float | None = None) -> SolverEngine[S]:
         """The solver at the start of a run from `point`; `rho` is that of the setup unless given."""
-        return SolverEngine(cls(setup, config), point, rho)
+        solver = cls(setup, config)
+        return SolverEngine(solver, solver.init(point, setup.rho if rho is None else rho))
 
     @abstractmethod
     def init(self, point: Point, rho: float) -> S:
@@ -283,20 +284,19 @@ class SolverEngine(Generic[S]):
     def __init__(
         self,
         solver: SecondOrderSolver[S],
-        point: Point,
-        rho: float | None = None,
+        state: S,
         then: Sequence[Entry] = (),
         rescuers: Callable[[], Sequence[Entry]] = tuple,
     ) -> None:
-        """`then` are the solvers that take over from `solver`, and from each other, in this order; `rescuers` names
-        those that follow them, and is called only where they are needed."""
+        """`state` is that of `solver` at the start. `then` are the solvers that take over from it, and from each
+        other, in this order; `rescuers` names those that follow them, and is called only where they are needed."""
         self.entries = (Entry(type(solver), solver.config), *then)
         self._rescuers: Callable[[], Sequence[Entry]] | None = rescuers
         self.solver_name = solver.name
         self.number = 0
         """The index of the solver that is running."""
         self.solver, self.setup = solver, solver.setup
-        self._stand(solver.init(point, solver.setup.rho if rho is None else rho))
+        self._stand(state)
 
     def _stand(self, state: S) -> None:
         """Set the point, ρ and status of the engine to those of `state`."""
@@ -336,7 +336,7 @@ class SolverEngine(Generic[S]):
         left = len(order)
         with one_thread():
             left -= self._steps(left, until)
-            while self.slow and self._has(self.number + 1):
+            while self.solver.slow(self.current) and self._has(self.number + 1):
                 self.give_up()
                 self.close()
                 self._switch_to(self.number + 1)

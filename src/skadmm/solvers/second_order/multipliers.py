@@ -30,7 +30,7 @@ from skadmm.solvers.second_order.augmented_lagrangian import (
     NewtonConfig,
 )
 from skadmm.solvers.second_order.best_point import BestPointSolver, BestPointState, Candidate
-from skadmm.solvers.second_order.constrained_rows import ConstrainedRows
+from skadmm.solvers.second_order.polish import ConstrainedRows
 
 MAX_VARIABLES = 5000
 """The largest number of variables for which the Newton matrix is formed and factorised."""

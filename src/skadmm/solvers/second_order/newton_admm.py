@@ -39,6 +39,8 @@ from skadmm.io.state import transient
 from skadmm.oracle import LARGE_SHIFT, LostMemory, SampleOracle, oracle_for
 from skadmm.oracle.batches import BatchConfig, enough, plan
 from skadmm.problem.certificate import Assessment, Certificate
+from skadmm.problem.free_columns import orthogonal
+from skadmm.problem.kkt import kkt_residual
 from skadmm.problem.problem import Problem
 from skadmm.regularizers import Stacked
 from skadmm.solvers.base import Setup
@@ -204,6 +206,8 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
         self.folded = setup.omega_mode == "fold"
         adaptive = not setup.rho_given if config.adapt_rho is None else config.adapt_rho
         self.model = ModelSolver(problem, config, setup.rho, adaptive=adaptive)
+        bound = problem.loss.curvature_bound
+        self.curvature_scale = bound if np.isfinite(bound) else problem.curvature_scale
         whole = setup.warm or problem.is_coupled  # no growing batches
         planned = [] if whole else plan(problem.n_samples, problem.n_features, problem.nnz, config)
         if problem.nnz / problem.n_samples >= config.wide_row:
@@ -226,7 +230,7 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
         return NewtonADMMState(
             point=point, rho=rho, multiplier=rho * point.dual, anchor=point.x.copy(), place=point.x.copy(),
             gradient=np.zeros(d), H=np.zeros((d, d)), q=np.zeros(d), squares=np.zeros(d), tau=self.config.first_damping,
-            model=self.model.init(rho, started=self.setup.rho_given),
+            model=ModelState(rho, self.setup.rho_given, rho),
             oracle=oracle_for(self.problem.backend, self.setup.checkpoint),
         )  # fmt: skip
 
@@ -260,7 +264,7 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
         loss, exact = self.last_loss(state), self.problem.y_of_x(state.anchor)
         gradient = state.gradient if state.refined is None else state.refined.gradient
         return [
-            (self.problem.kkt(state.anchor, y, state.multiplier, gradient, loss).relative, y)
+            (kkt_residual(self.problem, state.anchor, y, state.multiplier, gradient, loss).relative, y)
             for y in (state.point.y, exact)
             if y is not None
         ]
@@ -297,7 +301,7 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
         bounds = self.certifier.pair(state.objective, state.lower_bound)
         if here is None or self.tol is None or not bounds.relative <= self.tol:
             return None
-        kkt = self.problem.kkt(x, y, state.multiplier, here.gradient, here.loss)
+        kkt = kkt_residual(self.problem, x, y, state.multiplier, here.gradient, here.loss)
         return Assessment(here.loss, here.gradient, kkt, bounds, more_accurate=False)
 
     def finish(self, state: NewtonADMMState) -> None:
@@ -701,7 +705,7 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
 
     def _metric(self, state: NewtonADMMState) -> np.ndarray:
         """The diagonal that damping is measured in: a bound of H's, and 1 for features that no sample has."""
-        metric = self.problem.curvature_scale * state.squares / state.seen
+        metric = self.curvature_scale * state.squares / state.seen
         metric[metric == 0.0] = 1.0
         return metric
 
@@ -716,11 +720,11 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
             return
         n, oracle, gradient = self.problem.n_samples, state.oracle, state.gradient
         if self.certifier.free.size:
-            orthogonal = self.certifier.orthogonal(oracle.free_columns)
+            total = orthogonal(oracle.free_columns, self.certifier.free)
             self._touch(state, 2 * n)
-            if orthogonal is None:
+            if total is None:
                 return
-            gradient = orthogonal / n
+            gradient = total / n
         bounds = self.certifier.bounds(
             state.objective, lambda scale: oracle.conjugate(scale) / n, gradient, state.multiplier, state.point.y == 0
         )
@@ -732,7 +736,7 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
 
 def _reason_against_sweeps(problem: Problem) -> str | None:
     """Why ADMM's sweeps on a model cannot take a problem, which leaves the method of multipliers."""
-    if problem.y_of_x(np.zeros(problem.n_features)) is None:
+    if problem.constraint.B is not None and not problem.constraint.has_y_of_x:
         return "B is not invertible"
     psi = problem.psi.first if isinstance(problem.psi, Stacked) else problem.psi  # a folded Ω may be a constraint
     if not psi.subdifferentiable:

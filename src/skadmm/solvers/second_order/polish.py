@@ -1,30 +1,35 @@
-"""The polish: makes x exactly fused and exactly zero where y is zero.
+"""The polish: makes x meet exactly what y meets: fused and zero where y is zero, and within its bounds.
 
 ADMM's y has exact zeros, its x only approximate ones. Rows of A with one or two entries whose y is zero tie features
 together (or to zero), and so do the entries of a maximum norm that share its size; on the clusters that are left free,
-the quadratic model plus the now linear ψ is minimised exactly.
+the quadratic model plus the now linear ψ is minimised exactly. Where ψ is a constraint (lower ≤ Ax ≤ upper), y meets it
+exactly and x only in the limit. The objective is infinite at a point that misses the constraint by more than rounding,
+so x is moved before it is measured.
 """
 
 from __future__ import annotations
 
 from functools import singledispatch
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from skadmm.kernels.compile import kernel
+from skadmm.kernels.compile import compiled, kernel
 from skadmm.operators.clusters import clusters
 from skadmm.problem.problem import Problem
-from skadmm.regularizers import GroupLInf, LInf
-from skadmm.regularizers._envelope import parts_of
-from skadmm.solvers.second_order.constrained_rows import ConstrainedRows, held_clusters, penalty_slopes
+from skadmm.regularizers import GroupLInf, LInf, Stacked
+from skadmm.regularizers._base import subgradient
+from skadmm.regularizers._envelope import parts_of, prox_with_steps
 
 DAMPING = 1e-12
 """The model is damped towards x by this share of its maximum curvature: x must stay bounded along directions that the
 data do not see."""
 MAX_GROWTH = 1e6
 """A solution this many times larger than x is discarded, and x is kept."""
+TINY = float(np.finfo(float).tiny)
+
+_subgradient = compiled(subgradient)
 
 
 @kernel
@@ -77,6 +82,8 @@ def _largest(y: np.ndarray, group: np.ndarray) -> np.ndarray:
 def _pattern(problem: Problem, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The clusters of features that zeros of y, and maximum norms at y, tie together; and their factors in them."""
     A, zero = problem.constraint.A, y == 0
+    if problem.psi.separable:  # no maximum norms
+        return clusters(A, zero)
     tied = [part.start + one for part in parts_of(problem.psi, y.size) for one in tied_sizes(part.reg, y[part.where])]
     first = np.concatenate([one[:-1] for one in tied] or [np.empty(0, int)])
     if first.size == 0:
@@ -131,3 +138,87 @@ def _minimiser(H: np.ndarray, q: np.ndarray, start: np.ndarray, damping: float) 
     except np.linalg.LinAlgError:
         return start
     return u if np.all(np.abs(u) <= MAX_GROWTH * (1.0 + np.abs(start).max())) else start
+
+
+class ConstrainedRows(NamedTuple):
+    """The rows of A on which ψ is a constraint; −I as B and c = 0."""
+
+    problem: Problem
+    is_constraint: np.ndarray
+    """For each row of A whether ψ is a constraint on it."""
+    single: np.ndarray
+    """Rows among them that hold one feature: bounds."""
+    feature: np.ndarray
+    """The feature of each row that holds one feature."""
+    entry: np.ndarray
+    """The entry of each row that holds one feature."""
+
+    @classmethod
+    def of(cls, problem: Problem) -> ConstrainedRows | None:
+        """The constrained rows of a problem; None where there are none, or B is not −I or c is not zero."""
+        constraint, m = problem.constraint, problem.n_split
+        if m == 0 or problem.psi.subdifferentiable or constraint.B is not None or constraint.c.any():
+            return None
+        mask = np.zeros(m, bool)
+        for part in parts_of(problem.psi, m):
+            mask[part.where] = not part.reg.subdifferentiable
+        A = constraint.A
+        single = np.flatnonzero(mask & (np.diff(A.indptr) == 1))
+        return cls(problem, mask, single, A.indices[A.indptr[single]], A.data[A.indptr[single]])
+
+    def projected(self, y: np.ndarray) -> np.ndarray:
+        """The nearest vector that meets the constraint: proximal steps of length zero."""
+        out, steps = y.copy(), np.full(y.size, TINY)
+        for part in parts_of(self.problem.psi, y.size):
+            out[part.where] = prox_with_steps(part.reg, y[part.where], steps[part.where])
+        return out
+
+    def moved(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """x, equal over features that rows of two entries with y = 0 tie, zero where rows tie them to zero, and within
+        its bounds."""
+        A, out = self.problem.constraint.A, x.copy()
+        labels, factors = clusters(A, self.is_constraint & (y == 0.0))
+        out[labels < 0] = 0.0
+        free = np.flatnonzero(labels >= 0)
+        count = np.bincount(labels[free])
+        mean = np.bincount(labels[free], factors[free] * x[free]) / np.bincount(labels[free], factors[free] ** 2)
+        several = free[count[labels[free]] > 1]
+        out[several] = factors[several] * mean[labels[several]]
+        values = np.asarray(A @ out)
+        nearest = self.projected(values)
+        off = nearest[self.single] != values[self.single]
+        out[self.feature[off]] = nearest[self.single][off] / self.entry[off]
+        return out
+
+    def held(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Features that a bound other than zero holds, by y, and the values at which it does."""
+        at_bound = (self.projected(y + 1.0) == y) | (self.projected(y - 1.0) == y)
+        rows = at_bound[self.single] & (y[self.single] != 0.0)
+        return self.feature[rows], y[self.single][rows] / self.entry[rows]
+
+
+def held_clusters(
+    rows: ConstrainedRows | None, y: np.ndarray, labels: np.ndarray, factors: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The clusters that bounds other than zero hold, and their values in the clusters' own coordinates."""
+    values = np.full(int(labels.max(initial=-1)) + 1, np.nan)
+    if rows is not None:
+        features, levels = rows.held(y)
+        kept = labels[features] >= 0
+        values[labels[features[kept]]] = levels[kept] / factors[features[kept]]
+    held = np.flatnonzero(~np.isnan(values))
+    return held, values[held]
+
+
+def penalty_slopes(problem: Problem, y: np.ndarray) -> np.ndarray:
+    """A subgradient of ψ at y on the rows without a constraint; zero on the constrained rows."""
+    slopes = np.zeros(y.size)
+    if problem.psi.subdifferentiable and not isinstance(problem.psi, Stacked):
+        _subgradient(problem.psi, y, slopes)
+        return slopes
+    for part in parts_of(problem.psi, y.size):
+        if part.reg.subdifferentiable:
+            out = np.empty(part.stop - part.start)
+            _subgradient(part.reg, y[part.where], out)
+            slopes[part.where] = out
+    return slopes

@@ -120,10 +120,6 @@ class ModelSolver:
             np.empty(problem.n_features),
         )
 
-    def init(self, rho: float, *, started: bool) -> ModelState:
-        """The state before the first model; `started` says that ρ is used as given."""
-        return ModelState(rho, started, rho)
-
     def reweighted(self, problem: Problem) -> ModelSolver:
         """The same sweeps for a problem that differs in the strength of ψ alone."""
         other = copy.copy(self)

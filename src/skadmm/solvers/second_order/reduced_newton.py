@@ -30,6 +30,7 @@ from skadmm.io.state import transient
 from skadmm.oracle import LostMemory, ReducedOracle, reduced_oracle_for
 from skadmm.oracle.reduced import Contraction
 from skadmm.oracle.reduced_hessian import HessianConfig, feature_keys
+from skadmm.problem.free_columns import orthogonal
 from skadmm.problem.problem import COUPLED, Problem
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
@@ -352,10 +353,10 @@ class ReducedNewton(SecondOrderSolver[ReducedNewtonState]):
         slack = state.tied if thorough or self.certifier.kind != "l1" else None
         n, oracle, gradient = self.problem.n_samples, state.oracle, state.gradient
         if self.certifier.free.size:
-            orthogonal = self.certifier.orthogonal(oracle.free_columns)
-            if orthogonal is None:
+            total = orthogonal(oracle.free_columns, self.certifier.free)
+            if total is None:
                 return
-            gradient = orthogonal / n
+            gradient = total / n
             state.point.clock[1] += 2 * n
         bounds = self.certifier.bounds(
             state.objective, lambda scale: oracle.conjugate(scale) / n, gradient, state.multiplier, slack
