@@ -303,11 +303,11 @@ class ParquetSource:
     def __init__(self, path: Path, wanted: Columns, block_rows: int | None, ones: bool) -> None:
         try:
             import pyarrow.parquet as pq
-            from pyarrow import ArrowException
+            from pyarrow import ArrowException, default_memory_pool
         except ImportError as error:
             raise ImportError("Parquet needs pyarrow: pip install 'skadmm[parquet]'") from error
         self.path, self.block_rows, self.ones = path, block_rows or PARQUET_ROWS, ones
-        self._broken = ArrowException
+        self._broken, self._release = ArrowException, default_memory_pool().release_unused
         self._files = []
         for file in parquet_files(path):
             try:
@@ -343,6 +343,12 @@ class ParquetSource:
 
     def blocks(self, position: int, rows: int) -> Iterator[Block]:
         """The blocks after the first `position` rows. No block spans two row groups."""
+        try:
+            yield from self._blocks(position)
+        finally:  # what decoding took is given back to the system, because a fit may follow
+            self._release()
+
+    def _blocks(self, position: int) -> Iterator[Block]:
         seen = 0
         for file in self._files:
             for group in range(file.num_row_groups):
