@@ -246,9 +246,9 @@ class Recorder:
         point.y[:], point.dual[:] = iterate.y, iterate.dual
 
     def _averages(self, steps: int, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The averages over the steps; the point itself before there is another."""
+        """The averages over the steps; the point itself before there is another, or where the method has none."""
         point = self.engine.point
-        if steps == 0:
+        if steps == 0 or not self.engine.averages:
             return x, y
         x_sum = point.x_sum if self.scale is None else self.scale * point.x_sum
         if steps == 1 and np.array_equal(x_sum, x) and np.array_equal(point.y_sum, y):

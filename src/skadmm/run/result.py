@@ -125,7 +125,7 @@ class Result:
     x, y, dual : ndarray
         The last good iterate; `dual` is scaled, the multiplier of the constraint is ρ times it.
     x_average, y_average : ndarray
-        The means over all steps, the output of the paper's Algorithm 1.
+        The means over all steps, the output of the paper's Algorithm 1; x and y again for second-order solvers.
     status : Status
         How the run ended.
     message : str

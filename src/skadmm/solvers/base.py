@@ -232,6 +232,10 @@ class Engine(Protocol):
         """How many steps touch every sample once."""
 
     @property
+    def averages(self) -> bool:
+        """True where the means over all steps are of interest, as those of a stochastic method are."""
+
+    @property
     def finished(self) -> bool:
         """True where the method has met the tolerance, or cannot improve the point any more."""
 

@@ -85,6 +85,7 @@ class FirstOrderEngine:
         self.rule = rule
         self.point = point
         self.steps_per_pass = 1 if full else setup.n_blocks
+        self.averages = True
         split = dual_update.build(setup.problem, setup.rho)
         self._steps: Any = steps_of(rule, setup)(rule, setup, split, point, 1.0 if linearised else 0.0)
         self._fresh = True

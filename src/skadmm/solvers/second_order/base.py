@@ -278,6 +278,7 @@ class SolverEngine(Generic[S]):
     """
 
     steps_per_pass = 1
+    averages = False
     reason = ""
     """Why these solvers run, in words."""
 
@@ -352,10 +353,7 @@ class SolverEngine(Generic[S]):
                     return made
                 self.solver.step(state)
                 state.steps += 1
-                point = state.point
-                point.clock[0] += 1
-                point.x_sum[:] += point.x
-                point.y_sum[:] += point.y
+                state.point.clock[0] += 1
         finally:
             self._stand(state)
         return limit

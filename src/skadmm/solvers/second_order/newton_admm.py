@@ -693,13 +693,11 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
         self, state: NewtonADMMState, centre: np.ndarray, damping: np.ndarray, limit: int, tolerance: float, rounds: int
     ) -> float:
         """Make rounds of sweeps on the model, and return the larger of the relative residuals where they ended."""
-        y_sum = state.point.y_sum.copy()  # counts steps, not sweeps
         H, q = self._mean_H(state), state.q / state.seen
         for _ in range(rounds):
             residuals = self.model.minimise(state.model, state.point, H, q, centre, damping, limit, tolerance)
             if residuals.worst <= tolerance:
                 break
-        state.point.y_sum[:] = y_sum
         state.rho, state.multiplier = state.model.rho, state.model.rho * state.point.dual
         return float(residuals.worst)
 
