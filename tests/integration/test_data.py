@@ -35,7 +35,7 @@ def tiny(monkeypatch):
     entry = datasets.DataSet(
         "tiny", facts, source="here", licence="none", stems=("tiny.svm",), url="https://nowhere.invalid/tiny.svm"
     )
-    monkeypatch.setitem(catalogue.CATALOGUE._entries, "tiny", entry)
+    monkeypatch.setitem(catalogue.CATALOGUE, "tiny", entry)
     return entry
 
 
@@ -124,7 +124,7 @@ def test_a_wrong_checksum_is_refused_with_what_was_expected(tiny, tmp_path):
 )
 def test_other_dimensions_are_refused_with_what_was_expected(tiny, tmp_path, monkeypatch, text, message):
     unsummed = replace(tiny, facts=replace(tiny.facts, text_sha256={}))
-    monkeypatch.setitem(catalogue.CATALOGUE._entries, "tiny", unsummed)
+    monkeypatch.setitem(catalogue.CATALOGUE, "tiny", unsummed)
     (tmp_path / "tiny.svm").write_bytes(text)
     with pytest.raises(datasets.DataError, match=f"not tiny: .*{message}"):
         datasets.load("tiny", tmp_path)
@@ -150,7 +150,7 @@ def test_fetch_checks_what_it_downloads(tiny, tmp_path, monkeypatch):
 
 def test_a_file_without_a_known_checksum_is_pinned_at_first_sight(tiny, tmp_path, monkeypatch):
     unknown = replace(tiny, facts=replace(tiny.facts, text_sha256={}))
-    monkeypatch.setitem(catalogue.CATALOGUE._entries, "tiny", unknown)
+    monkeypatch.setitem(catalogue.CATALOGUE, "tiny", unknown)
     path = tmp_path / "tiny.svm"
     path.write_bytes(TEXT)
     fetching.remember(path, loading.read(unknown, path))
@@ -174,7 +174,7 @@ def test_a_failed_download_and_a_form_are_one_line(tiny, tmp_path, monkeypatch):
 def test_the_layouts_behind_forms_are_read(tmp_path, monkeypatch):
     small = {"quantum": datasets.Facts(2, 3), "sido": datasets.Facts(2, 3)}
     for name, facts in small.items():
-        monkeypatch.setitem(catalogue.CATALOGUE._entries, name, replace(datasets.CATALOGUE[name], facts=facts))
+        monkeypatch.setitem(catalogue.CATALOGUE, name, replace(datasets.CATALOGUE[name], facts=facts))
     (tmp_path / "phy_train.dat").write_text("7\t0\t1.5\t999\t2\n8\t1\t0\t3\t9999\n")
     quantum = datasets.load("quantum", tmp_path)
     np.testing.assert_array_equal(quantum.X, [[1.5, 0, 2], [0, 3, 0]])
