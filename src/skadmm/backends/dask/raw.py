@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from skadmm.backends.dask.blocks import current_client, row_blocks, row_chunks
+from skadmm.backends.dask.blocks import row_blocks, row_chunks
 from skadmm.backends.dask.calls import FAN_IN
 from skadmm.backends.levels import Encoding, Levels, Seen, categorical_columns, seen_columns, united
 
 
 def on_blocks(X: Any, function: Callable[[Any], Any]) -> list[Any]:
-    """A function of each block of rows, evaluated on the workers."""
+    """A function of each block of rows, evaluated on the workers where there is a client."""
     import dask
 
     call = dask.delayed(function, pure=False)
@@ -44,8 +44,10 @@ def sum_of_blocks(X: Any, add: Callable[..., Any], function: Callable[..., Any],
 
 
 def _gathered(pending: list[Any]) -> list[Any]:
-    client = current_client()
-    return client.gather(client.compute(pending))
+    """What delayed calls return: on the workers of the active client, or in threads where there is none."""
+    import dask
+
+    return list(dask.compute(*pending))
 
 
 class RawDask:
