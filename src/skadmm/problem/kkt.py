@@ -176,8 +176,8 @@ def _excess(penalty: Callable[[np.ndarray], float], v: np.ndarray, off: np.ndarr
     """How much `off` = v − prox(v − slope) adds to the objective, where the optimum v* is no farther away than zero is.
 
     With p = v − off, `off` − `slope` is a subgradient of the penalty at p, so the objective is above its optimum by no
-    more than off·(v − v*), for which the norm of the products off_j v_j stands here, and the penalty's distance from its
-    tangent at p.
+    more than off·(v − v*), for which the norm of the products off_j v_j stands here, and the penalty's distance from
+    its tangent at p.
     """
     nearest = v - off
     beyond = penalty(v) - penalty(nearest) - float((off - slope) @ off)
