@@ -150,15 +150,17 @@ def test_short_requests_show_in_the_dashboard(there, runs, monkeypatch):
         transport.DirectTransport, "send", lambda self, requests: direct.append(1) or usual(self, requests)
     )
     backend.client.get_task_stream()  # from here on it is kept
-    began = time.time()
+    began, usual_names, seen = time.time(), {"skadmm_take_steps", "skadmm_evaluate"}, set()
 
     def evaluate(snapshot):
         bars.append([name for name in backend.client.run_on_scheduler(prefixes) if name.startswith("skadmm_")])
-        return time.time() - began > 2.0
+        seen.update(bars[-1])
+        # Which request is due when the time has come is chance: a slow machine gets more than two seconds.
+        return time.time() - began > (2.0 if seen & usual_names else 60.0)
 
     solve(there, "sa-iu-admm", **(RUN | {"passes": 1e6}), callback=evaluate)
     assert all(bars[1:])
-    assert {"skadmm_take_steps", "skadmm_evaluate"} & {name for names in bars for name in names}
+    assert seen & usual_names
     shown = [one for one in backend.client.get_task_stream(start=began) if one["key"].startswith("skadmm_")]
     moments = sorted(one["startstops"][0]["start"] for one in shown)
     assert len({int(5 * (moment - began)) for moment in moments}) >= 5  # in most of ten fifths of a second
