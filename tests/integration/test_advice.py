@@ -94,7 +94,7 @@ def test_no_minimiser_of_an_estimator(change):
 
 
 def test_stalled_scale_the_columns():
-    uneven = Problem(X * 10.0 ** np.linspace(-3, 3, 10), TARGET, loss="squared", psi=L1(1e-3), A=BOTH)
+    uneven = Problem(X * 10.0 ** np.linspace(-6, 6, 10), TARGET, loss="squared", psi=L1(1e-3), A=BOTH)
     assert solve(uneven, tol=3e-14).status is Status.STALLED
     assert solve(Problem(X, TARGET, loss="squared", psi=L1(1e-3), A=BOTH), tol=3e-14).status is Status.SOLVED
 

@@ -14,7 +14,7 @@ Which samples:
                  so far. The rows of a batch are spread over the data, so sorted data do no harm.
   full           From then on all samples, at the same point, so the objective, its gradient and the duality gap are
                  exact. Where the outer products of all samples would cost more than evaluations, the batches end at
-                 a thousand samples per feature: their H differs from that of all by a few percent, and every step
+                 two thousand samples per feature: their H differs from that of all by a few percent, and every step
                  reduces the distance to the solution by that factor. Steps that do not are followed by the whole H.
   large shifts   After a full evaluation, the few samples whose margins moved most take several steps of their own.
                  Samples with rare features move along the loss's tail by one unit of margin per step, and steps on few
@@ -74,7 +74,7 @@ class NewtonADMMConfig(ModelConfig, BatchConfig):
     wide_row: int = 32
     """The number of entries per row from which outer products cost more than evaluations, so that batches need not grow
     to all samples."""
-    samples_per_feature: int = 1000
+    samples_per_feature: int = 2000
     """The number of samples per feature at which batches need not grow further."""
     slow_decrease: float = 0.1
     """Where H is that of a part of the samples and a step decreases the objective by more than this share of the
@@ -96,6 +96,8 @@ class NewtonADMMConfig(ModelConfig, BatchConfig):
     """The damping τ of the first full model, which is divided by three after every whole step."""
     min_damping: float = 1e-12
     """The smallest damping τ."""
+    max_end_damping: float = 1.0
+    """The largest damping τ with which a small predicted decrease ends a run."""
     raised_damping: float = 1e-4
     """The smallest damping τ after a step that had to be shortened, times the share of its maximum curvature that the
     loss has at the point."""
@@ -452,6 +454,8 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
         change = float(state.gradient @ step) + 0.5 * float(step @ (state.H @ step)) / state.seen
         decrease = problem.penalty(state.anchor) - problem.penalty(state.point.x) - change
         state.predicted_decrease = abs(decrease) / max(abs(state.objective), np.finfo(float).tiny)
+        # A step that is short because of its damping says nothing about what is left.
+        settled = settled and state.tau <= self.config.max_end_damping
         state.finished = settled and self.tol is not None and state.predicted_decrease <= self.tol
 
     def _may_be_solved(self, state: NewtonADMMState) -> bool:

@@ -62,6 +62,9 @@ class Residuals(NamedTuple):
     sweeps: int
     primal: float
     dual: float
+    rounded: bool
+    """Whether the residuals are rounding errors of the terms that cancel in x. Where x becomes zero, residuals relative
+    to x do not show that."""
 
     @property
     def worst(self) -> float:
@@ -72,8 +75,11 @@ class Residuals(NamedTuple):
 @kernel
 def _sweep(inverse, right, split, point, rho, limit, tolerance, rounding, y_before, dual_before, scratch):
     couple(split, point, 0.0)
-    primal, dual = 0.0, 0.0
+    primal, dual, rounded = 0.0, 0.0, True
     done = 0
+    cancels = 0.0
+    for j in range(right.size):
+        cancels += (inverse[j, j] * right[j]) ** 2
     for _ in range(limit):
         copy_into(point.y, y_before)
         copy_into(point.dual, dual_before)
@@ -94,12 +100,13 @@ def _sweep(inverse, right, split, point, rho, limit, tolerance, rounding, y_befo
         noise = 0.0
         for j in range(point.x.size):
             noise += point.x[j] ** 2
+        rounded = max(dual_move, y_move) <= rounding * (noise + cancels)
         noise *= rounding
         primal = np.sqrt(dual_move / max(y_size, dual_move)) if dual_move > noise else 0.0
         dual = np.sqrt(y_move / dual_size) if y_move > noise else 0.0
         if primal <= tolerance and dual <= tolerance:
             break
-    return done, primal, dual
+    return done, primal, dual, rounded
 
 
 class ModelSolver:
@@ -177,7 +184,7 @@ class ModelSolver:
     def _balance(self, state: ModelState, point: Point, residuals: Residuals) -> None:
         """Bring the two residuals together."""
         config = self.config
-        if residuals.primal == 0:
+        if residuals.primal == 0 or residuals.rounded:
             return
         if residuals.dual == 0:
             # y does not move. At zero, below its threshold λ/ρ, it needs a larger ρ; near the end that is not needed.

@@ -81,8 +81,10 @@ class ReducedNewtonConfig(SubgradientConfig, OpeningConfig, HessianConfig):
 
     @classmethod
     def uncertified(cls, last_improvement: float) -> Self:
-        """Settings for cross-validation, with less work on multipliers than a certificate needs."""
-        return cls(last_improvement=last_improvement, settled_improvement=last_improvement, rough_sweeps=4)
+        """Settings for cross-validation, with less work on multipliers and on H than a certificate needs."""
+        return cls(
+            last_improvement=last_improvement, settled_improvement=last_improvement, rough_sweeps=4, min_idle=1e-2
+        )
 
 
 @dataclass(kw_only=True)
