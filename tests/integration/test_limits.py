@@ -230,6 +230,27 @@ def test_the_time_limit_ends_the_selection_of_a_step(method):
     assert result.seconds <= 2.0
 
 
+def test_a_selection_that_ends_early_never_chooses_a_step_that_diverged():
+    """The first candidates, around the usual step, diverge here; where no other was tried the step of the theory is."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100, 60))
+    made = Problem(X, X[:, 0] + rng.standard_normal(100), "squared", psi=L1(0.01), A=chain(60))
+    method, at_zero, worse = ALGORITHMS["svrg-iu-admm"], made.objective(np.zeros(60)), 0
+    for limit in range(20, 200, 20):
+        calls = iter(range(limit))
+        chosen = step_size.select(
+            made, method, rho=0.1, batch_size=1, omega_mode="none", seed=0, seconds=1e6,
+            interrupted=lambda calls=calls: next(calls, None) is None,
+        )  # fmt: skip
+        assert chosen.cut_short
+        if chosen.objectives.min() <= at_zero:
+            assert chosen.step == chosen.candidates[chosen.objectives.argmin()]
+        else:
+            worse += bool(np.isfinite(chosen.objectives).any())
+            assert chosen.step == step_size.theory(method, made, 0.1)
+    assert worse > 0
+
+
 def test_a_selection_without_a_time_limit_does_not_depend_on_its_order(larger):
     """Candidates are tried from the middle of the grid, five runs each; the mean of each is that of its own runs."""
     small = larger.subset(np.arange(300))

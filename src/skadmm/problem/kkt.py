@@ -85,6 +85,7 @@ class Penalised(Protocol):
     def least_decrease(self, gradient: np.ndarray) -> float: ...
 
 
+@np.errstate(over="ignore", invalid="ignore")  # far from a solution a residual may be infinite
 def kkt_residual(
     problem: Penalised,
     x: np.ndarray,

@@ -16,7 +16,7 @@ from skadmm.kernels.threads import one_thread
 from skadmm.losses import deviance
 from skadmm.problem.alpha_max import alpha_max
 from skadmm.problem.problem import Problem
-from skadmm.problem.structure import degrees_of_freedom
+from skadmm.problem.structure import degrees_of_freedom, fused
 from skadmm.regularizers import with_strength
 from skadmm.run.checkpoint import Checkpoint, Keeper, fingerprint
 from skadmm.run.follow import Certified, Follower, Following, Goal, Separately, Solution, can_follow, check_memory
@@ -30,6 +30,9 @@ MIN_STRENGTHS = 5
 """A path does not stop early before it has this many strengths."""
 MIN_EXPLAINED = 1e-5
 """A path stops early when a strength decreases the loss by less than this share of what is explained so far."""
+
+NEARLY_NULL = 1e-3
+"""A solution may be the null model where the largest entry of Ax is below this share of the largest on the path."""
 
 
 @dataclass(repr=False)
@@ -251,6 +254,8 @@ def path(
     with one_thread():
         _follow(record, follower, count, callback, early_stop=alphas is None and early_stop)
     losses = np.array(record.losses)
+    if dof is True:
+        _recount_null_models(problem, record)
     return Path(
         alphas=record.grid[: losses.size],
         x=np.array(record.x),
@@ -290,6 +295,23 @@ def _freedom_of(problem: Problem) -> Callable[[Solution], float]:
     """Counts the degrees of freedom of solutions."""
     A, psi = problem.constraint.A, problem.psi
     return lambda solution: degrees_of_freedom(A, solution.x, psi, solution.y)
+
+
+def _recount_null_models(problem: Problem, record: PathRecord) -> None:
+    """At the strength where Ax becomes zero the null model and points near it are equally good, and the pattern of the
+    one that was found is random; what is counted is the null model."""
+    A = problem.constraint.A
+    sizes = np.array([np.abs(A @ x).max(initial=0.0) for x in record.x])
+    small = np.flatnonzero(sizes <= NEARLY_NULL * sizes.max(initial=0.0))
+    if small.size == 0 or A.shape[0] == 0:
+        return
+    try:
+        top = alpha_max(problem)
+    except ValueError:  # no strength makes Ax zero
+        return
+    for k in small[record.grid[small] >= (1.0 - 1e-9) * top]:
+        labels = fused(A, record.x[k], tied=np.ones(A.shape[0], bool))
+        record.dof[k] = degrees_of_freedom(A, record.x[k], problem.psi, np.zeros(A.shape[0]), labels)
 
 
 def _not_counted(solution: Solution) -> float:

@@ -96,6 +96,8 @@ class Evaluator:
         certifier = self.certifier
         if certifier.kind == "none" or not self.has_y_of_x:
             return np.nan, -np.inf, 0
+        if not np.isfinite(objective):  # counts far away: the exponential overflows, and there are no slopes
+            return np.inf, -np.inf, 0
         slopes, gradient, extra = evaluation.slopes, evaluation.gradient, 0
         if certifier.free.size:
             # Slopes orthogonal to the free features need margins here; elsewhere the solver computes them itself.

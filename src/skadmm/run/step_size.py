@@ -87,7 +87,8 @@ def select(
     """The paper's selection: each candidate is run on 500 random samples (five runs of five passes; batch methods
     once, for 100 iterations), and the one with the smallest mean training objective is chosen. With large blocks the
     subset has ten blocks. The runs begin at `start`, or at zero. After `TIME_SHARE` of the `seconds` that
-    the whole run may take, or when `interrupted`, it takes the best so far."""
+    the whole run may take, or when `interrupted`, it takes the best so far, or the step of the theory where none of
+    them decreased the objective."""
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2**31,)))
     eligible: Any = problem.n_samples
     if problem.backend.local_rows and problem.sample_weight.size:
@@ -107,10 +108,12 @@ def select(
 
     most = MAX_TIMED_STEPS if seconds < np.inf else MAX_STEPS
     objectives, touched, cut_short = _tried(grid, setup_of, algorithm, seed, start, ends, most)
-    finite = np.isfinite(objectives)
-    best = int(np.argmin(np.where(finite, objectives, np.inf)))
+    usable = np.isfinite(objectives)
+    if cut_short:  # the only candidates tried may be those that diverge
+        usable &= objectives <= _objective(subset, _starting_point(subset, start))
+    best = int(np.argmin(np.where(usable, objectives, np.inf)))
     scale = problem.n_samples / subset.n_samples if grows_with_samples(algorithm, options or {}) else 1.0
-    if not finite.any():
+    if not usable.any():
         chosen, scale, edge = theory(algorithm, problem, rho), 1.0, ""
     else:
         chosen = float(grid[best]) * scale
@@ -168,9 +171,13 @@ def _trial(
     touched = int(point.clock[1])
     if not np.isfinite(point.x).all():
         return np.inf, touched
-    y = point.y if problem.y_of_x(point.x) is None else None
-    value = problem.objective(point.x, y)
+    value = _objective(problem, point)
     return (value if np.isfinite(value) else np.inf), touched + problem.n_samples
+
+
+def _objective(problem: Problem, point: Point) -> float:
+    """The objective at a point, with its own y only where none follows from x."""
+    return problem.objective(point.x, point.y if problem.y_of_x(point.x) is None else None)
 
 
 def resolve(
