@@ -59,6 +59,8 @@ class SelectionConfig:
     """The number of features from which clusters are faster where the solution is sparse or fused."""
     sparse_share: float = 0.01
     """A sparse or fused solution is likely where λ is at least this share of the largest entry of the gradient."""
+    tied_share: float = 0.01
+    """A start is sparse or fused where at least this share of the rows of Ax is zero, but not every row."""
     subset: int = 1000
     """The number of samples in the subset on which that gradient is computed."""
     max_copied: int = 100_000_000
@@ -469,17 +471,25 @@ def clusters_on_workers(problem: Problem, rho_given: bool = False) -> bool:
 
 
 def prefers_clusters(situation: Situation) -> bool:
-    """Return whether clusters are faster although a dense Hessian would fit. Where ρ was given, ADMM uses it."""
+    """Return whether clusters are faster although a dense Hessian would fit: the solution is likely to be sparse or
+    fused, or the start is. Where ρ was given, ADMM uses it."""
     setup, problem, config = situation.setup, situation.problem, situation.config
     if setup.rho_given or not problem.backend.local_rows or problem.nnz > config.max_copied:
         return False
     if problem.n_features < config.some_features or not situation.has_short_rows:
         return False
+    if config.tied_share <= _share_tied(problem, situation.point.x) < 1.0:
+        return True
     every = problem.n_samples // config.subset
     subset = problem if every <= 1 else problem.subset(np.arange(0, problem.n_samples, every))
     situation.point.clock[1] += subset.n_samples
     largest = float(np.abs(subset.gradient(situation.point.x)).max())
     return bool(np.median(l1_rows.checked_strengths(problem)) >= config.sparse_share * largest)
+
+
+def _share_tied(problem: Problem, x: np.ndarray) -> float:
+    """The share of the rows of Ax that are zero."""
+    return float(np.mean(problem.constraint.A @ x == 0.0))
 
 
 def _start(setup: Setup, point: Point) -> Engine:
