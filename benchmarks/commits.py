@@ -4,9 +4,10 @@
     python benchmarks/commits.py --before HEAD~5 --data a9a  one data set
     python benchmarks/commits.py --before HEAD~5 --rounds 5  more turns
 
-For each data set: half the rows, A = [G; I] with the precision graph of that half, as in ``san.py``. The problem is
-built once and written to a temporary folder. Then processes of both commits in turn load it, solve it several times
-and reports its best time; the table shows the best of all turns, and the ratio (below 1: the change made it faster).
+For each real data set: half the rows, A = [G; I] with the precision graph of that half, as in ``san.py``. chain, lasso,
+lasso-logistic and groups are the simulated problems of ``generalized_lasso``. The problem is built once and written to
+a temporary folder. Then processes of both commits in turn load it, solve it several times and report their best time;
+the table shows the best of all turns, and the ratio (below 1: the change made it faster).
 """
 
 import argparse
@@ -23,19 +24,41 @@ import scipy.sparse as sp
 from _trees import ROOT, checkout, environment
 
 TARGET = 1e-6
+SIMULATED = {
+    "chain": ("chain", "squared"),
+    "lasso": ("identity", "squared"),
+    "lasso-logistic": ("identity", "logistic"),
+    "groups": ("groups", "squared"),
+}
+"""The structure and the loss of the simulated problems, 5,000 × 500."""
 
 
-def write_problem(folder: Path, name: str, seed: int) -> Path:
-    """X, the target, A and λ of one data set in a file."""
+def real(name: str, seed: int) -> dict[str, Any]:
+    """X, the target, A, λ and the loss of half of a data set."""
     from _common import graph_guided
     from san import SETS, half_of
 
     strength, standardise, _ = SETS[name]
     X, target = half_of(name, standardise, seed)
     A = graph_guided(X, target, strength).constraint.A
+    return {"X": X, "target": target, "A": A, "strength": strength, "loss": "logistic"}
+
+
+def simulated(name: str, seed: int) -> dict[str, Any]:
+    """The same of a simulated problem of the public benchmark; groups of one feature where it has none."""
+    sys.path.insert(0, str(ROOT / "benchmarks" / "generalized_lasso"))
+    from benchmark_utils.data import simulated as drawn
+
+    structure, loss = SIMULATED[name]
+    parts = drawn(5000, 500, loss=loss, structure=structure, seed=seed)
+    return parts | {"group_size": getattr(parts["A"], "group_size", 1)}
+
+
+def write_problem(folder: Path, name: str, seed: int) -> Path:
+    """One problem in a file."""
     path = folder / f"{name}.npz"
-    parts: dict[str, Any] = {"target": target, "strength": strength}
-    for key, matrix in (("X", X), ("A", A)):
+    parts = simulated(name, seed) if name in SIMULATED else real(name, seed)
+    for key, matrix in (("X", parts.pop("X")), ("A", parts.pop("A"))):
         if sp.issparse(matrix):
             stored = {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr, "shape": matrix.shape}
             parts |= {f"{key}.{field}": value for field, value in stored.items()}
@@ -57,12 +80,16 @@ def read_matrix(parts: Any, key: str) -> Any:
 def measure(path: Path, repeats: int) -> dict[str, float]:
     """What one process measures: the best time to the target, passes there, and the optimum it is measured against."""
     from skadmm import Problem, solve
-    from skadmm.regularizers import L1
+    from skadmm.regularizers import L1, GroupL2
 
     with np.load(path) as parts:
         X, A, target = read_matrix(parts, "X"), read_matrix(parts, "A"), parts["target"]
-        strength = float(parts["strength"])
-    problem = Problem(X, target, psi=L1(strength), A=A)
+        strength, loss = float(parts["strength"]), str(parts["loss"])
+        group_size = int(parts["group_size"]) if "group_size" in parts else 1
+    if group_size > 1:
+        problem = Problem(X, target, loss, psi=GroupL2(strength, np.arange(X.shape[1]) // group_size))
+    else:
+        problem = Problem(X, target, loss, psi=L1(strength), A=A)
     optimum = solve(problem, "san-admm", tol=1e-10, passes=300, record_every=0).objective  # compiles, too
     best = {"seconds": np.inf, "passes": np.nan, "optimum": optimum}
     for _ in range(repeats):
@@ -100,7 +127,7 @@ def main() -> None:
     """Run the selected comparison."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--before", help="the commit to compare with")
-    parser.add_argument("--data", help="data sets, separated by commas; all that san.py knows by default")
+    parser.add_argument("--data", help="names, separated by commas; all sets of san.py and all simulated by default")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each commit")
     parser.add_argument("--repeats", type=int, default=3, help="solves in a turn")
     parser.add_argument("--seed", type=int, default=0, help="which half of the rows")
@@ -113,7 +140,7 @@ def main() -> None:
         parser.error("--before takes a commit")
     from san import SETS  # not before: a process that measures has the package of another commit
 
-    names = options.data.split(",") if options.data else list(SETS)
+    names = options.data.split(",") if options.data else [*SETS, *SIMULATED]
     with checkout(options.before) as tree:
         compare(tree, names, options.rounds, options.repeats, options.seed)
 
