@@ -16,7 +16,7 @@ from skadmm import ALGORITHMS, CallbackError, Problem, Result, Status, path, plo
 from skadmm._plots import PLOTS, plot
 from skadmm.backends import LocalBackend, tasks
 from skadmm.operators import chain
-from skadmm.regularizers import L1, SquaredL2
+from skadmm.regularizers import L1, NonNegative, SquaredL2
 from skadmm.run import recording
 from skadmm.run.recording import Evaluator
 from skadmm.run.result import TRACE_COLUMNS
@@ -62,6 +62,18 @@ def test_passes_beyond_the_limit_are_explained():
     assert result.run_passes == 5
     assert "the limit of 3 passes was reached" in result.message
     assert "evaluating the solution took 2 more" in result.message
+
+
+def test_without_a_tolerance_a_run_ends_where_nothing_improves_and_says_how_accurate_that_is():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 8))
+    problem = Problem(X, X[:, 0] + rng.standard_normal(50), "squared", psi=L1(0.1), omega=NonNegative())
+    result = solve(problem, passes=500)
+    assert result.status is Status.STALLED
+    assert result.gap <= 1e-12
+    assert "at a relative duality gap of" in result.message
+    assert "no tol was given" in result.message
+    assert "ill-posed" not in result.message
 
 
 def test_the_time_limit(problem):

@@ -79,6 +79,14 @@ STALLED = Ending(
 STOPPED = Ending(Status.STOPPED, "a callback asked to stop")
 
 
+def stalled(limits: Limits, measure: str, reached: float) -> Ending:
+    """No step improves the objective any more. Without a tolerance that is the expected end of a run."""
+    if limits.tol is not None or measure not in MEASURES or not np.isfinite(reached):
+        return STALLED
+    message = f"no step improves the objective any more, at a relative {MEASURES[measure]} of {reached:.2e}"
+    return STALLED._replace(message=f"{message}; no tol was given to stop at")
+
+
 def diverged(cause: str, *, has_step: bool) -> Ending:
     """Numbers are no longer finite, or the objective has grown without bound."""
     advice = "Try a smaller step, or step='auto'" if has_step else "Rescale the columns of X and the target"
@@ -224,7 +232,7 @@ class Run:
             return ending
         if finished:
             measure, reached = self.engine.optimality()
-            return self._solved(measure, reached) or STALLED
+            return self._solved(measure, reached) or stalled(self.limits, measure, reached)
         if self.control.interrupted:
             return interrupted()
         if no_time:

@@ -26,8 +26,8 @@ class Status(Enum):
     """How a run ended.
 
     ``SOLVED`` means that the tolerance was met; ``Result.stopped_on`` names the measure. ``PASS_LIMIT`` and
-    ``TIME_LIMIT`` mean that a limit came first. ``STALLED`` means that no step improves the objective although the
-    tolerance is not met. ``NO_MINIMISER`` means that the objective decreases without end along a direction that is not
+    ``TIME_LIMIT`` mean that a limit came first. ``STALLED`` means that no step improves the objective, although the
+    tolerance is not met or none was given. ``NO_MINIMISER`` means that the objective decreases without end along a direction that is not
     penalised; the message names the features. ``STOPPED`` (by a callback), ``INTERRUPTED`` (Ctrl-C) and ``DIVERGED``
     end a run early.
 
@@ -49,7 +49,7 @@ class Status(Enum):
     PASS_LIMIT = "pass limit"
     TIME_LIMIT = "time limit"
     STALLED = "stalled"
-    """No step improves the objective any more, and the tolerance is not met."""
+    """No step improves the objective any more, and the tolerance is not met, or none was given."""
     NO_MINIMISER = "no minimiser"
     """The objective decreases without end along an unpenalised direction; the message names the features."""
     STOPPED = "stopped by callback"
