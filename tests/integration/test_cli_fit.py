@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -188,7 +189,14 @@ def test_compare(csv, capsys, tmp_path):
         (["fit", "data.csv", "-o", "m", "--l1-ratio", "much"], 2, "--l1-ratio much"),
         (["fit", "data.csv", "-o", "m", "--scoring", "nice"], 2, "nice"),
         (["fit", "data.csv", "-o", "m", "--alpha", "1", "--graph", "4x4"], 2, "16 nodes"),
-        (["fit", "data.csv", "-o", "m", "--graph", "nothing.csv"], 2, "--graph nothing.csv"),
+        (["fit", "data.csv", "-o", "m", "--graph", "nothing.csv"], 1, "no such file"),
+        (["fit", "data.csv", "-o", "m", "--graph", "tree"], 2, "--graph tree: it takes chain"),
+        (["fit", "data.csv", "-o", "m", "--graph", "one.csv"], 2, "line 1 has one column"),
+        (["fit", "data.csv", "-o", "m", "--graph", "heavy.csv"], 2, "line 2 has the weight 'much'"),
+        (["fit", "data.csv", "-o", "m", "--model", "group-classifier", "--groups", "list.json"], 2, "lists of columns"),
+        (["fit", "gaps.csv", "-o", "m", "--alpha", "1"], 2, "NaN"),
+        (["fit", "text.csv", "-o", "m", "--alpha", "1"], 2, "column 'a' holds 'much', which is not a number"),
+        (["compare", "data.csv", "--unknown", "drop"], 2, "--unknown drop: it takes raise or ignore"),
         (["fit", "data.csv", "-o", "no/where/m", "--alpha", "1"], 1, "no such folder"),
         (["fit", "data.csv", "-o", "taken", "--alpha", "1"], 2, "exists already"),
         (["fit", "taken", "-o", "m", "--alpha", "1"], 2, "no format"),
@@ -202,6 +210,11 @@ def test_compare(csv, capsys, tmp_path):
 def test_errors_are_one_line_and_write_nothing(arguments, code, message, csv, capsys, tmp_path):
     (tmp_path / "taken").write_text("something else")
     (tmp_path / "broken.parquet").write_text("something else")
+    (tmp_path / "one.csv").write_text("a\n")
+    (tmp_path / "heavy.csv").write_text("a,b,1\nb,c,much\n")
+    (tmp_path / "list.json").write_text("3\n")
+    (tmp_path / "gaps.csv").write_text("a,b\n1,0\n,1\n2,0\n3,1\n")
+    (tmp_path / "text.csv").write_text("a,b\n1,0\nmuch,1\n2,0\n3,1\n")
     assert run(arguments) == code
     error = capsys.readouterr().err
     assert message in error
@@ -214,8 +227,8 @@ def test_errors_are_one_line_and_write_nothing(arguments, code, message, csv, ca
 def test_columns_that_are_no_features(csv, table, capsys):
     X, y = table
     X.assign(id="p0", label=y).to_csv("text.csv", index=False)
-    assert run(["fit", "text.csv", "-o", "m.skadmm", "--alpha", "0.01"]) == 1
-    assert "column 'id' holds 'p0', which is no number: encode it, or --drop id" in capsys.readouterr().err
+    assert run(["fit", "text.csv", "-o", "m.skadmm", "--alpha", "0.01"]) == 2
+    assert "column 'id' holds 'p0', which is not a number: encode it, or --drop id" in capsys.readouterr().err
     assert run(["fit", "text.csv", "-o", "m.skadmm", "--alpha", "0.01", "--drop", "id,b"]) == 0
     assert list(skadmm.load("m.skadmm").feature_names_in_) == list("acdef")
     capsys.readouterr()
@@ -275,12 +288,39 @@ def test_columns_dropped_from_a_comparison(csv, table, capsys):
     X, y = table
     X.assign(who="somebody", label=y).to_csv("named.csv", index=False)
     options = ["--methods", "sa-iu-admm", "--passes", "2", "--repeats", "1", "--json"]
-    assert run(["compare", "named.csv", *options]) == 1
+    assert run(["compare", "named.csv", *options]) == 2
     assert "--drop who" in capsys.readouterr().err
     assert run(["compare", "named.csv", "--drop", "who", *options]) == 0
     ended = json.loads(capsys.readouterr().out)["methods"][0]
     assert ended["run_passes"] == pytest.approx(2.0)
     assert ended["selection_passes"] > 0.0
+
+
+def test_a_comparison_on_a_network_with_other_names(csv, capsys):
+    Path("edges.csv").write_text("a,b\nb,c\nc,elsewhere\n")
+    options = ["--graph", "edges.csv", "--methods", "sa-iu-admm", "--passes", "2", "--repeats", "1", "--json"]
+    assert run(["compare", str(csv), *options]) == 2
+    assert "--unknown ignore" in capsys.readouterr().err
+    assert run(["compare", str(csv), *options, "--unknown", "ignore"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["methods"]
+    assert captured.err.startswith("skadmm: graph: 1 of 4 names")
+
+
+def test_passes_of_the_run_and_of_the_selection_are_on_one_line(csv, capsys):
+    options = ["--alpha", "0.05", "--method", "sa-iu-admm", "--max-passes", "9", "--tol", "1", "-q"]
+    assert run(["fit", str(csv), "-o", "model.skadmm", *options]) == 0
+    first = capsys.readouterr().out
+    assert re.search(r"^passes +\d+(\.\d+)? \(\+\d+(\.\d+)? to select the step\)$", first, re.MULTILINE)
+    assert "selection_passes" not in first
+    assert run(["info", "model.skadmm"]) == 0
+    assert re.search(r"^passes .* to select the step\)$", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_a_file_of_edges_may_have_any_header_above_weights(csv):
+    Path("edges.csv").write_text("gene_1,gene_2,confidence\na,b,2\nb,c,1\n")
+    assert run(["fit", str(csv), "-o", "model.skadmm", "--alpha", "0.05", "--graph", "edges.csv", "-q"]) == 0
+    np.testing.assert_array_equal(skadmm.load("model.skadmm").graph_.edges, [[0, 1], [1, 2]])
 
 
 def test_a_file_of_edges_may_have_a_header(csv, capsys):

@@ -127,6 +127,18 @@ def test_lowest_is_of_all_repeats_or_of_each(frame):
     assert given == pytest.approx(each)
 
 
+@pytest.mark.parametrize("repeats", [1, 3])
+def test_the_run_with_the_lowest_value_does_not_stretch_the_axis(frame, repeats):
+    """Its distance to itself is zero: the axis ends below the other points, whatever the rounding error of zero."""
+    shown = frame[frame["repeat"] < repeats]
+    ax = comparison(shown)
+    means = np.concatenate([curve.get_ydata() for curve in ax.lines])
+    points = np.sort(means[means > 1e-12])
+    assert points[0] / 10 < ax.get_ylim()[0] < points[0]
+    known = comparison(shown, best=float(shown["objective"].min()))
+    assert known.get_ylim()[0] < 1e-12
+
+
 def test_other_columns_are_drawn_as_they_are(frame):
     ax = comparison(frame, "seconds", "kkt", band="std", methods=["sa-iu-admm"])
     assert [entry.get_label() for entry in ax.lines] == ["sa-iu-admm"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from pathlib import Path
 
 import typer
@@ -27,6 +28,7 @@ def compare(
     alpha: float = typer.Option(1e-4, help="The strength of the penalty."),
     l1_ratio: float = typer.Option(0.5, "--l1-ratio", help="The share of the plain l1 norm."),
     graph: str = typer.Option("chain", help="chain, precision, a grid such as 8x8, or a file of edges."),
+    unknown: str = typer.Option("raise", help="Names in --graph that are not columns: raise, or ignore."),
     passes: float = typer.Option(20.0, help="Passes over the data."),
     repeats: int = typer.Option(3, min=1, help="Seeds."),
     out: Path | None = typer.Option(None, "--out", "-o", help="The whole table, as CSV."),  # noqa: B008
@@ -47,7 +49,14 @@ def compare(
     chosen = ["sa-admm", "sa-iu-admm", "opg-admm", "rda-admm", "san-admm"]
     if methods != "auto":
         chosen = [name.strip() for name in methods.split(",") if name.strip()]
-    A = with_l1(feature_graph(read_graph(graph, names or ()), X, names).matrix(), checked_ratio(l1_ratio))
+    if unknown not in ("raise", "ignore"):
+        raise CommandError(f"--unknown {unknown}: it takes raise or ignore", 2)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        edges = feature_graph(read_graph(graph, names or ()), X, names, unknown=unknown)
+    for note in caught:
+        print(f"skadmm: {' '.join(str(note.message).split())}", file=sys.stderr)
+    A = with_l1(edges.matrix(), checked_ratio(l1_ratio))
     problem = Problem(X, table.target, loss=loss, psi=L1(alpha), A=A, sample_weight=table.weight)
     frame = run(problem, chosen, repeats=repeats, passes=passes, record_every=max(passes / 20, 0.5))
     if frame.attrs["interrupted"]:

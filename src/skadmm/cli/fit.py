@@ -56,7 +56,7 @@ def fit(
     ),
     graph: str = typer.Option("chain", help="chain, precision, a grid such as 8x8, or a CSV file of edges."),
     groups: Path | None = typer.Option(None, help="JSON: lists of columns, or a label per column."),  # noqa: B008
-    unknown: str = typer.Option("raise", help="Names in --graph or --groups that are no columns: raise, or ignore."),
+    unknown: str = typer.Option("raise", help="Names in --graph or --groups that are not columns: raise, or ignore."),
     order: int = typer.Option(1, help="The degree of a trend's pieces."),
     ridge: float = typer.Option(0.0, help="Strength of an added squared l2 norm."),
     multi_class: str | None = typer.Option(
@@ -110,7 +110,7 @@ def fit(
         raise CommandError(f"{data}: the folder has no target; convert the data with --target", 2)
     if model.endswith("classifier") and type_of_target(table.target).startswith("continuous"):
         raise CommandError(
-            f"the target holds numbers that are no classes, and --model {model} takes two or more classes: "
+            f"the target holds numbers that are not classes, and --model {model} takes two or more classes: "
             f"try --model {model.replace('classifier', 'regressor')}",
             2,
         )
@@ -143,7 +143,11 @@ def fit(
         print(f"skadmm: {note}", file=sys.stderr)
     measure = "accuracy" if classifier else "r2" if estimator.loss == "squared" else "d2"
     facts = summary(estimator) | {f"training_{measure}": score, "seconds": seconds, "file": str(out)}
-    _tell(facts | {"warnings": notes}, as_json)
+    if as_json:
+        print(json.dumps(facts | {"warnings": notes}))
+        return
+    for line in lines_of(facts):
+        print(line)
 
 
 def _given(**options: Any) -> dict[str, Any]:
@@ -216,13 +220,13 @@ def summary(estimator: Any) -> dict[str, Any]:
     return answer
 
 
-def _tell(facts: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(facts))
-        return
-    for key, value in facts.items():
-        if value not in (None, []) and not (key == "selection_passes" and value == 0.0):
-            print(f"{key:<20}{in_words(value)}")
+def lines_of(facts: dict[str, Any]) -> list[str]:
+    """What :func:`summary` found, for a reader: one line per fact; passes include what it took to select the step."""
+    from skadmm.run.result import passes_in_words
+
+    passes = passes_in_words(facts["passes"], facts["selection_passes"]).replace(" passes", "")
+    shown = facts | {"passes": passes, "selection_passes": None}
+    return [f"{key:<20}{in_words(value)}" for key, value in shown.items() if value not in (None, [])]
 
 
 def in_words(value: Any) -> str:
@@ -269,18 +273,21 @@ def read_graph(text: str, names: Sequence[str] = ()) -> Any:
         return tuple(int(side) for side in sides)
     path = Path(text)
     if not path.is_file():
-        raise CommandError(f"--graph {text}: it takes chain, precision, a grid such as 8x8, or a file of edges", 2)
+        taken = "it takes chain, precision, a grid such as 8x8, or a file of edges"
+        if path.suffix or len(path.parts) > 1:
+            raise CommandError(f"--graph {text}: there is no such file; {taken}")
+        raise CommandError(f"--graph {text}: {taken}", 2)
     edges: list[tuple[Any, ...]] = []
     for number, line in enumerate(path.read_text().splitlines(), 1):
         fields = [field.strip() for field in line.replace("\t", ",").split(",")]
         if not line.strip() or line.startswith("#") or (not edges and _is_header(fields)):
             continue
         if len(fields) < 2:
-            raise CommandError(f"{path}: line {number} has no two columns")
+            raise CommandError(f"{path}: line {number} has one column: it takes two nodes, with a comma between", 2)
         if len(fields) > 3:
-            raise CommandError(f"{path}: line {number} has {len(fields)} columns: it takes two nodes and a weight")
+            raise CommandError(f"{path}: line {number} has {len(fields)} columns: it takes two nodes and a weight", 2)
         if edges and len(fields) != len(edges[0]):
-            raise CommandError(f"{path}: line {number} has {len(fields)} columns, the lines before {len(edges[0])}")
+            raise CommandError(f"{path}: line {number} has {len(fields)} columns, the lines before {len(edges[0])}", 2)
         edges.append((fields[0], fields[1], *(_weight(field, path, number) for field in fields[2:])))
     if all(node.isdigit() for edge in edges for node in edge[:2]) and not _of_digits(names):
         return [(int(edge[0]), int(edge[1]), *edge[2:]) for edge in edges]
@@ -293,15 +300,25 @@ HEADERS = ({"source", "from", "tail", "u", "i", "node1", "node_1", "feature1", "
 
 
 def _is_header(fields: list[str]) -> bool:
-    """Does a line name the columns of a file of edges?"""
-    return len(fields) in (2, 3) and all(field.lower() in names for field, names in zip(fields, HEADERS, strict=False))
+    """Does a line name the columns of a file of edges: with known names, or with a word where weights are numbers?"""
+    named = all(field.lower() in names for field, names in zip(fields, HEADERS, strict=False))
+    return len(fields) in (2, 3) and (
+        named or (len(fields) == 3 and fields[2].isidentifier() and not _number(fields[2]))
+    )
+
+
+def _number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _weight(text: str, path: Path, number: int) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise CommandError(f"{path}: line {number} has the weight {text!r}, which is no number") from None
+    if not _number(text):
+        raise CommandError(f"{path}: line {number} has the weight {text!r}, which is not a number", 2)
+    return float(text)
 
 
 def _of_digits(names: Sequence[str]) -> bool:

@@ -39,7 +39,7 @@ def info(
 
 def _tell(path: Path, as_json: bool) -> None:
     from skadmm import load
-    from skadmm.cli.fit import in_words, summary
+    from skadmm.cli.fit import lines_of, summary
     from skadmm.estimators.persistence import describe
 
     held, model = describe(path), load(path)
@@ -47,9 +47,8 @@ def _tell(path: Path, as_json: bool) -> None:
     if as_json:
         print(json.dumps(facts | {"parameters": held["parameters"]}))
         return
-    for key, value in facts.items():
-        if value not in (None, []):
-            print(f"{key:<20}{in_words(value)}")
+    for line in lines_of(facts):
+        print(line)
     for name, value in _changed(model, held["parameters"]).items():
         print(f"{name + '=':<20}{_short(value)}")
 

@@ -60,7 +60,7 @@ def predict(
     if names is not None and hasattr(X, "columns"):
         missing = [name for name in names if name not in X.columns]
         if missing:
-            raise CommandError(f"{data}: there is no column {missing[0]!r}, which the model was fitted on")
+            raise CommandError(f"{data}: there is no column {missing[0]!r}, which the model was fitted on", 2)
         X = X[list(names)]
     more = {} if shift is None else {"offset": shift}
     predicted = estimator.predict(X, **more)

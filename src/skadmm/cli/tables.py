@@ -132,7 +132,8 @@ def numbers_only(table: Table, path: Path, drop: list[str], texts: Any = None) -
         for value in column:
             if not _is_number(value):
                 raise CommandError(
-                    f"{path}: column {str(name)!r} holds {value!r}, which is no number: encode it, or --drop {name}"
+                    f"{path}: column {str(name)!r} holds {value!r}, which is not a number: encode it, or --drop {name}",
+                    2,
                 )
     return Table(X, table.target)
 

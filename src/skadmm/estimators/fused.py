@@ -118,7 +118,7 @@ class FusedLassoClassifier(SeveralClasses, _Fused, OnlineClassification):
     method : str
         "auto", or the name of a method in ``skadmm.ALGORITHMS`` or of a solver in ``skadmm.SOLVERS``.
     max_passes : float
-        At most this many passes over the data.
+        Stop after this many passes over the data. Completing a step and computing its duality gap may take a few more.
     tol : float
         The relative duality gap to reach, or the relative KKT residual where there is no certificate.
     warm_start : bool
@@ -313,7 +313,7 @@ class FusedLassoRegressor(SeveralOutputs, _Fused, OnlineRegression):
     method : str
         "auto", or the name of a method in ``skadmm.ALGORITHMS`` or of a solver in ``skadmm.SOLVERS``.
     max_passes : float
-        At most this many passes over the data.
+        Stop after this many passes over the data. Completing a step and computing its duality gap may take a few more.
     tol : float
         The relative duality gap to reach, or the relative KKT residual where there is no certificate.
     warm_start : bool
@@ -524,7 +524,7 @@ class FusedLassoClassifierCV(SeveralClasses, _Fused, CrossValidated, Classificat
     method : str
         "auto", or the name of a method in ``skadmm.ALGORITHMS`` or of a solver in ``skadmm.SOLVERS``.
     max_passes : float
-        At most this many passes over the data.
+        Stop after this many passes over the data. Completing a step and computing its duality gap may take a few more.
     tol : float
         The relative duality gap to reach, or the relative KKT residual where there is no certificate.
     random_state : int, generator or None
@@ -762,7 +762,7 @@ class FusedLassoRegressorCV(SeveralOutputs, _Fused, CrossValidated, Regression):
     method : str
         "auto", or the name of a method in ``skadmm.ALGORITHMS`` or of a solver in ``skadmm.SOLVERS``.
     max_passes : float
-        At most this many passes over the data.
+        Stop after this many passes over the data. Completing a step and computing its duality gap may take a few more.
     tol : float
         The relative duality gap to reach, or the relative KKT residual where there is no certificate.
     random_state : int, generator or None

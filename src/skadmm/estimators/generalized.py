@@ -108,7 +108,7 @@ class GeneralizedLassoClassifier(SeveralClasses, _Generalized, OnlineClassificat
     method : str
         "auto", or the name of a method in ``skadmm.ALGORITHMS`` or of a solver in ``skadmm.SOLVERS``.
     max_passes : float
-        At most this many passes over the data.
+        Stop after this many passes over the data. Completing a step and computing its duality gap may take a few more.
     tol : float
         The relative duality gap to reach, or the relative KKT residual where there is no certificate.
     warm_start : bool
@@ -282,7 +282,7 @@ class GeneralizedLassoRegressor(SeveralOutputs, _Generalized, OnlineRegression):
     method : str
         "auto", or the name of a method in ``skadmm.ALGORITHMS`` or of a solver in ``skadmm.SOLVERS``.
     max_passes : float
-        At most this many passes over the data.
+        Stop after this many passes over the data. Completing a step and computing its duality gap may take a few more.
     tol : float
         The relative duality gap to reach, or the relative KKT residual where there is no certificate.
     warm_start : bool
@@ -472,7 +472,7 @@ class GeneralizedLassoClassifierCV(SeveralClasses, _Generalized, CrossValidated,
     method : str
         "auto", or the name of a method in ``skadmm.ALGORITHMS`` or of a solver in ``skadmm.SOLVERS``.
     max_passes : float
-        At most this many passes over the data.
+        Stop after this many passes over the data. Completing a step and computing its duality gap may take a few more.
     tol : float
         The relative duality gap to reach, or the relative KKT residual where there is no certificate.
     random_state : int, generator or None
@@ -689,7 +689,7 @@ class GeneralizedLassoRegressorCV(SeveralOutputs, _Generalized, CrossValidated, 
     method : str
         "auto", or the name of a method in ``skadmm.ALGORITHMS`` or of a solver in ``skadmm.SOLVERS``.
     max_passes : float
-        At most this many passes over the data.
+        Stop after this many passes over the data. Completing a step and computing its duality gap may take a few more.
     tol : float
         The relative duality gap to reach, or the relative KKT residual where there is no certificate.
     random_state : int, generator or None

@@ -111,7 +111,7 @@ class GroupLassoClassifier(SeveralClasses, _Grouped, OnlineClassification):
     method : str
         "auto", or the name of a method in ``skadmm.ALGORITHMS`` or of a solver in ``skadmm.SOLVERS``.
     max_passes : float
-        At most this many passes over the data.
+        Stop after this many passes over the data. Completing a step and computing its duality gap may take a few more.
     tol : float
         The relative duality gap to reach, or the relative KKT residual where there is no certificate.
     warm_start : bool
@@ -290,7 +290,7 @@ class GroupLassoRegressor(SeveralOutputs, _Grouped, OnlineRegression):
     method : str
         "auto", or the name of a method in ``skadmm.ALGORITHMS`` or of a solver in ``skadmm.SOLVERS``.
     max_passes : float
-        At most this many passes over the data.
+        Stop after this many passes over the data. Completing a step and computing its duality gap may take a few more.
     tol : float
         The relative duality gap to reach, or the relative KKT residual where there is no certificate.
     warm_start : bool
@@ -485,7 +485,7 @@ class GroupLassoClassifierCV(SeveralClasses, _Grouped, CrossValidated, Classific
     method : str
         "auto", or the name of a method in ``skadmm.ALGORITHMS`` or of a solver in ``skadmm.SOLVERS``.
     max_passes : float
-        At most this many passes over the data.
+        Stop after this many passes over the data. Completing a step and computing its duality gap may take a few more.
     tol : float
         The relative duality gap to reach, or the relative KKT residual where there is no certificate.
     random_state : int, generator or None
@@ -707,7 +707,7 @@ class GroupLassoRegressorCV(SeveralOutputs, _Grouped, CrossValidated, Regression
     method : str
         "auto", or the name of a method in ``skadmm.ALGORITHMS`` or of a solver in ``skadmm.SOLVERS``.
     max_passes : float
-        At most this many passes over the data.
+        Stop after this many passes over the data. Completing a step and computing its duality gap may take a few more.
     tol : float
         The relative duality gap to reach, or the relative KKT residual where there is no certificate.
     random_state : int, generator or None

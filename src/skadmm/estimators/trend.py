@@ -53,7 +53,7 @@ class TrendFilter(TrendModel, Regression):
     method : str
         "auto", or the name of a method in ``skadmm.ALGORITHMS`` or of a solver in ``skadmm.SOLVERS``.
     max_passes : float
-        At most this many passes over the data.
+        Stop after this many passes over the data. Completing a step and computing its duality gap may take a few more.
     tol : float
         The relative duality gap to reach, or the relative KKT residual where there is no certificate.
     warm_start : bool
@@ -214,7 +214,7 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
     method : str
         "auto", or the name of a method in ``skadmm.ALGORITHMS`` or of a solver in ``skadmm.SOLVERS``.
     max_passes : float
-        At most this many passes over the data.
+        Stop after this many passes over the data. Completing a step and computing its duality gap may take a few more.
     tol : float
         The relative duality gap to reach, or the relative KKT residual where there is no certificate.
     random_state : int, generator or None

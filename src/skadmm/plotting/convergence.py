@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import zlib
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -192,7 +193,7 @@ def convergence(
         _finish(ax, quantity, distance=quantity == "objective" and optimum is not None)
         ax.set_xlabel(LABELS[x] if row == len(quantities) - 1 else "")
         ax.set_ylabel(_y_label(quantity, optimum is not None, "optimum") if column == 0 else "")
-    axes[0, 0].legend(frameon=False, fontsize="small")
+    axes[0, 0].legend(frameon=False, fontsize="small", loc="upper right")
     if not drawn_before:
         axes[0, 0].figure.suptitle(f"{result.method}: {result.status}", fontsize="medium")
     else:
@@ -248,7 +249,8 @@ def comparison(
     -----
     The k-th recordings of all repeats make the k-th point. A run that stopped early counts with its last value.
     Runs that diverged, failed or were interrupted are left out, and the legend says how many. Distances below 1e-13 of
-    the lowest objective are drawn at that height, because they are rounding errors.
+    the lowest objective are drawn at that height, because they are rounding errors. With ``best="lowest"`` the axis ends
+    just below the other points: the curve of the run that found the lowest value leaves the picture at the bottom.
 
     Examples
     --------
@@ -281,6 +283,7 @@ def comparison(
     if ax is None:
         _, ax = pyplot().subplots(figsize=(6.4, 4.2), layout="constrained")
 
+    resolved = [math.inf]
     for order, name in enumerate(names):
         mine = frame[frame["method"] == name]
         runs = mine["repeat"].nunique()
@@ -295,11 +298,17 @@ def comparison(
         values = _by_record(shown, y).ffill()
         if distance:
             lowest = np.array([below[repeat] for repeat in values.columns])
-            values = (values - lowest).clip(lower=RESOLVED * np.abs(lowest).max(initial=0.0))
+            floor = RESOLVED * np.abs(lowest).max(initial=0.0)
+            values = (values - lowest).clip(lower=floor)
+            middle = values.mean(axis=1)
+            resolved.append(middle[middle > 2.0 * floor].min())
         _draw_band(
             ax, across, values.to_numpy(), band, style_of(name), text, log=distance or y in _LOGARITHMIC, z=order
         )
     _finish(ax, y, distance=distance)
+    low = np.nanmin(resolved) / 3.0
+    if distance and isinstance(best, str) and ax.get_ylim()[0] < low < math.inf:
+        ax.set_ylim(bottom=low)
     ax.set_xlabel(LABELS.get(x, x))
     ax.set_ylabel(_y_label(y, distance, "lowest" if isinstance(best, str) else "optimum"))
     if legend:
