@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skadmm import FusedLassoRegressor, FusedLassoRegressorCV, GroupLassoRegressor, load
+from skadmm import FusedLassoClassifier, FusedLassoRegressor, FusedLassoRegressorCV, GroupLassoRegressor, load
 from skadmm.cli import run
 
 NAMES = list("abcdef")
@@ -209,3 +209,77 @@ def test_names_of_digits_on_the_command_line(data, tmp_path):
         assert run(list(map(str, arguments))) == 0
     assert load(tmp_path / "fused-regressor.skadmm").graph_.edges.tolist() == [[0, 1]]
     assert load(tmp_path / "group-regressor.skadmm").groups_[0].tolist() == [0, 1]
+
+
+# -- ordinary tables with something that is not accepted, and targets of unusual types --------------------------------
+
+NUMBERS = np.random.default_rng(5).standard_normal((40, 3))
+TABLE = pd.DataFrame(NUMBERS, columns=list("abc"))
+OUTCOME = NUMBERS @ np.array([1.0, 1.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (pd.date_range("2026-01-01", periods=40), "'d' (datetime64"),
+        (pd.to_timedelta(np.arange(40), "D"), "'d' (timedelta64"),
+        (["x", "y"] * 20, "'d' ("),
+        (pd.Categorical(["x", "y"] * 20), "'d' (category)"),
+    ],
+)
+def test_columns_that_are_not_numbers_are_named(column, message):
+    with pytest.raises(ValueError, match=r"X has columns that are not numbers: ") as caught:
+        FusedLassoRegressor(alpha=0.1).fit(TABLE.assign(d=column), OUTCOME)
+    assert message in str(caught.value)
+    model = FusedLassoRegressor(alpha=0.1).fit(TABLE, OUTCOME)
+    with pytest.raises(ValueError, match=r"X has columns that are not numbers: 'c'"):
+        model.predict(TABLE.assign(c=column))
+
+
+@pytest.mark.parametrize("column", [np.arange(40) % 2 == 0, pd.array([1, 2] * 20, dtype="Int64"), [1, 2.5] * 20])
+def test_columns_that_convert_to_numbers_are_taken(column):
+    mixed = TABLE.assign(a=column)
+    model = FusedLassoRegressor(alpha=0.1).fit(mixed, OUTCOME)
+    np.testing.assert_array_equal(model.coef_, FusedLassoRegressor(alpha=0.1).fit(mixed.astype(float), OUTCOME).coef_)
+    as_objects = FusedLassoRegressor(alpha=0.1).fit(mixed.astype(object), OUTCOME)
+    np.testing.assert_array_equal(model.coef_, as_objects.coef_)
+
+
+def test_a_column_name_that_occurs_twice():
+    with pytest.raises(ValueError, match=r"X has two columns named 'a': each name must occur once"):
+        FusedLassoRegressor(alpha=0.1).fit(TABLE.set_axis(["a", "a", "b"], axis=1), OUTCOME)
+
+
+def test_classes_for_a_regressor():
+    with pytest.raises(ValueError, match=r"y holds 'no', which is not a number: FusedLassoRegressor takes numbers"):
+        FusedLassoRegressor(alpha=0.1).fit(TABLE, np.where(np.arange(40) % 2, "yes", "no"))
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+@pytest.mark.parametrize("convert", [pd.Series, lambda y: np.array(y, dtype=object)])
+def test_missing_classes_are_counted(missing, convert):
+    classes = ["no", "yes"] * 20
+    classes[3] = classes[7] = missing
+    with pytest.raises(ValueError, match=r"y has 2 missing classes, the first in row 3: leave out these rows"):
+        FusedLassoClassifier(alpha=0.1).fit(TABLE, convert(classes))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "float32", "bool"])
+def test_targets_of_small_types(dtype):
+    y = (OUTCOME > 0).astype(dtype)
+    expected = FusedLassoRegressor(alpha=0.01).fit(TABLE, y.astype(float))
+    np.testing.assert_array_equal(FusedLassoRegressor(alpha=0.01).fit(TABLE, y).coef_, expected.coef_)
+    assert FusedLassoClassifier(alpha=0.01).fit(TABLE, y).classes_.dtype == np.dtype(dtype)
+
+
+def test_the_index_of_a_target_does_not_matter():
+    turned = pd.Series(OUTCOME, index=np.arange(40)[::-1])
+    expected = FusedLassoRegressor(alpha=0.01).fit(TABLE, OUTCOME)
+    np.testing.assert_array_equal(FusedLassoRegressor(alpha=0.01).fit(TABLE, turned).coef_, expected.coef_)
+
+
+def test_a_self_loop_is_named_by_its_column():
+    with pytest.warns(UserWarning, match=r"graph has a self-loop at node 'c'"):
+        FusedLassoRegressor(alpha=0.1, graph=[("a", "b"), ("c", "c")]).fit(TABLE, OUTCOME)
+    with pytest.raises(ValueError, match=r"each edge once, got \('b', 'a'\) twice"):
+        FusedLassoRegressor(alpha=0.1, graph=[("a", "b"), ("b", "a")]).fit(TABLE, OUTCOME)

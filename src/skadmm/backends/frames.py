@@ -14,8 +14,12 @@ FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 def for_sklearn(X: Any) -> Any:
-    """A table of a library other than pandas as a pandas DataFrame, so that scikit-learn of any version finds names."""
+    """A table of a library other than pandas as a pandas DataFrame, so that scikit-learn of any version finds names.
+
+    Of a pandas DataFrame the columns are checked: scikit-learn's message would not name them.
+    """
     if is_pandas(X):
+        _check_pandas(X)
         return X
     frame = frame_values(X)
     if frame is None:
@@ -57,6 +61,33 @@ def is_pandas(X: Any) -> bool:
 def is_polars(X: Any) -> bool:
     """Is X a DataFrame of polars?"""
     return hasattr(X, "get_column") and hasattr(X, "columns")
+
+
+def _check_pandas(X: Any) -> None:
+    """Raise where a name occurs twice, or where a column cannot be converted to numbers."""
+    names = list(X.columns)
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"X has two columns named {twice!r}: each name must occur once")
+    if all(getattr(dtype, "kind", "O") in "fiub" for dtype in set(X.dtypes)):
+        return
+    others = [f"{name!r} ({dtype})" for name, dtype in X.dtypes.items() if not _converts(X, name, dtype)]
+    if others:
+        shown = ", ".join(others[:5]) + (f", … ({len(others)} in all)" if len(others) > 5 else "")
+        raise ValueError(
+            f"X has columns that are not numbers: {shown}. Encode or drop them; categorical_features takes categories"
+        )
+
+
+def _converts(X: Any, name: Any, dtype: Any) -> bool:
+    """Does a column convert to numbers? Dates only where they are the only column, the positions of a trend."""
+    if getattr(dtype, "kind", "O") in "mM":
+        return X.shape[1] == 1
+    try:
+        X[name].astype(np.float64)
+    except (TypeError, ValueError):
+        return getattr(dtype, "kind", "O") in "fiub"  # missing values have a message of their own
+    return True
 
 
 def _pandas_values(X: Any, name: str) -> tuple[np.ndarray, list[str]]:

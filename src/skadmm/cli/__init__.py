@@ -1,8 +1,8 @@
 """The command line, ``skadmm``: one file per command or group of commands.
 
-A command raises an exception; :func:`main` turns it into one line on stderr and an exit code: 0 success; 1 failure, such
-as a file that cannot be found, read or written; 2 usage error: options, or what a file holds, are not accepted;
-130 interrupted.
+A command raises an exception; :func:`main` turns it into one line on stderr and an exit code: 0 success; 1 failure (a
+file cannot be found, read or written); 2 usage error (options, or what a file holds, are not accepted); 130
+interrupted.
 """
 
 import importlib

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
@@ -42,6 +43,16 @@ class SeveralClasses(SeveralOutputs):
         return str(self.multi_class)
 
 
+def _check_present(y: Any) -> None:
+    """Raise where classes that are texts or objects are missing; scikit-learn's message would not name y."""
+    if getattr(y, "ndim", None) != 1 or is_dask(y) or getattr(y.dtype, "kind", "O") not in "OT":
+        return
+    missing = np.asarray(pd.isna(y))
+    if missing.any():
+        count, first = int(missing.sum()), int(missing.argmax())
+        raise ValueError(f"y has {count} missing classes, the first in row {first}: leave out these rows")
+
+
 class Classification(ClassifierMixin, StructuredModel):
     """The base class of the classifiers."""
 
@@ -52,6 +63,7 @@ class Classification(ClassifierMixin, StructuredModel):
         return Multinomial() if self._joint else loss
 
     def _read(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, np.ndarray | None]:
+        _check_present(y)
         X, y, sample_weight = self._table(X, y, sample_weight, **checks)
         if isinstance(X, LargeTable):
             self.classes_ = classes_of(y)

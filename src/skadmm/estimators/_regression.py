@@ -41,6 +41,11 @@ class Regression(RegressorMixin, StructuredModel):
         if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1 and not is_dask(y):
             y = y[:, 0]
         if not is_dask(y):
+            if np.asarray(y).dtype.kind not in "fiub":
+                raise ValueError(
+                    f"y holds {np.ravel(y)[0].item()!r}, which is not a number: {type(self).__name__} takes numbers; "
+                    "for classes there are the estimators whose names have Classifier in place of Regressor"
+                )
             check_range(np.asarray(y), self._checked_loss(), "y")
         return X, y, sample_weight
 

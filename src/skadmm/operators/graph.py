@@ -106,7 +106,7 @@ def incidence(
         read=weights is None or weights is True or signs is None or isinstance(weights, str) or isinstance(signs, str),
         needed=weights is True or isinstance(weights, str) or isinstance(signs, str),
     )
-    edges = _simple(_read(graph, nodes, n_features, carried))
+    edges = _simple(_read(graph, nodes, n_features, carried), nodes)
     m = edges.tail.size
     if carried.needed and edges.value is None:
         role = f"signs={signs!r}" if isinstance(signs, str) else f"weights={weights!r}"
@@ -265,20 +265,25 @@ def _from_pairs(pairs: Any, nodes: Any, d: int | None) -> Edges:
     return Edges(ends[:, 0], ends[:, 1], None, d)
 
 
-def _simple(edges: Edges) -> Edges:
+def _simple(edges: Edges, nodes: Sequence[Hashable] | None = None) -> Edges:
     """Without self-loops, which say nothing about two features; an error where an edge occurs twice."""
+
+    def name(node: Any) -> str:
+        return str(node) if nodes is None else repr(nodes[node])
+
     loops = edges.tail == edges.head
     if loops.any():
         count = int(np.count_nonzero(loops))
-        first = edges.tail[loops][0]
-        warnings.warn(f"graph has {count} self-loop(s), the first at node {first}; they are dropped", stacklevel=4)
+        what = "a self-loop" if count == 1 else f"{count} self-loops, the first"
+        where = name(edges.tail[loops][0])
+        warnings.warn(f"graph has {what} at node {where}: an edge from a node to itself is dropped", stacklevel=4)
         value = None if edges.value is None else edges.value[~loops]
         edges = Edges(edges.tail[~loops], edges.head[~loops], value, edges.d)
     keys = np.minimum(edges.tail, edges.head).astype(np.int64) * edges.d + np.maximum(edges.tail, edges.head)
     _, first = np.unique(keys, return_index=True)
     if first.size != keys.size:
         e = int(np.setdiff1d(np.arange(keys.size), first)[0])
-        raise ValueError(f"graph must hold each edge once, got ({edges.tail[e]}, {edges.head[e]}) twice")
+        raise ValueError(f"graph must hold each edge once, got ({name(edges.tail[e])}, {name(edges.head[e])}) twice")
     return edges
 
 

@@ -249,8 +249,8 @@ def comparison(
     -----
     The k-th recordings of all repeats make the k-th point. A run that stopped early counts with its last value.
     Runs that diverged, failed or were interrupted are left out, and the legend says how many. Distances below 1e-13 of
-    the lowest objective are drawn at that height, because they are rounding errors. With ``best="lowest"`` the axis ends
-    just below the other points: the curve of the run that found the lowest value leaves the picture at the bottom.
+    the lowest objective are drawn at that height, because they are rounding errors. With ``best="lowest"`` the axis
+    ends just below the other points: the curve of the run that found the lowest value leaves the picture at the bottom.
 
     Examples
     --------
