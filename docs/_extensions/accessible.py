@@ -19,6 +19,8 @@ PATTERNS = (
         r'<div class="sphx-glr-thumbnail-title">)',
         r'\1 aria-label="\3"\2\3\4',
     ),
+    # A browser may break a line at the hyphen of 1e-06.
+    (r"<td><p>(\d[\d.,]*e-\d+)</p></td>", r'<td class="number"><p>\1</p></td>'),
 )
 HEADINGS = {"search.html": "Search"}
 """Pages that the theme writes without a heading."""

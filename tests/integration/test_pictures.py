@@ -63,9 +63,11 @@ def test_coefficients_on_graph_and_image():
     model = FusedLassoRegressor(alpha=0.2, graph=(2, 3)).fit(X, Y)
     ax = coefficients_on_graph(model)
     assert len(ax.texts) == 6
+    assert len(ax.figure.axes) == 2, "colours need a colour bar"
     spots = {name: (k, 0) for k, name in enumerate(model.graph_.names)}
     coefficients_on_graph(model, positions=spots, labels=False)
-    coefficients_on_graph(FusedLassoRegressor(alpha=0.2).fit(X, Y))
+    line = coefficients_on_graph(FusedLassoRegressor(alpha=0.2).fit(X, Y))
+    assert len(line.figure.axes) == 1, "the axis of a chain has the values"
     with pytest.raises(ValueError, match="positions has no"):
         coefficients_on_graph(model, positions={})
     assert coefficient_image(model).images[0].get_array().shape == (2, 3)

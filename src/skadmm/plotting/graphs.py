@@ -90,7 +90,7 @@ def coefficients_on_graph(
         linewidths=0.6, zorder=2,
     )  # fmt: skip
     name = "coefficient of the standardised column" if scaled else "coefficient"
-    if own:
+    if own and chain is None:  # the axis of a chain has the values
         ax.figure.colorbar(nodes, ax=ax, shrink=0.8, label=name)
     ax.margins(0.08)
     _write_names(ax, graph.names, places, coef, labels if chain is None else labels or False)
