@@ -143,11 +143,7 @@ def fit(
         print(f"skadmm: {note}", file=sys.stderr)
     measure = "accuracy" if classifier else "r2" if estimator.loss == "squared" else "d2"
     facts = summary(estimator) | {f"training_{measure}": score, "seconds": seconds, "file": str(out)}
-    if as_json:
-        print(json.dumps(facts | {"warnings": notes}))
-        return
-    for line in lines_of(facts):
-        print(line)
+    print(json.dumps(facts | {"warnings": notes}) if as_json else "\n".join(lines_of(facts)))
 
 
 def _given(**options: Any) -> dict[str, Any]:
