@@ -354,6 +354,7 @@ def table_scores(model: Any, table: LargeTable) -> np.ndarray:
             _cancel.check_cancelled()
             rows = slice_rows(table.table.rows, start, min(start + ROWS_PER_CHUNK, table.shape[0]))
             scores[start : start + ROWS_PER_CHUNK, k] = products(rows, whole)
+            table.table.release()
     return shaped(scores, model)
 
 
