@@ -1,7 +1,7 @@
-"""More features than a dense model takes, with rows on workers: Newton steps on clusters, the answer of memory.
+"""More features than a dense model takes, with rows on workers: Newton steps on few coordinates, the answer of memory.
 
 A problem of 6,000 features is refused by ``newton-admm``; the reduced Newton solver asks the workers for the Hessian on
-a few clusters and for gradients.
+a few clusters, the block Newton solver for that on a working set of groups, and both for gradients.
 """
 
 import os
@@ -13,14 +13,14 @@ import pytest
 import scipy.sparse as sp
 from forgetful import Forgetful
 
-from skadmm import Problem, Status, solve
+from skadmm import GroupLassoClassifierCV, Problem, Status, path, solve
 from skadmm.backends import Processes
 from skadmm.backends.worker import packed, unpacked
 from skadmm.operators import chain, incidence, stack
 from skadmm.oracle.reduced_hessian import HessianChange
 from skadmm.oracle.remote_reduced import RemoteReducedOracle
-from skadmm.regularizers import L1, SquaredL2
-from skadmm.solvers.second_order import reduced_newton
+from skadmm.regularizers import L1, Box, ElasticNet, GroupL2, GroupLInf, SquaredL2, Stacked
+from skadmm.solvers.second_order import block_newton, reduced_newton
 
 N, D = 300, 6000
 
@@ -47,6 +47,24 @@ MODELS = {
     "chain and ridge": {"psi": L1(0.02), "A": stack(chain(D), "identity"), "omega": SquaredL2(0.01)},
     "lasso with an intercept": {"psi": L1(0.02), "A": sp.eye_array(D - 1, D, format="csr")},
 }
+GROUPS = [list(range(start, min(start + 5, D - 1))) for start in range(0, D - 1, 5)]
+GROUPED = {
+    "groups": {"psi": GroupL2(0.03, [*GROUPS, [D - 1]]), "A": "identity"},
+    "groups with an intercept": {"psi": GroupL2(0.02, GROUPS), "A": sp.eye_array(D - 1, D, format="csr")},
+    "groups and ridge": {"psi": GroupL2(0.02, [*GROUPS, [D - 1]]), "A": "identity", "omega": SquaredL2(0.01)},
+    "sparse groups": {
+        "psi": Stacked(GroupL2(0.01, [*GROUPS, [D - 1]]), L1(0.01), split=D),
+        "A": sp.vstack([sp.eye_array(D), sp.eye_array(D)], format="csr"),
+    },
+    "maximum norms": {"psi": GroupLInf(0.02, [*GROUPS, [D - 1]]), "A": "identity"},
+    "elastic net": {"psi": ElasticNet(0.02, 0.7), "A": "identity"},
+    "lasso with bounds": {
+        "psi": Stacked(L1(0.02), Box(-0.2, 0.5), split=D),
+        "A": sp.vstack([sp.eye_array(D), sp.eye_array(D)], format="csr"),
+    },
+}
+"""Penalties over disjoint blocks that are no ℓ1 norm alone."""
+SOLVER = dict.fromkeys(MODELS, "reduced-newton") | dict.fromkeys(GROUPED, "block-newton")
 
 
 @pytest.fixture(scope="module")
@@ -59,33 +77,54 @@ def dask_blocks():
         yield lambda array: [dask.delayed(array[start : start + N // 3]) for start in range(0, N, N // 3)]
 
 
+ALL = MODELS | GROUPED
+
+
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("kind", ALL)
 def test_two_processes_agree_with_memory(kind, loss):
     X, target = data(loss)
-    model = MODELS[kind] | {"loss": loss}
+    model = ALL[kind] | {"loss": loss}
     there = Problem(Processes(X, workers=2), target, **model)
     here, elsewhere = (solve(p, "auto", tol=1e-10) for p in (Problem(X, target, **model), there))
     assert elsewhere.status is Status.SOLVED
-    assert elsewhere.solver == "reduced-newton"
+    assert elsewhere.solver == SOLVER[kind]
     assert 0 < np.count_nonzero(elsewhere.x) < D / 4
     assert np.abs(elsewhere.x - here.x).max() < 1e-8
     assert elsewhere.objective == pytest.approx(here.objective, rel=1e-9)
 
 
-def test_two_dask_workers_agree_with_memory(dask_blocks):
+@pytest.mark.parametrize("kind", ["graph", "groups with an intercept"])
+def test_two_dask_workers_agree_with_memory(kind, dask_blocks):
     X, target = data()
-    here = solve(Problem(X, target, **MODELS["graph"]), tol=1e-10)
-    there = solve(Problem(dask_blocks(X), dask_blocks(target), **MODELS["graph"]), tol=1e-10)
+    here = solve(Problem(X, target, **ALL[kind]), tol=1e-10)
+    there = solve(Problem(dask_blocks(X), dask_blocks(target), **ALL[kind]), tol=1e-10)
     assert there.status is Status.SOLVED
-    assert there.solver == "reduced-newton"
+    assert there.solver == SOLVER[kind]
     assert np.abs(there.x - here.x).max() < 1e-8
 
 
-def test_what_is_moved_does_not_grow_with_the_square_of_the_features():
-    """Per step: a gradient over all features from every worker, and what concerns the clusters."""
+def test_paths_over_groups_agree_with_memory():
     X, target = data()
-    problem = Problem(Processes(X, workers=2), target, **MODELS["graph"])
+    model, alphas = {"psi": GroupL2(1.0, GROUPS), "A": sp.eye_array(D - 1, D, format="csr")}, [0.03, 0.02, 0.015]
+    here, there = (path(Problem(rows, target, **model), alphas, tol=1e-11) for rows in (X, Processes(X, workers=2)))
+    assert set(there.statuses) == {"solved"}
+    np.testing.assert_allclose(there.x, here.x, atol=1e-8, rtol=0)
+
+
+def test_cross_validation_over_groups_agrees_with_memory():
+    X, target = data()
+    search = {"groups": [*GROUPS, [D - 1]], "alphas": 3, "cv": 2, "eps": 0.3, "tol": 1e-10}
+    here, there = (GroupLassoClassifierCV(**search).fit(rows, target) for rows in (X, Processes(X, workers=2)))
+    assert there.alpha_ == pytest.approx(here.alpha_, rel=1e-10)
+    np.testing.assert_allclose(there.coef_, here.coef_, atol=1e-8, rtol=0)
+
+
+@pytest.mark.parametrize("kind", ["graph", "groups"])
+def test_what_is_moved_does_not_grow_with_the_square_of_the_features(kind):
+    """Per step: a gradient over all features from every worker, and what concerns the clusters or the working set."""
+    X, target = data()
+    problem = Problem(Processes(X, workers=2), target, **ALL[kind])
     sizes = []
     usual = problem.backend.map_reduce
 
@@ -114,10 +153,10 @@ def test_a_penalty_that_needs_more_is_refused_with_the_reason():
         solve(problem, "san-admm")
 
 
-@pytest.mark.parametrize("kind", ["graph", "lasso with an intercept"])
+@pytest.mark.parametrize("kind", ["graph", "lasso with an intercept", "groups with an intercept"])
 def test_memory_lost_at_any_request(kind, monkeypatch):
     X, target = data()
-    problem = Problem(X, target, **MODELS[kind])
+    problem = Problem(X, target, **ALL[kind])
 
     def run(when):
         used = []
@@ -126,8 +165,9 @@ def test_memory_lost_at_any_request(kind, monkeypatch):
             used.append(Forgetful(problem, when))
             return RemoteReducedOracle(used[-1])
 
-        monkeypatch.setattr(reduced_newton, "reduced_oracle_for", oracle_for)
-        return solve(problem, "reduced-newton", tol=1e-8, passes=100), used[0].asked
+        for module in (reduced_newton, block_newton):
+            monkeypatch.setattr(module, "reduced_oracle_for", oracle_for)
+        return solve(problem, SOLVER[kind], tol=1e-8, passes=100), used[0].asked
 
     undisturbed, requests = run(-1)
     assert undisturbed.status is Status.SOLVED
@@ -138,9 +178,10 @@ def test_memory_lost_at_any_request(kind, monkeypatch):
         assert result.objective == pytest.approx(undisturbed.objective, rel=1e-8)
 
 
-def test_a_killed_process_does_not_change_the_answer():
+@pytest.mark.parametrize("kind", ["graph", "groups with an intercept"])
+def test_a_killed_process_does_not_change_the_answer(kind):
     X, target = data()
-    problem = Problem(Processes(X, workers=2), target, **MODELS["graph"])
+    problem = Problem(Processes(X, workers=2), target, **ALL[kind])
     expected = solve(problem, tol=1e-9)
     killed = []
 
@@ -157,9 +198,10 @@ def test_a_killed_process_does_not_change_the_answer():
     assert np.abs(again.x - expected.x).max() < 1e-8
 
 
-def test_a_checkpoint_resumes_to_the_same_bits(tmp_path):
+@pytest.mark.parametrize("kind", ["graph", "groups"])
+def test_a_checkpoint_resumes_to_the_same_bits(kind, tmp_path):
     X, target = data()
-    problem = Problem(Processes(X, workers=2), target, **MODELS["graph"])
+    problem = Problem(Processes(X, workers=2), target, **ALL[kind])
     settings = {"tol": 1e-9, "record_every": 1, "random_state": 0}
     whole = solve(problem, **settings)
     kept = settings | {"checkpoint": tmp_path / "c", "checkpoint_every": 0}

@@ -13,8 +13,8 @@ from skadmm.solvers.base import Algorithm, Setup
 from skadmm.solvers.first_order.x_solve import DENSE_LIMIT
 from skadmm.solvers.second_order.newton_admm import MAX_FEATURES, NewtonADMMConfig
 from skadmm.solvers.select import (
-    clusters_on_workers,
     few_at_once,
+    few_on_workers,
     prefers_interior_point,
     prefers_row_interior_point,
     works_along_chains,
@@ -62,8 +62,8 @@ def estimate(setup: Setup, algorithm: Algorithm) -> dict[str, float]:
     elif algorithm.certifies and prefers_row_interior_point(problem, setup.rho_given):
         needs["samples in other coordinates"] = FLOAT * (3.0 * n * d + 4.0 * n * n)
         needs["sparse systems"] = SPARSE_FILL * SPARSE_ENTRY * float(problem.constraint.A.nnz + d)
-    elif algorithm.certifies and clusters_on_workers(problem, setup.rho_given):
-        needs["second-order steps on clusters of features"] = FLOAT * SAN_MATRICES * float(min(d, WORKING_SET)) ** 2
+    elif algorithm.certifies and few_on_workers(problem, setup.rho_given):
+        needs["second-order steps on few features"] = FLOAT * SAN_MATRICES * float(min(d, WORKING_SET)) ** 2
     elif algorithm.certifies and few_at_once(problem, setup.rho_given):
         needs["columns of X"] = 2.0 * SPARSE_ENTRY * problem.nnz
         needs["second-order steps on a set of features"] = FLOAT * (SAN_VECTORS * n + SAN_MATRICES * min(d, 2000) ** 2)

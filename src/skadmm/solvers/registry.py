@@ -12,6 +12,7 @@ from skadmm.solvers.base import Engine, Setup
 from skadmm.solvers.dual_update import Point
 from skadmm.solvers.second_order.base import SecondOrderSolver, config_from
 from skadmm.solvers.second_order.block_descent import BlockDescent
+from skadmm.solvers.second_order.block_newton import BlockNewton
 from skadmm.solvers.second_order.chain_descent import ChainDescent
 from skadmm.solvers.second_order.conic import Conic
 from skadmm.solvers.second_order.coordinate_descent import CoordinateDescent
@@ -70,6 +71,7 @@ register_solver(SignalNewton)
 register_solver(NewtonADMM)
 register_solver(ReducedNewton)
 register_solver(BlockDescent)
+register_solver(BlockNewton)
 register_solver(OutputDescent)
 register_solver(CoordinateDescent)
 register_solver(ProxGradient)

@@ -24,6 +24,7 @@ from skadmm.solvers.registry import SOLVERS, start_alone
 from skadmm.solvers.second_order import chains, conic_terms, l1_rows
 from skadmm.solvers.second_order.base import Entry, SecondOrderSolver, SolverEngine
 from skadmm.solvers.second_order.block_descent import BlockDescent
+from skadmm.solvers.second_order.block_newton import BlockNewton
 from skadmm.solvers.second_order.blocks import has_groups, has_maximum_norms
 from skadmm.solvers.second_order.chain_descent import ChainDescent
 from skadmm.solvers.second_order.chain_layers import layer_numbers, rows_of_two
@@ -171,6 +172,11 @@ class Situation:
         """Are there many features, and rows elsewhere, from which a dense model would have to be sent at every step?"""
         return clusters_on_workers(self.problem, self.setup.rho_given)
 
+    @property
+    def blocks_on_workers(self) -> bool:
+        """Are there many features, rows elsewhere, and a penalty over disjoint blocks that is no ℓ1 norm alone?"""
+        return blocks_on_workers(self.problem, self.setup.rho_given)
+
     @cached_property
     def dense_model(self) -> bool:
         """Return whether a dense model over all features is the fastest; on a path it is with few features."""
@@ -238,6 +244,7 @@ TABLE = (
     Row(lambda s: s.is_graph_trend, (GraphTrendADMM,), "it is a trend over a graph"),
     Row(lambda s: s.is_signal, (InteriorPoint,), "the Hessian is diagonal"),
     Row(lambda s: s.is_curved_signal, (SignalNewton,), "every sample sees one coefficient"),
+    Row(lambda s: s.blocks_on_workers, (BlockNewton,), "many features in blocks, rows on workers"),
     Row(lambda s: s.bounded_blocks, (BlockDescent, Multipliers), "the penalty separates, with bounds, over features"),
     Row(lambda s: s.only_multipliers, (Multipliers,), "B has no inverse, or psi is a constraint"),
     Row(lambda s: s.general_split and Conic.applies(s.problem) is None, (Multipliers,), "B is not −I"),
@@ -255,13 +262,16 @@ TABLE = (
 )
 
 
-SHORT_ROWS = "an ℓ1 norm on rows of A with one or two entries (the lasso, the fused lasso, graphs)"
+ON_WORKERS = (
+    "an ℓ1 norm on rows of A with one or two entries (the lasso, the fused lasso, graphs), or a penalty over disjoint "
+    "groups of features"
+)
 """What second-order steps take with any number of features on workers."""
 FOR_KINKS = "dual-proximal"
 """The solver of losses that are not differentiable. It imports this file: the smooth problems that it solves get their
 solvers from the table."""
 FOR_ALL_STRENGTHS = (
-    BlockDescent, OutputDescent, ChainDescent, GraphTrendADMM, InteriorPoint, SignalNewton, ReducedNewton,
+    BlockDescent, BlockNewton, OutputDescent, ChainDescent, GraphTrendADMM, InteriorPoint, SignalNewton, ReducedNewton,
 )  # fmt: skip
 """Solvers that stay on a path from the strength at which they are chosen. Their choice depends only on the structure of
 the penalty, or what they keep from the last solution saves more than another solver would."""
@@ -323,7 +333,7 @@ def solvers_for(setup: Setup, point: Point, *, following: bool = False) -> tuple
         return (SOLVERS[FOR_KINKS],), "the loss has kinks"
     situation = Situation(setup, point, CONFIG, following)
     row = next(row for row in TABLE if row.when(situation))
-    if row.solvers in ((BlockDescent,), (OutputDescent,)) and NewtonADMM.applies(setup.problem) is None:
+    if row.solvers in ((BlockDescent,), (BlockNewton,), (OutputDescent,)) and NewtonADMM.applies(setup.problem) is None:
         return (*row.solvers, NewtonADMM), row.because
     return row.solvers, row.because
 
@@ -384,12 +394,12 @@ def refusal(problem: Problem) -> str | None:
         return None
     d = problem.n_features
     if d > MAX_FEATURES:
-        if clusters_on_workers(problem):
+        if few_on_workers(problem):
             return None
         if not problem.backend.local_rows:
             return (
                 f"{d} features are more than a dense second-order model can hold ({MAX_FEATURES}), and with rows on "
-                f"workers more of them need {SHORT_ROWS}"
+                f"workers more of them need {ON_WORKERS}"
             )
         few_clusters = l1_rows.has_short_rows(problem) and l1_rows.starting_clusters(problem) <= MAX_FEATURES
         if few_clusters or BlockDescent.applies(problem) is None or RowInteriorPoint.applies(problem) is None:
@@ -468,6 +478,19 @@ def clusters_on_workers(problem: Problem, rho_given: bool = False) -> bool:
     if problem.backend.local_rows or d < CONFIG.many_features or (rho_given and d <= MAX_FEATURES):
         return False
     return ReducedNewton.applies(problem) is None
+
+
+def blocks_on_workers(problem: Problem, rho_given: bool = False) -> bool:
+    """Are working sets of blocks solved for on rows elsewhere? What clusters can solve for is left to them."""
+    d = problem.n_features
+    if problem.backend.local_rows or d < CONFIG.many_features or (rho_given and d <= MAX_FEATURES):
+        return False
+    return BlockNewton.applies(problem) is None and ReducedNewton.applies(problem) is not None
+
+
+def few_on_workers(problem: Problem, rho_given: bool = False) -> bool:
+    """Are clusters or working sets solved for on rows elsewhere, so that nothing has the size of d²?"""
+    return clusters_on_workers(problem, rho_given) or blocks_on_workers(problem, rho_given)
 
 
 def prefers_clusters(situation: Situation) -> bool:

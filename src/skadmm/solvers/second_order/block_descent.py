@@ -460,6 +460,8 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         config, before = self.config, state.point.x[working.features]
         x, share = before.copy(), config.exact_tol if self.quadratic else config.inner_tol
         goal = min(max(share * violation, self._target(state, working)), config.max_reduction * violation)
+        if np.any(state.violation[working.blocks] < 0.0):  # that of a block with a maximum norm is not known
+            goal = self._target(state, working)
         model = part._replace(bound=working.bounds)
         model.minimise(x, gradient, goal, config.max_rounds, config.sweeps, config.short_sweeps)
         return x - before

@@ -157,7 +157,7 @@ class BlockSet:
         self.G[:size, before:size] = cross
         self.G[before:size, :before] = cross[:before].T
         self._damp(source, before)
-        self.bounds = np.concatenate([self.bounds, self._curvature_bounds(self.bounds.size)])
+        self.bounds = np.concatenate([self.bounds, curvature_bounds(self.G, self.starts[self.bounds.size :])])
 
     def reweigh(self, source: Columns, curvatures: np.ndarray) -> None:
         """The Gram matrix for other curvatures of the samples."""
@@ -171,7 +171,7 @@ class BlockSet:
             square -= self.shift.T @ curvature @ self.shift
         self.G[: self.size, : self.size] = square
         self._damp(source, 0)
-        self.bounds = self._curvature_bounds(0)
+        self.bounds = curvature_bounds(self.G, self.starts)
 
     def _cross(self, columns: Any, first: int) -> np.ndarray:
         """Products of all columns with those from number `first` on, weighted by the curvatures of the samples."""
@@ -201,15 +201,15 @@ class BlockSet:
         diagonal = np.einsum("ii->i", self.G)[before : self.size]
         diagonal += source.penalty.ridge[self.features[before:]] + source.damping * np.abs(diagonal)
 
-    def _curvature_bounds(self, first: int) -> np.ndarray:
-        """The largest eigenvalue of each diagonal block, from block number `first` on."""
-        starts = self.starts[first:-1]
-        sizes = self.starts[first + 1 :] - starts
-        bounds = np.einsum("ii->i", self.G)[starts]
-        for size in np.unique(sizes[sizes > 1]):
-            which = np.flatnonzero(sizes == size)
-            index = starts[which][:, None] + np.arange(size)
-            parts = self.G[index[:, :, None], index[:, None, :]]
-            bounds[which] = np.linalg.eigvalsh(parts)[:, -1] if size <= 200 else np.trace(parts, axis1=1, axis2=2)
-        bounds[bounds <= 0.0] = 1.0
-        return bounds
+
+def curvature_bounds(G: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """The largest eigenvalue of each diagonal block [starts_b, starts_{b+1}) of a Gram matrix."""
+    sizes, starts = np.diff(starts), starts[:-1]
+    bounds = np.einsum("ii->i", G)[starts]
+    for size in np.unique(sizes[sizes > 1]):
+        which = np.flatnonzero(sizes == size)
+        index = starts[which][:, None] + np.arange(size)
+        parts = G[index[:, :, None], index[:, None, :]]
+        bounds[which] = np.linalg.eigvalsh(parts)[:, -1] if size <= 200 else np.trace(parts, axis1=1, axis2=2)
+    bounds[bounds <= 0.0] = 1.0
+    return bounds

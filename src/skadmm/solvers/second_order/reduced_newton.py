@@ -19,53 +19,34 @@ of d² is ever formed.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from skadmm.io import state as stored
-from skadmm.io.state import transient
-from skadmm.oracle import LostMemory, ReducedOracle, reduced_oracle_for
+from skadmm.oracle import ReducedOracle, reduced_oracle_for
 from skadmm.oracle.reduced import Contraction
 from skadmm.oracle.reduced_hessian import HessianConfig, feature_keys
-from skadmm.problem.free_columns import orthogonal
 from skadmm.problem.problem import COUPLED, Problem
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
 from skadmm.solvers.second_order import l1_rows
-from skadmm.solvers.second_order.base import SecondOrderSolver, SolverState, ridge_of
+from skadmm.solvers.second_order.base import ridge_of
 from skadmm.solvers.second_order.l1_rows import ShortRows
-from skadmm.solvers.second_order.line_search import shorten
 from skadmm.solvers.second_order.min_norm_subgradient import SubgradientConfig, minimise_norm
 from skadmm.solvers.second_order.opening import Clusters, Opening, OpeningConfig
 from skadmm.solvers.second_order.reduced_model import ReducedModel
-
-TINY = float(np.finfo(float).tiny)
-"""The smallest normal number."""
+from skadmm.solvers.second_order.reduced_solver import DampingConfig, ReducedSolver, ReducedState
 
 
 @dataclass(frozen=True)
-class ReducedNewtonConfig(SubgradientConfig, OpeningConfig, HessianConfig):
+class ReducedNewtonConfig(SubgradientConfig, OpeningConfig, HessianConfig, DampingConfig):
     """Settings of the reduced Newton solver."""
 
     model_rounds: int = 2
     """Rounds of coordinate descent and exact solve on one model."""
     model_sweeps: int = 20
     """Sweeps of coordinate descent in a round."""
-    damping: float = 1e-6
-    """The first value of τ. The diagonal of H is increased by τ times its value at the loss's maximum curvature."""
-    min_damping: float = 1e-12
-    """The smallest value of τ."""
-    damping_decrease: float = 0.1
-    """The factor of τ after a full step."""
-    damping_increase: float = 8.0
-    """The factor of τ after a shortened step."""
-    damping_increase_refused: float = 1000.0
-    """The factor of τ after a step that was shortened below `short_length` or refused."""
-    short_length: float = 0.01
-    """See `damping_increase_refused`."""
     min_improvement: float = 1e-13
     """A step that improves the objective by less than this share is refused."""
     max_refusals: int = 6
@@ -88,36 +69,20 @@ class ReducedNewtonConfig(SubgradientConfig, OpeningConfig, HessianConfig):
 
 
 @dataclass(kw_only=True)
-class ReducedNewtonState(SolverState):
+class ReducedNewtonState(ReducedState):
     """State of the reduced Newton solver."""
 
-    gradient: np.ndarray
-    """The gradient of the mean loss at x."""
     residual: np.ndarray
     """The subgradient of the objective that the multiplier gives: zero at a solution."""
     tied: np.ndarray
     """Which rows of A have (Ax)_e = 0."""
-    damping: float
-    """τ, see the Config."""
-    improvement: float = 1.0
-    """The relative improvement of the objective in the last step."""
     decrease: float = np.inf
     """The number compared with ``last_improvement``: the improvement, or the one expected of the next step."""
-    loss: float = np.nan
-    """The sum of the samples' losses at x."""
-    refusals: int = 0
-    """Steps in a row that were refused."""
     full_step: bool = False
     """True where the last step reached the minimiser of its model."""
-    sampled: bool = False
-    """True where the loss, the gradient and what the oracle keeps for the samples are those of ``point.x``."""
-    evaluated: bool = False
-    """True where all fields above are those of ``point.x``."""
-    oracle: ReducedOracle = transient()
-    """Margins, slopes and curvatures of the samples, wherever they are; stored by itself."""
 
 
-class ReducedNewton(SecondOrderSolver[ReducedNewtonState]):
+class ReducedNewton(ReducedSolver[ReducedNewtonState]):
     """Newton steps on clusters. A step is one evaluation of all samples."""
 
     name = "reduced-newton"
@@ -158,15 +123,6 @@ class ReducedNewton(SecondOrderSolver[ReducedNewtonState]):
         """Open rows, minimise the model on the clusters and search along the step."""
         self._whole(state, self._step)
 
-    def _whole(self, state: ReducedNewtonState, action: Callable[[ReducedNewtonState], None]) -> None:
-        """A step; where a worker has lost its memory meanwhile, once more from the point that it has come to."""
-        try:
-            action(state)
-        except LostMemory:
-            state.oracle.restart()
-            state.sampled = state.evaluated = False
-            self._whole(state, action)
-
     def _step(self, state: ReducedNewtonState) -> None:
         if not state.evaluated:
             self._start(state)
@@ -194,10 +150,6 @@ class ReducedNewton(SecondOrderSolver[ReducedNewtonState]):
         ended = state.stalled or (state.steps >= self.config.max_steps and not state.finished)
         return ended and self.tol is not None and self.optimality(state)[1] > self.tol
 
-    def loss_gradient(self, state: ReducedNewtonState) -> np.ndarray:
-        """The gradient at the last evaluation."""
-        return state.gradient
-
     def finish(self, state: ReducedNewtonState) -> None:
         """Certify x, which is exactly fused and sparse at all times, where that has not been done."""
         self._whole(state, self._conclude)
@@ -207,25 +159,6 @@ class ReducedNewton(SecondOrderSolver[ReducedNewtonState]):
             self._start(state)
         if not self.config.last_improvement and (self.tol is None or self.optimality(state)[1] > self.tol):
             self._certify(state, thorough=True)
-
-    def close(self, state: ReducedNewtonState) -> None:
-        """Workers may forget the samples."""
-        state.oracle.close()
-
-    def stored(self, state: ReducedNewtonState) -> dict[str, Any]:
-        """The state, with the oracle's."""
-        return {"solver": stored.capture(state), "oracle": state.oracle.state()}
-
-    def restore(self, state: ReducedNewtonState, kept: dict[str, Any]) -> None:
-        """Take up the state of a checkpoint; samples whose numbers are gone are placed again."""
-        stored.restore(state, kept["solver"])
-        if not state.oracle.resume(kept["oracle"]):
-            state.sampled = state.evaluated = False
-
-    def warm_start(self, state: ReducedNewtonState) -> None:
-        """Start from an earlier point."""
-        super().warm_start(state)
-        state.sampled = state.evaluated = False
 
     def reweighted(self, problem: Problem) -> Self:
         """The same solver for another strength of ψ, with what is known of A."""
@@ -247,13 +180,6 @@ class ReducedNewton(SecondOrderSolver[ReducedNewtonState]):
         if not state.sampled:
             self._sample(state, state.oracle.place(state.point.x), 0.0)
         self._evaluate(state)
-
-    def _sample(self, state: ReducedNewtonState, loss: float, length: float) -> None:
-        """Take so much of the step: the gradient at x, where the total loss is known."""
-        n = self.problem.n_samples
-        state.gradient = state.oracle.settle(length) / n
-        state.loss, state.sampled = loss, True
-        state.point.clock[1] += n
 
     def _evaluate(self, state: ReducedNewtonState) -> None:
         """The whole problem at x, where the samples are known."""
@@ -304,68 +230,23 @@ class ReducedNewton(SecondOrderSolver[ReducedNewtonState]):
         diagonal = np.einsum("ii->i", H)
         diagonal += clusters.squared_sums(np.full(self.problem.n_features, self.ridge))
         metric = self.problem.curvature_scale * clusters.squared_sums(state.oracle.squares) / self.problem.n_samples
-        # A cluster on which no sample depends is held by its ℓ1 terms, but needs some curvature.
-        unseen = self.config.min_damping * max(float(metric.max()), 1.0)
-        diagonal += np.where(metric > 0.0, state.damping * metric, unseen)
+        diagonal += self.config.diagonal(state.damping, metric)
 
     def _search(self, state: ReducedNewtonState, step: np.ndarray, candidate: np.ndarray) -> None:
         """Move from x towards the candidate, as far as the objective decreases; then evaluate there."""
-        config, n, x = self.config, self.problem.n_samples, state.point.x.copy()
-        oracle = state.oracle
-        before, penalties = state.objective, {1.0: self.problem.penalty(candidate)}
-        expected = float(state.gradient @ (candidate - x)) + penalties[1.0] - (before - state.loss / n)
-        losses: dict[float, float] = {}
-
-        def at(t: float) -> np.ndarray:
-            return candidate if t == 1.0 else x + t * (candidate - x)
-
-        def merit(t: float) -> float:
-            losses[t] = oracle.losses(t) if losses else oracle.along(step, t)
-            if t not in penalties:
-                penalties[t] = self.problem.penalty(at(t))
-            return losses[t] / n + penalties[t]
-
-        length = shorten(merit, before, expected)
-        if length == 0.0:
-            merit(0.0)
-        state.point.x[:] = at(length)
-        improvement = _improvement(before, losses[length] / n + penalties[length])
+        config = self.config
+        length, loss, improvement = self._find_length(state, step, candidate)
         if config.last_improvement:  # known before the evaluation, which may then be short
             state.decrease = improvement
             if state.full_step and improvement < state.improvement:
                 state.decrease *= min(1.0, config.next_improvement * improvement / state.improvement)
             state.full_step, state.improvement = length == 1.0, improvement
-        self._sample(state, losses[length], length)
+        self._sample(state, loss, length)
         self._evaluate(state)
         state.improvement = improvement
-        state.damping = max(state.damping * self._damping_factor(length), config.min_damping)
+        state.damping = config.after(state.damping, length)
         state.refusals = 0 if state.improvement > config.min_improvement else state.refusals + 1
-
-    def _damping_factor(self, length: float) -> float:
-        """The factor of τ after a step of this length."""
-        config = self.config
-        if length == 1.0:
-            return config.damping_decrease
-        return config.damping_increase if length > config.short_length else config.damping_increase_refused
 
     def _certify(self, state: ReducedNewtonState, *, thorough: bool = False) -> None:
         """The best lower bound so far. The cheap one corrects β on the rows with one entry only."""
-        if self.certifier.kind == "none":
-            return
-        slack = state.tied if thorough or self.certifier.kind != "l1" else None
-        n, oracle, gradient = self.problem.n_samples, state.oracle, state.gradient
-        if self.certifier.free.size:
-            total = orthogonal(oracle.free_columns, self.certifier.free)
-            if total is None:
-                return
-            gradient = total / n
-            state.point.clock[1] += 2 * n
-        bounds = self.certifier.bounds(
-            state.objective, lambda scale: oracle.conjugate(scale) / n, gradient, state.multiplier, slack
-        )
-        state.lower_bound = max(state.lower_bound, bounds.dual)
-
-
-def _improvement(before: float, after: float) -> float:
-    """The relative improvement of an objective."""
-    return max(before - after, 0.0) / max(abs(after), TINY)
+        self._improve_bound(state, state.tied if thorough or self.certifier.kind != "l1" else None)
