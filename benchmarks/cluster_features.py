@@ -1,7 +1,9 @@
-"""Many features on workers: a graph-guided logistic model on sparse rows, certified, on two workers and in memory.
+"""Many features on workers: a graph-guided or grouped logistic model on sparse rows, certified, on two workers and in
+memory.
 
     python benchmarks/cluster_features.py            # 200,000 rows, 500,000 features, 500,000 edges; about a minute
     python benchmarks/cluster_features.py --quick    # a tenth of it
+    python benchmarks/cluster_features.py --groups   # groups of ten features in place of the graph
     python benchmarks/cluster_features.py --cost     # the model of cost in docs/scaling.md, from ten sizes
 
 Every worker makes its own rows, has one thread, and so has the solver in memory. Bytes are those of the pickled
@@ -26,7 +28,7 @@ import threadpoolctl
 
 from skadmm import Problem, solve
 from skadmm.operators import incidence, stack
-from skadmm.regularizers import L1
+from skadmm.regularizers import L1, GroupL2
 
 PER_ROW = 20
 """Stored entries in a row."""
@@ -36,6 +38,8 @@ DENSE_SIZES = [(10_000, 1000), (20_000, 1000), (40_000, 1000), (10_000, 3000), (
 """(rows, features) of the model of cost."""
 STRENGTH = 0.02
 """As a share of the largest entry of the gradient at zero, where all coefficients would be zero."""
+GROUP, GROUP_STRENGTH = 10, 0.05
+"""The number of features in a group, and the same share for groups."""
 
 
 def rows_of(block: int, rows: int, features: int, dense: bool = False) -> Any:
@@ -160,10 +164,15 @@ def on_workers(name: str, problem: Problem, options: Any, memory: tuple[Any, flo
         print(f"{'':<16} {meter.by_kind}")
 
 
-def model_of(X: Any, target: np.ndarray) -> dict[str, Any]:
+def model_of(X: Any, target: np.ndarray, groups: bool = False) -> dict[str, Any]:
     """The penalty, at a share of the strength where all coefficients are zero."""
     rows, features = X.shape
-    strength = STRENGTH * float(np.abs(X.T @ (target / 2)).max()) / rows
+    gradient = X.T @ (target / 2) / rows
+    if groups:
+        members = np.arange(features).reshape(-1, GROUP)
+        strength = GROUP_STRENGTH * float(np.linalg.norm(gradient[members], axis=1).max())
+        return {"psi": GroupL2(strength, list(members)), "A": "identity"}
+    strength = STRENGTH * float(np.abs(gradient).max())
     return {"psi": L1(strength), "A": stack(incidence(edges_of(features), n_features=features), "identity")}
 
 
@@ -178,8 +187,9 @@ def compare(rows: int, features: int, options: Any) -> None:
     blocks = [rows_of(k, size, features) for k in range(BLOCKS)]
     target = np.concatenate([target_of(block, k) for k, block in enumerate(blocks)])
     X = sp.csr_array(sp.vstack(blocks, format="csr"))
-    model = model_of(X, target)
-    print(f"\n{rows:,} × {features:,}, {X.nnz:,} entries, {features:,} edges, {model['psi']}", flush=True)
+    model = model_of(X, target, options.groups)
+    what = f"{features // GROUP:,} groups" if options.groups else f"{features:,} edges"
+    print(f"\n{rows:,} × {features:,}, {X.nnz:,} entries, {what}, strength {model['psi'].strength:.3g}", flush=True)
     here, memory = timed(Problem(X, target, **model), options)
     line("in memory", here, memory, memory)
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster):
@@ -265,6 +275,7 @@ def main() -> None:
     parser.add_argument("--tol", type=float, default=1e-4)
     parser.add_argument("--repeats", type=int, default=2, help="the fastest of so many runs counts")
     parser.add_argument("--quick", action="store_true", help="20,000 rows, 50,000 features")
+    parser.add_argument("--groups", action="store_true", help="groups of features in place of the graph")
     parser.add_argument("--cost", action="store_true", help="fit the model of cost")
     options = parser.parse_args()
     if options.quick:
