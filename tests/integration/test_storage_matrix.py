@@ -1,6 +1,7 @@
 """Model × storage × operation: wherever the rows are, the model is that of rows in memory; and what is refused."""
 
 import functools
+import json
 
 import numpy as np
 import pandas as pd
@@ -558,7 +559,16 @@ def test_commands_on_disk(storage, tmp_path, capsys):
     flags = [] if storage == "parquets" else ["--on-disk"]
     common = ["--model", "fused-regressor", "--alpha", "0.02", "--tol", "1e-11", "--target", "target"]
     common += ["--weight", "weight"]
-    assert command(["fit", str(table), "-o", str(model), *common, *flags]) == 0
+    assert command(["info", str(table), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["features"], facts["target"]) == (D + 1, "target")
+    assert facts["rows"] == (None if storage == "csv" else N)
+    assert command(["fit", str(table), "-o", str(model), *common, *flags, "--cache-dir", str(tmp_path / "there")]) == 0
+    assert "is converted once: about" in capsys.readouterr().err
+    assert len(list((tmp_path / "there").iterdir())) == 1
+    assert command(["fit", str(table), "-o", str(model), *common, *flags, "--cache-dir", str(tmp_path / "there"),
+                    "--force"]) == 0  # fmt: skip
+    assert "converted" not in capsys.readouterr().err
     assert command(["predict", str(model), str(table), "-o", str(tmp_path / "p.parquet"), "--target", "target"]) == 0
     assert "R² 0.8" in capsys.readouterr().err
     wanted = in_memory("FusedLassoRegressor", "plain").predict(X)
@@ -566,3 +576,31 @@ def test_commands_on_disk(storage, tmp_path, capsys):
     assert command(["compare", str(table), "--loss", "squared", "--target", "target", "--drop", "weight",
                     "--methods", "san-admm", "--passes", "3", "--repeats", "1"]) == 0  # fmt: skip
     capsys.readouterr()
+
+
+def test_commands_on_a_folder_of_blocks_with_classes(tmp_path, capsys):
+    """Classes that are texts, from the conversion to the predictions."""
+    table, _ = stored("parquet", tmp_path, CLASSES)
+    folder, model = tmp_path / "rows", tmp_path / "m.skadmm"
+    convert = ["data", "convert", str(table), str(folder), "--target", "target", "--weight", "weight", "--ones"]
+    assert command(convert) == 0
+    assert command(["info", str(folder)]) == 0
+    shown = capsys.readouterr().out
+    assert "high, low, middle" in shown
+    assert "a, b, c, d, e, f" in shown
+    assert command(["fit", str(folder), "-o", str(model), "--alpha", "0.02", "--tol", "1e-11", "-q"]) == 0
+    assert command(["predict", str(model), str(folder), "-o", str(tmp_path / "p.parquet")]) == 0
+    wanted = in_memory("FusedLassoClassifier", "plain").predict(X)
+    assert pd.read_parquet(tmp_path / "p.parquet")["prediction"].tolist() == wanted.tolist()
+    capsys.readouterr()
+
+
+def test_info_of_tables_that_are_none(tmp_path, capsys):
+    assert command(["info", str(tmp_path / "nothing.parquet")]) == 1
+    assert "no such file" in capsys.readouterr().err
+    (tmp_path / "t.parquet").write_bytes(b"x")
+    assert command(["info", str(tmp_path / "t.parquet")]) == 1
+    assert "not a Parquet file, or damaged" in capsys.readouterr().err
+    np.savez(tmp_path / "t.npz", X=X, y=NUMBERS)
+    assert command(["info", str(tmp_path / "t.npz"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"] == N

@@ -320,15 +320,15 @@ class ParquetSource:
                 raise BlocksError(f"{file}: its columns are not those of the other files in {path}")
         self._chosen = chosen_columns(path, names, wanted)
         self.names: list[str] | None = self._chosen.names_out + ["1"] * ones
-        self._rows = sum(file.metadata.num_rows for file in self._files)
+        self.rows = sum(file.metadata.num_rows for file in self._files)
 
     def share(self, position: int) -> float:
         """The share of the rows before `position`."""
-        return position / max(1, self._rows)
+        return position / max(1, self.rows)
 
     def estimate(self) -> float:
         """Bytes of its numbers."""
-        return 8.0 * self._rows * (len(self._chosen.all) + self.ones)
+        return 8.0 * self.rows * (len(self._chosen.all) + self.ones)
 
     @property
     def target(self) -> str | None:
@@ -384,6 +384,11 @@ class NpySource:
         if encoding is not None:
             self.names = encoding.names_out + ["1"] * ones
         self.block_rows = block_rows or max(1, NPY_ENTRIES // max(1, self._array.shape[1]))
+
+    @property
+    def rows(self) -> int:
+        """The number of its rows."""
+        return int(self._array.shape[0])
 
     @property
     def width(self) -> int:

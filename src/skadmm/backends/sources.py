@@ -29,6 +29,8 @@ SPARE_DISK = 1.1
 
 Report = Callable[[int, float], None]
 """Called after each block with the rows written and the share of the file read."""
+Announce = Callable[[float, Path], None]
+"""Called before a conversion with the bytes that it will take, about, and the folder in which they will be."""
 
 
 def is_stored(X: Any) -> bool:
@@ -79,6 +81,7 @@ def as_folder(
     encoding: Encoding | None = None,
     cache: Path | None = None,
     progress: Report | None = None,
+    announce: Announce | None = None,
 ) -> FileBlocks:
     """Open a table on disk as a folder of blocks, converted where it is none.
 
@@ -100,6 +103,8 @@ def as_folder(
         Where converted files are kept; by default in the folder "blocks" of the cache, see SKADMM_CACHE.
     progress : callable, optional
         Called after each block of a conversion with the rows written and the share of the file read.
+    announce : callable, optional
+        Called before the conversion of a file with the bytes that it will take on disk, about, and the folder.
 
     Returns
     -------
@@ -127,7 +132,7 @@ def as_folder(
         if not path.exists():
             raise FileNotFoundError(f"{path}: there is no such file or folder")
         if not is_block_folder(path):
-            return _converted(path, columns, ones, cache, progress)
+            return _converted(path, columns, ones, cache, progress, announce)
         X = FileBlocks(path)
     elif is_lazy(X):
         return _from_lazy(X, columns, ones, cache, progress)
@@ -148,7 +153,9 @@ def is_block_folder(path: Path) -> bool:
     return next((file for ending in ("*.parquet", "*.pq") for file in path.rglob(ending)), None) is None
 
 
-def _converted(path: Path, columns: Columns, ones: bool, cache: Path, progress: Report | None) -> FileBlocks:
+def _converted(
+    path: Path, columns: Columns, ones: bool, cache: Path, progress: Report | None, announce: Announce | None
+) -> FileBlocks:
     """The folder in the cache that `path` was converted into, now or before."""
     name = path.name.split(".")[0][:40] or "table"
     folder = cache / f"{name}-{_key(path, columns, ones)}"
@@ -159,7 +166,9 @@ def _converted(path: Path, columns: Columns, ones: bool, cache: Path, progress: 
             shutil.rmtree(folder)
     cache.mkdir(parents=True, exist_ok=True)
     number = _svmlight_columns(path) if ones and kind_of(path) == "svmlight" else None
-    _check_disk(path, columns, ones, number, cache)
+    needed = _check_disk(path, columns, ones, number, cache)
+    if announce is not None:
+        announce(needed, folder)
     with _only_one(folder):
         convert(path, folder, target=columns.target, weight=columns.weight, drop=columns.dropped,
                 labelled=columns.labelled, ones=ones, columns=number, encoding=columns.encoding,
@@ -180,15 +189,16 @@ def _svmlight_columns(path: Path) -> int:
     return max(block.X.shape[1] for block in open_source(path, Columns()).blocks(0, 0))
 
 
-def _check_disk(path: Path, columns: Columns, ones: bool, number: int | None, cache: Path) -> None:
-    """Refuse a conversion that does not fit on the disk, with the numbers."""
-    needed = SPARE_DISK * open_source(path, columns, ones=ones, columns=number).estimate()
-    free = shutil.disk_usage(cache).free
+def _check_disk(path: Path, columns: Columns, ones: bool, number: int | None, cache: Path) -> float:
+    """The bytes of a conversion, which is refused with the numbers where it does not fit on the disk."""
+    size = open_source(path, columns, ones=ones, columns=number).estimate()
+    needed, free = SPARE_DISK * size, shutil.disk_usage(cache).free
     if needed > free:
         raise BlocksError(
             f"{path}: its numbers would take about {needed / 1e9:,.3g} GB on disk, and {cache} has "
             f"{free / 1e9:,.3g} GB left: name another folder by the variable SKADMM_CACHE"
         )
+    return size
 
 
 @contextlib.contextmanager

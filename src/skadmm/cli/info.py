@@ -1,4 +1,4 @@
-"""``skadmm info``: versions, methods, what is installed; or what a model file holds."""
+"""``skadmm info``: versions, methods, what is installed; or what a model file or a table holds."""
 
 import inspect
 import json
@@ -19,12 +19,12 @@ def add_to(app: typer.Typer) -> None:
 
 
 def info(
-    model: Path | None = typer.Argument(None, help="A file that `skadmm fit` wrote."),  # noqa: B008
+    path: Path | None = typer.Argument(None, help="A file that `skadmm fit` wrote, or a table: a file or a folder."),  # noqa: B008
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
-    """Show versions and methods, or a model file."""
-    if model is not None:
-        _tell(model, as_json)
+    """Show versions and methods, a model file, or a table."""
+    if path is not None:
+        _tell(path, as_json)
         return
     if as_json:
         from skadmm.paper.versions import versions
@@ -39,9 +39,15 @@ def info(
 
 def _tell(path: Path, as_json: bool) -> None:
     from skadmm import load
-    from skadmm.cli.fit import lines_of, summary
+    from skadmm.cli.fit import in_words, lines_of, summary
+    from skadmm.cli.table_facts import is_table, table_facts
     from skadmm.estimators.persistence import describe
 
+    if is_table(path):
+        facts = table_facts(path)
+        lines = [f"{key:<20}{in_words(value)}" for key, value in facts.items() if value not in (None, [])]
+        print(json.dumps(facts) if as_json else "\n".join(lines))
+        return
     held, model = describe(path), load(path)
     facts = {"file": str(path), "format": held["version"], "skadmm": held["skadmm"]} | summary(model)
     if as_json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,8 @@ def open_table(
         return _with_levels(path, target, weight, dropped, cache, quiet)
     try:
         folder = as_folder(path, target, weight, drop=tuple(dropped), ones=ones, cache=cache,
-                           progress=None if quiet or not sys.stderr.isatty() else tell)  # fmt: skip
+                           progress=None if quiet or not sys.stderr.isatty() else tell,
+                           announce=None if quiet else partial(tell_size, path))  # fmt: skip
     except (BlocksError, ValueError) as error:
         raise CommandError(str(error)) from error
     return Table(folder, folder.target, folder.sample_weight)
@@ -106,6 +108,12 @@ def _with_weight(table: Table, path: Path, weight: str) -> Table:
     if not hasattr(table.X, "columns") or weight not in table.X.columns:
         raise CommandError(f"--weight {weight}: {path} has no such column", 2)
     return Table(table.X.drop(columns=[weight]), table.target, table.X[weight].to_numpy(dtype=float))
+
+
+def tell_size(path: Path, size: float, folder: Path) -> None:
+    """Show what a conversion will take, before it begins."""
+    about = "an unknown number of bytes" if math.isnan(size) else f"about {size / 1e9:,.3g} GB"
+    print(f"{path} is converted once: {about} in {folder}", file=sys.stderr, flush=True)
 
 
 def tell(rows: int, share: float) -> None:

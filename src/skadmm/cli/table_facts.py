@@ -1,0 +1,104 @@
+"""What ``skadmm info`` shows of a table: a folder of blocks, Parquet, npy, npz, CSV or svmlight, without reading its
+rows where the format allows it."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from skadmm.cli._errors import CommandError
+
+SHOWN = 20
+"""Names of columns that are shown."""
+
+
+def is_table(path: Path) -> bool:
+    """Is it a folder, or a file whose ending is that of a table?"""
+    from skadmm.backends import BlocksError
+    from skadmm.backends.readers import kind_of
+
+    if path.is_dir() or path.suffix.lower() == ".npz":
+        return True
+    try:
+        kind_of(path)
+    except BlocksError:
+        return False
+    return True
+
+
+def table_facts(path: Path) -> dict[str, Any]:
+    """Shape, kind, names, classes and sizes, as far as they are known without a reading of the rows."""
+    from skadmm.backends import BlocksError
+    from skadmm.backends.sources import is_block_folder
+
+    if not path.exists():
+        raise CommandError(f"{path}: there is no such file or folder")
+    try:
+        if is_block_folder(path):
+            return _blocks(path)
+        return _arrays(path) if path.suffix.lower() == ".npz" else _source(path)
+    except (BlocksError, ValueError) as error:
+        raise CommandError(str(error)) from error
+
+
+def _blocks(path: Path) -> dict[str, Any]:
+    from skadmm.backends.files import read_manifest
+
+    manifest = read_manifest(path)
+    names, ones = manifest["names"], manifest["ones"]
+    width = manifest["columns"] - ones
+    return {
+        "table": str(path),
+        "kind": f"folder of blocks, {'dense' if manifest['kind'] == 'dense' else 'sparse'} rows",
+        "rows": manifest["rows"],
+        "features": width,
+        "entries": sum(block["entries"] for block in manifest["blocks"]),
+        "target": "stored with the rows" if manifest["target"] else None,
+        "classes": manifest.get("labels"),
+        "weights": "stored with the rows" if manifest["weight"] else None,
+        "column of ones": "yes, for an intercept" if ones else None,
+        "blocks": len(manifest["blocks"]),
+        "GB on disk": _size(path),
+        "names": None if names is None else _first(names[:width]),
+    }
+
+
+def _source(path: Path) -> dict[str, Any]:
+    from skadmm.backends.readers import Columns, kind_of, open_source
+
+    kind, source = kind_of(path), open_source(path, Columns())
+    names, numbers = source.names, source.estimate()
+    return {
+        "table": str(path),
+        "kind": {",": "CSV", "\t": "TSV"}.get(kind, kind) + (", a folder of files" if path.is_dir() else ""),
+        "rows": getattr(source, "rows", None),
+        "features": getattr(source, "width", None) if names is None else len(names),
+        "target": getattr(source, "target", None),
+        "GB on disk": _size(path),
+        "GB as blocks": None if math.isnan(numbers) else round(numbers / 1e9, 6),
+        "names": None if names is None else _first(names),
+    }
+
+
+def _arrays(path: Path) -> dict[str, Any]:
+    from skadmm.backends.sources import read_npz
+
+    X, y, _ = read_npz(path)
+    return {
+        "table": str(path),
+        "kind": "npz, read into memory",
+        "rows": X.shape[0],
+        "features": X.shape[1],
+        "target": None if y is None else "y",
+        "GB on disk": _size(path),
+    }
+
+
+def _size(path: Path) -> float:
+    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+    return round(sum(file.stat().st_size for file in files) / 1e9, 6)
+
+
+def _first(names: list[str]) -> list[str]:
+    return names if len(names) <= SHOWN else [*names[:SHOWN], f"… ({len(names)} in all)"]
