@@ -7,13 +7,14 @@ The file is written by this program, one row group at a time, and removed at the
 line runs as a user would run it. Memory is the resident memory of the process and its children, read ten times a
 second: all of it, and without the pages of files, which the system takes back when others need them. Time is given in
 units of one sequential reading of the Parquet file into a buffer, its pages dropped from the system's cache before
-that, and of one decoding of it by pyarrow.
+that, and of one decoding of it by pyarrow. Where other programs share the machine, processor seconds tell more.
 """
 
 import argparse
 import contextlib
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -101,7 +102,7 @@ class Memory(threading.Thread):
 
 def run(arguments: list[str]) -> dict[str, Any]:
     """Run the command line; seconds, memory, and what it printed."""
-    began = time.perf_counter()
+    began, used = time.perf_counter(), processor_seconds()
     process = subprocess.Popen([sys.executable, "-m", "skadmm", *arguments], stdout=subprocess.PIPE, text=True)
     memory = Memory(process.pid)
     memory.start()
@@ -109,7 +110,19 @@ def run(arguments: list[str]) -> dict[str, Any]:
     memory.over.set()
     if process.returncode:
         raise SystemExit(f"skadmm {' '.join(arguments)} ended with {process.returncode}: {printed}")
-    return {"seconds": time.perf_counter() - began, "all": memory.all, "own": memory.own, "printed": printed}
+    return {
+        "seconds": time.perf_counter() - began,
+        "processor": processor_seconds() - used,
+        "all": memory.all,
+        "own": memory.own,
+        "printed": printed,
+    }
+
+
+def processor_seconds() -> float:
+    """Processor seconds of all processes that this one has started and that have ended."""
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return spent.ru_utime + spent.ru_stime
 
 
 def main() -> None:
@@ -141,8 +154,8 @@ def main() -> None:
             printed = json.loads(report["printed"])
             print(
                 f"{name}: {report['seconds']:.0f} s = {report['seconds'] / read:.0f} readings = "
-                f"{report['seconds'] / decoded:.1f} decodings; at most {report['all'] / 1e9:.2f} GB resident, "
-                f"{report['own'] / 1e9:.2f} GB of it not pages of files",
+                f"{report['seconds'] / decoded:.1f} decodings ({report['processor']:.0f} processor seconds); at most "
+                f"{report['all'] / 1e9:.2f} GB resident, {report['own'] / 1e9:.2f} GB of it not pages of files",
                 flush=True,
             )
             print(
