@@ -69,7 +69,7 @@ def test_solvers_are_reached_from_estimators_and_comparisons():
 
 
 def test_a_sparse_or_fused_start_is_continued_on_its_clusters():
-    """From such a start clusters need fewer samples' outer products; a start at zero, or without ties, tells nothing."""
+    """From such a start clusters need fewer outer products; a start at zero, or without ties, tells nothing."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((2000, 200))
     edges = np.unique(np.sort(rng.integers(0, 200, (600, 2)), axis=1), axis=0)

@@ -27,9 +27,9 @@ class Status(Enum):
 
     ``SOLVED`` means that the tolerance was met; ``Result.stopped_on`` names the measure. ``PASS_LIMIT`` and
     ``TIME_LIMIT`` mean that a limit came first. ``STALLED`` means that no step improves the objective, although the
-    tolerance is not met or none was given. ``NO_MINIMISER`` means that the objective decreases without end along a direction that is not
-    penalised; the message names the features. ``STOPPED`` (by a callback), ``INTERRUPTED`` (Ctrl-C) and ``DIVERGED``
-    end a run early.
+    tolerance is not met or none was given. ``NO_MINIMISER`` means that the objective decreases without end along a
+    direction that is not penalised; the message names the features. ``STOPPED`` (by a callback), ``INTERRUPTED``
+    (Ctrl-C) and ``DIVERGED`` end a run early.
 
     See Also
     --------
