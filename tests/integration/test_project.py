@@ -2,9 +2,12 @@
 
 import ast
 import importlib
+import json
 import os
 import pkgutil
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -19,8 +22,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_version_is_in_one_place():
-    pyproject = (ROOT / "pyproject.toml").read_text()
-    assert 'dynamic = ["version"]' in pyproject
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert "version" in project["dynamic"]
+    assert "version" not in project
     assert f'"{skadmm.__version__}"' in (ROOT / "src/skadmm/_version.py").read_text()
     number = skadmm.__version__.split(".dev")[0]
     assert f"## {number}" in (ROOT / "CHANGELOG.md").read_text()
@@ -39,6 +43,22 @@ def test_the_conda_recipe_has_the_floors_of_the_package():
     needed = recipe.split("  run:\n")[1].split("\n\n")[0]
     listed = {line.strip(" -").replace(" ", "") for line in needed.splitlines()}
     assert listed == {*project["dependencies"], f"python{project['requires-python']}"}
+
+
+@pytest.mark.parametrize("address", ["", "https://host.example/skadmm"])
+def test_links_of_the_readme_are_absolute_in_the_metadata_where_the_repository_is_known(address):
+    """A package index shows the README without the files beside it."""
+    pytest.importorskip("hatchling")
+    command = [sys.executable, "-m", "hatchling", "metadata"]
+    shown = subprocess.run(
+        command, cwd=ROOT, env=os.environ | {"SKADMM_REPOSITORY": address}, capture_output=True, text=True, check=True
+    )
+    metadata = json.loads(shown.stdout)
+    links = re.findall(r"\]\(([^)]+)\)", metadata["readme"]["text"])
+    assert len(links) > 10
+    assert all(link.startswith(f"{address}/") for link in links) == bool(address)
+    assert f"{address}/raw/main/docs/images/readme.png" in links or not address
+    assert ("urls" in metadata) == bool(address)
 
 
 def test_the_citation_is_of_this_version():
