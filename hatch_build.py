@@ -3,8 +3,8 @@
 With ``SKADMM_SHIP_KERNELS=1`` a wheel carries kernels compiled for this platform and interpreter. Without it, and for
 source archives and editable installs, the wheel is pure Python.
 
-With ``SKADMM_REPOSITORY`` set to the address of the repository, the links and pictures of the README are absolute in the
-package's metadata, where a package index shows them, and the metadata names the repository.
+With ``SKADMM_REPOSITORY`` set to the address of the repository, the links and pictures of the README are absolute in
+the package's metadata, where a package index shows them, and the metadata names the repository.
 """
 
 import os

@@ -57,7 +57,7 @@ def test_links_of_the_readme_are_absolute_in_the_metadata_where_the_repository_i
     links = re.findall(r"\]\(([^)]+)\)", metadata["readme"]["text"])
     assert len(links) > 10
     assert all(link.startswith(f"{address}/") for link in links) == bool(address)
-    assert f"{address}/raw/main/docs/images/readme.png" in links or not address
+    assert (f"{address}/raw/main/docs/images/readme.png" in links) == bool(address)
     assert ("urls" in metadata) == bool(address)
 
 
