@@ -114,7 +114,7 @@ class Eliminated(NamedTuple):
     newton: np.ndarray
     """The step of the free features where the others stay."""
     follows: np.ndarray
-    """An array of shape (f, k): by how much the free features decrease when another one increases by 1."""
+    """The decrease of each free feature when another one increases by 1, of shape (f, k)."""
 
     @classmethod
     def of(cls, H: np.ndarray, gradient: np.ndarray, size: int) -> Eliminated:
