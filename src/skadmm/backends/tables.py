@@ -14,7 +14,7 @@ from skadmm.backends.frames import frame_values
 from skadmm.backends.local import normalised
 from skadmm.kernels.rows import CSRRows, DenseRows, stacked
 from skadmm.losses import Loss
-from skadmm.losses.offset import TARGET, Offset, with_offset
+from skadmm.losses.offset import TARGET, CoupledOffset, Offset, with_offset
 
 
 def as_rows(X: Any, name: str = "X") -> tuple[DenseRows | CSRRows, list[str] | None]:
@@ -137,11 +137,12 @@ def as_target(
     if target is None:
         raise ValueError("target=None: it takes a vector with an entry for each row of X")
     array = np.asarray(target)
-    if isinstance(loss, Offset):
+    if isinstance(loss, (Offset, CoupledOffset)):
         # The targets of other samples, without offsets unless they are records themselves.
         records = array.dtype == TARGET
         values, classes = as_target(array["value"] if records else array, n, loss.loss, classes)
-        return with_offset(loss.loss, values, array["offset"] if records else np.zeros(n))[1], classes
+        offset = array["offset"].ravel() if records else np.zeros(values.size)
+        return with_offset(loss.loss, values, offset)[1], classes
     if array.ndim == 2 and array.shape[0] == n and not loss.labels:
         numbers = _columns(array, n)
         check_range(numbers, loss, "target")

@@ -132,8 +132,9 @@ class StructuredModel(CallbackSupport, BaseEstimator):
             the folder of blocks.
         sample_weight : array of shape (n_samples,), or str, optional
             A weight k means the same as k copies of the row. The name of a column where X is a path or a LazyFrame.
-        offset : array of shape (n_samples,), optional
+        offset : array of shape (n_samples,) or (n_samples, n_outputs), optional
             Known numbers that are added to the margins x·coef + intercept: for counts under exposure, its logarithm.
+            With several outputs a vector is added to each; with more than two classes every class has a column.
 
         Returns
         -------
@@ -161,12 +162,16 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         """The targets, which carry the offset of each row where one is given."""
         if offset is None:
             return targets
-        if len(targets) > 1:
-            raise ValueError(f"offset: it takes a target with two classes, and y has {len(targets)}")
-        if targets[0].ndim == 2:
-            raise ValueError(f"offset: it takes one output, and the model has {targets[0].shape[1]}")
-        numbers = checked_offset(offset, X.shape[0])
-        return [offset_target(self._checked_loss(), target, numbers) for target in targets]
+        numbers = self._output_offset(X, targets, offset)
+        columns = numbers.T if len(targets) > 1 else [numbers]
+        return [
+            offset_target(self._checked_loss(), target, column) for target, column in zip(targets, columns, strict=True)
+        ]
+
+    def _output_offset(self, X: Any, targets: list[Any], offset: Any) -> np.ndarray:
+        """The offset of each row, or of each row and output or class."""
+        several = targets[0].shape[1] if targets[0].ndim == 2 else len(targets)
+        return checked_offset(offset, X.shape[0], several, classes=self._checked_loss().labels)
 
     def _take(self, prepared: Prepared, results: list[Result]) -> None:
         """Set the fitted attributes."""
@@ -257,14 +262,15 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         gamma = checked_gamma(self.adaptive)
         if gamma == 0.0 or prepared.penalty.A.shape[0] == 0:
             return prepared
-        _refuse_several(targets, f"adaptive={self.adaptive!r}")
+        if prepared.outputs.penalty == "nuclear" and _in_one(targets):
+            raise ValueError(f"adaptive={self.adaptive!r}: output_penalty='nuclear' has no terms to weight")
         penalty = prepared.penalty if prepared.plain is None else prepared.plain
         pilot = prepared._replace(limits=None, plain=None)
         solutions = []
         for target in targets:
             curvature = _mean_norm(pilot, target) / prepared.design.width
             weak = pilot._replace(ridge=prepared.ridge + PILOT_RIDGE * curvature)
-            solutions.append(prepared.design.penalised(self._solve(weak, target, 0.0, None, method="auto").x))
+            solutions += self._parts(prepared, [self._solve(weak, target, 0.0, None, method="auto")])
         weights = term_weights(penalty, solutions, gamma)
         self.adaptive_weights_ = weights
         return prepared._replace(penalty=reweighted(penalty, weights), plain=penalty)
@@ -275,7 +281,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
             self.__dict__.pop(name, None)
         if not self.relax:
             return []
-        _refuse_several(targets, "relax=True")
+        targets = self._separate(prepared, targets)
         design = prepared.design
         fits = []
         for target, x in zip(targets, self._parts(prepared, results), strict=True):
@@ -290,6 +296,21 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         pairs = [prepared.coefficients(design.as_solved(fit.x)) for fit in fits]
         self._assign(np.array([coef for coef, _ in pairs]), np.array([intercept for _, intercept in pairs]))
         return [fit.result for fit in fits if fit.result is not None]
+
+    def _separate(self, prepared: Prepared, targets: list[Any]) -> list[Any]:
+        """The target of each output, whose structure is fitted again by itself; refused where outputs share it."""
+        if not _in_one(targets):
+            return targets
+        outputs = prepared.outputs
+        shared = {
+            "multi_class='multinomial'": prepared.loss.coupled,
+            "task_graph": outputs.task_graph is not None,
+            "output_penalty='nuclear'": outputs.penalty == "nuclear",
+        }
+        for name, given in shared.items():
+            if given:
+                raise ValueError(f"relax=True: it fits every output by itself, and {name} joins them")
+        return [np.ascontiguousarray(column) for column in targets[0].T]
 
     def _column_names(self) -> Any:
         """The names of the columns of X for graphs and groups: strings, or integers; None where it has none."""
@@ -437,10 +458,9 @@ def _mean_norm(prepared: Prepared, target: Any) -> float:
     return prepared.problem(target, 0.0).backend.mean_norm
 
 
-def _refuse_several(targets: list[Any], what: str) -> None:
-    """Raise where there are several outputs and `what` takes one."""
-    if any(getattr(target, "ndim", 1) == 2 for target in targets):
-        raise ValueError(f"{what}: it takes one output, and the model has several in one problem")
+def _in_one(targets: list[Any]) -> bool:
+    """Return whether several outputs are in one problem."""
+    return getattr(targets[0], "ndim", 1) == 2
 
 
 def _fits(earlier: Any, problem: Problem) -> bool:

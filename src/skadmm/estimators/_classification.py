@@ -119,7 +119,7 @@ class Classification(ClassifierMixin, StructuredModel):
         Parameters
         ----------
         X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
-        offset : array of shape (n_samples,), optional
+        offset : array of shape (n_samples,) or (n_samples, n_outputs), optional
             Added to the margins, as in :meth:`fit`.
 
         Returns
@@ -128,7 +128,8 @@ class Classification(ClassifierMixin, StructuredModel):
         """
         scores = self._scores(X)
         if offset is not None:
-            scores = scores + checked_offset(offset, scores.shape[0])[:, None]
+            numbers = checked_offset(offset, *scores.shape, classes=True)
+            scores = scores + (numbers if numbers.ndim == 2 else numbers[:, None])
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any, offset: Any = None) -> np.ndarray:
@@ -137,7 +138,7 @@ class Classification(ClassifierMixin, StructuredModel):
         Parameters
         ----------
         X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
-        offset : array of shape (n_samples,), optional
+        offset : array of shape (n_samples,) or (n_samples, n_outputs), optional
             Added to the margins, as in :meth:`fit`.
 
         Returns
@@ -170,7 +171,7 @@ class Classification(ClassifierMixin, StructuredModel):
         Parameters
         ----------
         X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
-        offset : array of shape (n_samples,), optional
+        offset : array of shape (n_samples,) or (n_samples, n_outputs), optional
             Added to the margins, as in :meth:`fit`.
 
         Returns
@@ -194,7 +195,7 @@ class Classification(ClassifierMixin, StructuredModel):
         Parameters
         ----------
         X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
-        offset : array of shape (n_samples,), optional
+        offset : array of shape (n_samples,) or (n_samples, n_outputs), optional
             Added to the margins, as in :meth:`fit`.
 
         Returns
@@ -203,6 +204,6 @@ class Classification(ClassifierMixin, StructuredModel):
         """
         check_is_fitted(self)
         if self._joint:
-            return np.asarray(log_softmax(self.decision_function(X), axis=1))
+            return np.asarray(log_softmax(self.decision_function(X, offset), axis=1))
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X, offset))

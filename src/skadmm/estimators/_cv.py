@@ -23,7 +23,6 @@ from skadmm.estimators._checkpoint import NoCheckpoint, search_checkpoint
 from skadmm.estimators._design import build_design
 from skadmm.estimators._large import LargeTable, large_design, products, table_scores
 from skadmm.estimators._large_levels import rows_of
-from skadmm.estimators._losses import checked_offset
 from skadmm.estimators._prepared import Prepared
 from skadmm.estimators._progress import Counter
 from skadmm.estimators._search import (
@@ -105,7 +104,7 @@ class CrossValidated(StructuredModel):
             A folder of blocks has its own, where none is given.
         sample_weight : array of shape (n_samples,), optional
             A weight k means the same as k copies of the row, in the fit and in the held-out loss.
-        offset : array of shape (n_samples,), optional
+        offset : array of shape (n_samples,) or (n_samples, n_outputs), optional
             Known numbers that are added to the margins x·coef + intercept: for counts under exposure, its logarithm.
         **params : groups, or other metadata
             ``groups`` goes to the splitter `cv`, such as GroupKFold. With
@@ -123,7 +122,7 @@ class CrossValidated(StructuredModel):
         for name in OF_A_SEARCH:
             self.__dict__.pop(name, None)
         targets = self._offset_targets(X, self._targets(y, sample_weight), offset)
-        offset = None if offset is None else checked_offset(offset, X.shape[0])
+        offset = None if offset is None else self._output_offset(X, targets, offset)
         table = Table(X, np.asarray(y), targets, sample_weight, offset)
         candidates = self._candidates(table)
         by_criterion = self.selection in ("aic", "bic")
@@ -476,4 +475,4 @@ def _shifted(margins: np.ndarray, offset: np.ndarray | None, rows: np.ndarray) -
     """The margins of some rows with their offsets."""
     if offset is None:
         return margins
-    return margins + (offset[rows] if margins.ndim == 1 else offset[rows, None])
+    return margins + (offset[rows] if margins.ndim == offset.ndim else offset[rows, None])

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from skadmm import _checks
 from skadmm._names import nearest
 from skadmm.kernels.samples import Targets, mean_conjugate_at, mean_loss_at, mean_slope_at
 from skadmm.losses import LOSSES, as_loss
-from skadmm.losses.offset import TARGET, Offset, split_offset, with_offset
+from skadmm.losses.offset import TARGET, offset_loss, output_offset, split_offset, with_offset
 
 Mean = Callable[[np.ndarray], np.ndarray]
 WIDEST = 4096.0
@@ -77,9 +76,9 @@ def check_storable(loss: Any) -> None:
 # -- offsets ----------------------------------------------------------------------------------------------------------
 
 
-def checked_offset(offset: Any, n: int) -> np.ndarray:
-    """An offset per row; zeros where none is given."""
-    return np.zeros(n) if offset is None else _checks.vector(offset, "offset", n, of="the number of rows of X")
+def checked_offset(offset: Any, n: int, outputs: int = 1, *, classes: bool = False) -> np.ndarray:
+    """An offset per row, or per row and output; `classes` says whether outputs are classes, each with a column."""
+    return output_offset(offset, n, outputs, joined=classes)
 
 
 def offset_target(loss: Any, target: np.ndarray, offset: np.ndarray | None) -> np.ndarray:
@@ -89,7 +88,7 @@ def offset_target(loss: Any, target: np.ndarray, offset: np.ndarray | None) -> n
 
 def loss_of(loss: Any, target: Any) -> Any:
     """The loss of a target, which may carry an offset."""
-    return Offset(loss) if getattr(target, "dtype", None) == TARGET else loss
+    return offset_loss(loss) if getattr(target, "dtype", None) == TARGET else loss
 
 
 # -- scores -----------------------------------------------------------------------------------------------------------

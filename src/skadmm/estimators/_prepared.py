@@ -16,7 +16,7 @@ from skadmm.estimators._penalty import Penalty
 from skadmm.operators.line import GraphTrend, Line
 from skadmm.problem.constraint import Constraint
 from skadmm.problem.problem import Problem
-from skadmm.regularizers import Stacked
+from skadmm.regularizers import Box, Stacked
 
 
 class Prepared(NamedTuple):
@@ -82,8 +82,6 @@ class Prepared(NamedTuple):
 
     def _joint_problem(self, target: np.ndarray, alpha: float) -> Problem:
         """The problem of several outputs."""
-        if self.limits is not None:
-            raise ValueError("positive, bounds and monotone take one output, and the model has several in one problem")
         design, k = self.design, target.shape[1]
         ridge = design.ridge(self.ridge)
         if ridge is not None and ridge.weights is not None:
@@ -91,10 +89,28 @@ class Prepared(NamedTuple):
         wide, columns = design.widened(self.penalty.A), design.widened(sp.eye_array(design.scale.size, format="csr"))
         joint = output_penalty(self.penalty, columns, wide, k, self.outputs)
         free = alpha == 0.0 or joint.A.shape[0] == 0
+        psi, A = (None, None) if free else (joint.psi(alpha), joint.A)
+        if self.limits is not None:
+            self._check_limits()
+            rows = sp.kron(sp.eye_array(k), design.widened(self.limits.rows(design.scale)), format="csr")
+            box = self.limits.box(design.scale)
+            box = Box(np.tile(box.lower, k), np.tile(box.upper, k))
+            psi = box if psi is None else Stacked(psi, box, joint.A.shape[0])
+            A = sp.csr_array(rows if A is None else sp.vstack([A, rows], format="csr"))
         return Problem(
-            design.X, target, loss=self.loss, omega=ridge, psi=None if free else joint.psi(alpha),
-            A=None if free else joint.A, sample_weight=self.sample_weight,
+            design.X, target, loss=loss_of(self.loss, target), omega=ridge, psi=psi, A=A,
+            sample_weight=self.sample_weight,
         )  # fmt: skip
+
+    def _check_limits(self) -> None:
+        """Raise where no solver reaches the tolerance under constraints with a norm across outputs."""
+        across = self.outputs.penalty
+        if across == "nuclear" or (across == "rows-linf" and self.loss.coupled):
+            takes = "'entries', 'rows' or 'rows-linf'" if not self.loss.coupled else "'entries' or 'rows'"
+            raise ValueError(
+                f"output_penalty={across!r}: positive, bounds and monotone take {takes} here, because no solver "
+                "certifies constraints together with this norm"
+            )
 
     @property
     def starts_at_constant(self) -> bool:

@@ -15,10 +15,6 @@ from skadmm.estimators._base import SeveralOutputs, StructuredModel
 from skadmm.estimators._large import mean_of, stored_column, stored_target
 
 
-def _unset(option: Any) -> bool:
-    return option is None or option is False
-
-
 class Regression(RegressorMixin, StructuredModel):
     """The base class of the regressors."""
 
@@ -31,9 +27,8 @@ class Regression(RegressorMixin, StructuredModel):
         return tags
 
     def _takes_several(self) -> bool:
-        """Return whether y may have several columns; it may not with constraints on single coefficients."""
-        known = ("positive", "bounds", "monotone", "adaptive", "relax")
-        return isinstance(self, SeveralOutputs) and all(_unset(getattr(self, name)) for name in known)
+        """Return whether y may have several columns."""
+        return isinstance(self, SeveralOutputs)
 
     def _read(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, np.ndarray | None]:
         several = {"multi_output": True} if self._takes_several() else {}
@@ -76,7 +71,7 @@ class Regression(RegressorMixin, StructuredModel):
         Parameters
         ----------
         X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
-        offset : array of shape (n_samples,), optional
+        offset : array of shape (n_samples,) or (n_samples, n_outputs), optional
             Added to the margins, as in :meth:`fit`.
 
         Returns
@@ -86,11 +81,13 @@ class Regression(RegressorMixin, StructuredModel):
         mean = _losses.mean_of(self.loss)
         margins = self._scores(X)
         if offset is not None:
-            margins = margins + _losses.checked_offset(offset, margins.size)
+            outputs = 1 if margins.ndim == 1 else margins.shape[1]
+            margins = margins + _losses.checked_offset(offset, margins.shape[0], outputs)
         return margins if mean is None else mean(margins)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
-        """D², the share of the deviance explained, under the loss of the model; R² for the squared loss.
+        """D², the share of the deviance explained, under the loss of the model; R² for the squared loss. With several
+        outputs it is the mean of theirs.
 
         1 − Σ ℓ(model) / Σ ℓ(constant), where the constant is the best one for these targets: their mean for the
         squared, Poisson, gamma and Tweedie losses, their quantile for the quantile loss. It is at most 1, and negative
@@ -101,7 +98,7 @@ class Regression(RegressorMixin, StructuredModel):
         X : array, sparse matrix or DataFrame of shape (n_samples, n_features), or path of a table
         y : array of shape (n_samples,), or name of a column of that table
         sample_weight : array of shape (n_samples,), or name of a column, optional
-        offset : array of shape (n_samples,), optional
+        offset : array of shape (n_samples,) or (n_samples, n_outputs), optional
             Added to the margins of the model and to the constant.
 
         Returns
@@ -113,10 +110,16 @@ class Regression(RegressorMixin, StructuredModel):
         if loss.gaussian and offset is None:
             return float(super().score(X, y, sample_weight))
         margins = np.asarray(self._scores(X), dtype=np.float64)
-        target = np.asarray(column_or_1d(y), dtype=np.float64)
+        target = np.asarray(y if np.ndim(y) == 2 and margins.ndim == 2 else column_or_1d(y), dtype=np.float64)
         check_range(target, loss, "y")
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, target, dtype=np.float64)
         if offset is not None:
-            target = _losses.offset_target(loss, target, _losses.checked_offset(offset, target.size))
-        return _losses.explained(_losses.loss_of(loss, target), target, margins, sample_weight)
+            outputs = 1 if target.ndim == 1 else target.shape[1]
+            target = _losses.offset_target(loss, target, _losses.checked_offset(offset, target.shape[0], outputs))
+        of, columns = _losses.loss_of(loss, target), target.T if target.ndim == 2 else [target]
+        shares = [
+            _losses.explained(of, np.ascontiguousarray(b), np.ascontiguousarray(z), sample_weight)
+            for b, z in zip(columns, margins.T if target.ndim == 2 else [margins], strict=True)
+        ]
+        return float(np.mean(shares))

@@ -4,8 +4,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from skadmm import _checks
+from skadmm.kernels.compile import facts
+from skadmm.kernels.coupled_samples import row_conjugate, row_curvature, row_derivative, row_value
 from skadmm.kernels.loss_functions import conjugate, curvature, derivative, model_curvature, value
-from skadmm.losses._base import define
+from skadmm.losses._base import define, define_coupled
 
 TARGET = np.dtype([("value", np.float64), ("offset", np.float64)])
 """A target with its offset."""
@@ -91,22 +94,99 @@ define(
 )
 
 
+@facts(coupled=True)
+class CoupledOffset(NamedTuple):
+    """ℓ(z + o, b) of several margins per sample, each with its own offset."""
+
+    loss: Any
+
+    @property
+    def name(self) -> str:
+        return self.loss.name
+
+    @property
+    def labels(self) -> bool:
+        return self.loss.labels
+
+    @property
+    def attained(self) -> bool:
+        return self.loss.attained
+
+    @property
+    def curvature_bound(self) -> float:
+        return self.loss.curvature_bound
+
+
+def _row_value(loss, z, b):
+    return row_value(loss.loss, z + b["offset"], b["value"])
+
+
+def _row_derivative(loss, z, b, out):
+    row_derivative(loss.loss, z + b["offset"], b["value"], out)
+
+
+def _row_curvature(loss, z, b, out):
+    row_curvature(loss.loss, z + b["offset"], b["value"], out)
+
+
+def _row_conjugate(loss, theta, b):
+    total = row_conjugate(loss.loss, theta, b["value"])
+    for c in range(theta.size):
+        total -= theta[c] * b["offset"][c]
+    return total
+
+
+define_coupled(
+    CoupledOffset, value=_row_value, derivative=_row_derivative, curvature=_row_curvature, conjugate=_row_conjugate
+)
+
+
+def output_offset(offset: Any, n: int, k: int, *, joined: bool = False) -> np.ndarray:
+    """A number for each row, or, with k > 1 outputs, for each row and output.
+
+    A vector goes to all outputs. Where the loss joins them it is refused: a number that is added to all margins of a
+    row changes nothing.
+    """
+    given = np.asarray(offset)
+    if k == 1:
+        return _checks.vector(offset, "offset", n, of="the number of rows of X")
+    if given.ndim == 2 and given.shape == (n, k):
+        numbers = np.array(given, dtype=np.float64)
+        _checks.finite(numbers, "offset")
+        return numbers
+    if joined or given.ndim != 1:
+        takes = f"({n}, {k}), a column for each class" if joined else f"({n},) or ({n}, {k})"
+        raise ValueError(f"offset has shape {given.shape}: with {k} outputs it takes shape {takes}")
+    vector = _checks.vector(offset, "offset", n, of="the number of rows of X")
+    return np.repeat(vector[:, None], k, axis=1)
+
+
+def offset_loss(loss: Any) -> Any:
+    """The loss of targets that carry offsets."""
+    return CoupledOffset(loss) if loss.coupled else Offset(loss)
+
+
+def has_offset(loss: Any) -> bool:
+    """Return whether the targets of a loss carry offsets."""
+    return isinstance(loss, (Offset, CoupledOffset))
+
+
 def with_offset(loss: Any, target: np.ndarray, offset: np.ndarray) -> tuple[Any, np.ndarray]:
     """The loss of z + offset and its targets: a function of z − b takes b − offset, any other is wrapped.
 
     The target may have an offset already; they add up.
     """
-    if isinstance(loss, Offset):
+    if has_offset(loss):
         loss, target, offset = loss.loss, target["value"], target["offset"] + offset
     if loss.residual:
         return loss, target - offset
     records = np.empty(target.shape, TARGET)
     records["value"], records["offset"] = target, offset
-    return Offset(loss), records
+    return offset_loss(loss), records
 
 
 def split_offset(loss: Any, target: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray | None]:
     """The loss without its offset, the plain targets, and the offsets; None where there are none."""
-    if isinstance(loss, Offset):
+    if has_offset(loss):
         return loss.loss, target["value"], target["offset"]
     return loss, target, None

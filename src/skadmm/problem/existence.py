@@ -20,6 +20,7 @@ from skadmm.backends import LocalBackend, tasks
 from skadmm.kernels.compile import jitable, kernel
 from skadmm.kernels.rows import as_matrix, times_basis
 from skadmm.losses import derivative
+from skadmm.losses.offset import split_offset
 from skadmm.operators.clusters import clusters
 from skadmm.problem.problem import Problem
 from skadmm.problem.structure import null_space
@@ -245,7 +246,8 @@ def _leads(problem: Problem, basis: Any) -> Iterator[Any]:
     """By how much the margin of a sample's own class rises more than that of each class, along each direction."""
     rows, k = problem.rows, problem.n_outputs
     counts = problem.sample_weight > 0
-    own = np.repeat(k * np.arange(problem.n_rows) + problem.target.reshape(-1, k).argmax(axis=1), k)
+    _, target, _ = split_offset(problem.loss, problem.target)
+    own = np.repeat(k * np.arange(problem.n_rows) + target.reshape(-1, k).argmax(axis=1), k)
     for start in range(0, problem.n_samples, problem.rows_per_chunk):
         problem.backend.between_chunks()
         place = slice(start, min(start + problem.rows_per_chunk, problem.n_samples))

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from skadmm import _checks, _summary
+from skadmm import _summary
 from skadmm.backends import Backend, LocalBackend, as_rows, as_target, as_weight, open_backend, tasks
 from skadmm.backends.tables import for_outputs
 from skadmm.kernels.compile import compiled
 from skadmm.kernels.rows import is_dense
 from skadmm.kernels.samples import Samples
 from skadmm.losses import as_loss
-from skadmm.losses.offset import with_offset
+from skadmm.losses.offset import output_offset, with_offset
 from skadmm.operators.outputs import for_each_output
 from skadmm.problem.constraint import Constraint
 from skadmm.problem.kkt import KKT, kkt_residual
@@ -398,11 +398,9 @@ def _offset_by(backend: Backend, offset: Any) -> Backend:
     """The same samples, with known numbers added to their margins."""
     if not backend.local_rows:
         raise ValueError(f"offset: {LOCAL_ROWS.format(backend.name)}; for counts, rates with sample_weight=exposure do")
-    if backend.n_outputs > 1:
-        raise ValueError(f"offset: it takes a target with one output, and this one has {backend.n_outputs}")
     local: LocalBackend = backend  # type: ignore[assignment]
-    numbers = _checks.vector(offset, "offset", backend.n, of="the number of rows of X")
-    return local.with_targets(*with_offset(local.loss, local.target, numbers))
+    numbers = output_offset(offset, backend.n // backend.n_outputs, backend.n_outputs, joined=backend.loss.coupled)
+    return local.with_targets(*with_offset(local.loss, local.target, numbers.ravel()))
 
 
 def _named(regularizer: Any) -> str:

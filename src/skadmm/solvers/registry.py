@@ -21,6 +21,7 @@ from skadmm.solvers.second_order.interior_point import InteriorPoint
 from skadmm.solvers.second_order.multipliers import Multipliers
 from skadmm.solvers.second_order.newton_admm import NewtonADMM
 from skadmm.solvers.second_order.output_descent import OutputDescent
+from skadmm.solvers.second_order.output_sweeps import OutputSweeps
 from skadmm.solvers.second_order.prox_gradient import ProxGradient
 from skadmm.solvers.second_order.reduced_newton import ReducedNewton
 from skadmm.solvers.second_order.row_interior_point import RowInteriorPoint
@@ -73,6 +74,7 @@ register_solver(ReducedNewton)
 register_solver(BlockDescent)
 register_solver(BlockNewton)
 register_solver(OutputDescent)
+register_solver(OutputSweeps)
 register_solver(CoordinateDescent)
 register_solver(ProxGradient)
 register_solver(WorkingSet)

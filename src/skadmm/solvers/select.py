@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from skadmm.kernels.rows import is_dense
 from skadmm.losses import Squared
 from skadmm.operators.row_correction import factor_work
 from skadmm.problem.problem import Problem
@@ -36,6 +37,7 @@ from skadmm.solvers.second_order.interior_point import InteriorPoint
 from skadmm.solvers.second_order.multipliers import Multipliers
 from skadmm.solvers.second_order.newton_admm import MAX_FEATURES, NewtonADMM
 from skadmm.solvers.second_order.output_descent import OutputDescent
+from skadmm.solvers.second_order.output_sweeps import OutputSweeps
 from skadmm.solvers.second_order.prox_gradient import ProxGradient
 from skadmm.solvers.second_order.reduced_newton import ReducedNewton
 from skadmm.solvers.second_order.row_interior_point import RowInteriorPoint
@@ -152,6 +154,11 @@ class Situation:
         """Several outputs, with a penalty that separates over disjoint blocks of their coefficients."""
         return self.problem.n_outputs > 1 and works_on_outputs(self.problem, self.setup.rho_given)
 
+    @property
+    def sparse_groups(self) -> bool:
+        """Several outputs, sparse rows, and norms of blocks: a sweep over columns costs less than a Gram matrix."""
+        return self.several_outputs and has_groups(self.problem) and not is_dense(self.problem.rows.rows)
+
     @cached_property
     def separates(self) -> bool:
         """Return whether the penalty separates over disjoint blocks of features."""
@@ -236,6 +243,7 @@ class Row(NamedTuple):
 
 
 TABLE = (
+    Row(lambda s: s.sparse_groups, (OutputSweeps,), "several outputs, sparse rows, and groups of coefficients"),
     Row(lambda s: s.several_outputs, (OutputDescent,), "several outputs, and the penalty separates over blocks"),
     Row(lambda s: s.problem.is_coupled, (NewtonADMM,), "the loss joins several outputs"),
     Row(lambda s: s.small_graph_signal, (ChainDescent, InteriorPoint), "it is a signal over a graph"),
@@ -270,8 +278,11 @@ ON_WORKERS = (
 FOR_KINKS = "dual-proximal"
 """The solver of losses that are not differentiable. It imports this file: the smooth problems that it solves get their
 solvers from the table."""
+ON_BLOCKS: tuple[Solvers, ...] = ((BlockDescent,), (BlockNewton,), (OutputDescent,))
+"""The rows after which a dense model takes over, where it fits."""
 FOR_ALL_STRENGTHS = (
-    BlockDescent, BlockNewton, OutputDescent, ChainDescent, GraphTrendADMM, InteriorPoint, SignalNewton, ReducedNewton,
+    BlockDescent, BlockNewton, OutputDescent, OutputSweeps, ChainDescent, GraphTrendADMM, InteriorPoint, SignalNewton,
+    ReducedNewton,
 )  # fmt: skip
 """Solvers that stay on a path from the strength at which they are chosen. Their choice depends only on the structure of
 the penalty, or what they keep from the last solution saves more than another solver would."""
@@ -333,8 +344,10 @@ def solvers_for(setup: Setup, point: Point, *, following: bool = False) -> tuple
         return (SOLVERS[FOR_KINKS],), "the loss has kinks"
     situation = Situation(setup, point, CONFIG, following)
     row = next(row for row in TABLE if row.when(situation))
-    if row.solvers in ((BlockDescent,), (BlockNewton,), (OutputDescent,)) and NewtonADMM.applies(setup.problem) is None:
+    if row.solvers in ON_BLOCKS and NewtonADMM.applies(setup.problem) is None:
         return (*row.solvers, NewtonADMM), row.because
+    if row.solvers == (OutputDescent,):
+        return (OutputDescent, OutputSweeps), row.because
     return row.solvers, row.because
 
 

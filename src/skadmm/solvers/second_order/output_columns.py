@@ -41,9 +41,13 @@ class OutputColumns:
         feature, output = features % self.width, features // self.width
         if self.sparse:
             return _stacked_columns(self.matrix, feature, output, self.outputs)
-        distinct, position = np.unique(feature, return_inverse=True)
+        return self.pairs(features)
+
+    def pairs(self, features: np.ndarray) -> PairColumns:
+        """The columns of some pairs, stored once for all outputs."""
+        distinct, position = np.unique(features % self.width, return_inverse=True)
         base = self.matrix if distinct.size == self.width else self.matrix[:, distinct]
-        return PairColumns(base, position, output, self.outputs)
+        return PairColumns(base, position, features // self.width, self.outputs)
 
     @property
     def T(self) -> TransposedOutputs:
@@ -65,9 +69,9 @@ class TransposedOutputs:
 
 @dataclass(frozen=True)
 class PairColumns:
-    """Columns of a dense X for pairs of a feature and an output."""
+    """Columns of X for pairs of a feature and an output."""
 
-    base: np.ndarray
+    base: Any
     """The columns of the distinct features."""
     position: np.ndarray
     """The column in `base` of each pair."""
@@ -98,7 +102,8 @@ class PairColumns:
     def toarray(self) -> np.ndarray:
         """As an array of n·k rows."""
         out = np.zeros((self.base.shape[0], self.outputs, self.position.size))
-        out[:, self.output, np.arange(self.position.size)] = self.base[:, self.position]
+        part = self.base[:, self.position]
+        out[:, self.output, np.arange(self.position.size)] = part.toarray() if sp.issparse(part) else part
         return out.reshape(self.shape)
 
 
