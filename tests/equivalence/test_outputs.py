@@ -152,7 +152,7 @@ def test_margins_of_the_models_of_sparse_and_dense_rows_agree():
     ones = np.column_stack([X, np.ones(N)])
     results = [
         solve(Problem(kind(ones), LABELS, "multinomial", psi=GroupL2(ALPHA, groups=output_groups(D, K)),
-                      A=np.eye(D + 1)[:D], sample_weight=WEIGHT), "output-descent", tol=1e-10)
+                      A=np.eye(D + 1)[:D], sample_weight=WEIGHT), tol=1e-10)
         for kind in STORAGE.values()
     ]  # fmt: skip
     np.testing.assert_allclose(results[0].x, results[1].x, atol=1e-7)

@@ -127,8 +127,17 @@ def test_features_without_a_penalty_take_part_in_the_sweeps(kind):
     assert abs(ours.objective - peer.objective) <= 2e-9 * abs(peer.objective)
 
 
-def test_sparse_rows_with_groups_take_sweeps_and_other_problems_a_gram_matrix():
-    rows = GroupL2(0.02, groups=output_groups(D, K))
-    assert solve(Problem(sp.csr_array(X), LABELS, "multinomial", psi=rows)).solver == "output-sweeps"
-    assert solve(Problem(X, LABELS, "multinomial", psi=rows)).solver == "output-descent"
-    assert solve(Problem(sp.csr_array(X), LABELS, "multinomial", psi=L1(0.02))).solver == "output-descent"
+def test_many_coefficients_in_groups_of_sparse_rows_take_sweeps_and_other_problems_a_gram_matrix():
+    d = 2000
+    wide = sp.random_array((60, d), density=0.05, format="csr", rng=np.random.default_rng(0))
+    labels = np.arange(60) % K
+    rows = GroupL2(0.004, groups=output_groups(d, K))
+    solved = solve(Problem(wide, labels, "multinomial", psi=rows), tol=1e-7)
+    assert solved.solver == "output-sweeps"
+    assert solved.gap <= 1e-7
+    dense = solve(Problem(wide.toarray(), labels, "multinomial", psi=rows), tol=1e-7)
+    assert dense.solver == "output-descent"
+    assert abs(solved.objective - dense.objective) <= 2e-7 * dense.objective
+    assert solve(Problem(wide, labels, "multinomial", psi=L1(0.004))).solver == "output-descent"
+    narrow = GroupL2(0.02, groups=output_groups(D, K))
+    assert solve(Problem(sp.csr_array(X), LABELS, "multinomial", psi=narrow)).solver == "output-descent"

@@ -156,8 +156,10 @@ class Situation:
 
     @property
     def sparse_groups(self) -> bool:
-        """Several outputs, sparse rows, and norms of blocks: a sweep over columns costs less than a Gram matrix."""
-        return self.several_outputs and has_groups(self.problem) and not is_dense(self.problem.rows.rows)
+        """Several outputs, sparse rows, many coefficients in groups: a sweep over columns costs less than a Gram
+        matrix."""
+        many = self.problem.n_features > MAX_FEATURES and self.several_outputs
+        return many and has_groups(self.problem) and not is_dense(self.problem.rows.rows)
 
     @cached_property
     def separates(self) -> bool:
