@@ -303,9 +303,9 @@ def test_third_column_of_a_file_of_edges_is_a_weight(tmp_path):
     model = load(tmp_path / "m")
     expected = FusedLassoRegressor(alpha=0.1, graph=NETWORK).fit(FRAME, Y)
     np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-5)
-    for text in ("a,b,far", "a,b,1\nb,c", "a,b,1,2"):
+    for text in ("a,b,far", "a,b,1\nb,c", "a,b,1,2", "from,to,how", ""):
         (tmp_path / "edges.csv").write_text(text)
-        assert run([*arguments, "--force"]) == 1
+        assert run([*arguments, "--force"]) == 2
 
 
 def test_command_line_refuses_what_a_model_does_not_use(tmp_path):

@@ -276,7 +276,7 @@ def read_graph(text: str, names: Sequence[str] = ()) -> Any:
     edges: list[tuple[Any, ...]] = []
     for number, line in enumerate(path.read_text().splitlines(), 1):
         fields = [field.strip() for field in line.replace("\t", ",").split(",")]
-        if not line.strip() or line.startswith("#") or (not edges and _is_header(fields)):
+        if not line.strip() or line.startswith("#") or (not edges and _is_header(fields, names)):
             continue
         if len(fields) < 2:
             raise CommandError(f"{path}: line {number} has one column: it takes two nodes, with a comma between", 2)
@@ -285,6 +285,8 @@ def read_graph(text: str, names: Sequence[str] = ()) -> Any:
         if edges and len(fields) != len(edges[0]):
             raise CommandError(f"{path}: line {number} has {len(fields)} columns, the lines before {len(edges[0])}", 2)
         edges.append((fields[0], fields[1], *(_weight(field, path, number) for field in fields[2:])))
+    if not edges:
+        raise CommandError(f"{path}: it has no edges: each line takes two nodes, and a weight where there are weights", 2)
     if all(node.isdigit() for edge in edges for node in edge[:2]) and not _of_digits(names):
         return [(int(edge[0]), int(edge[1]), *edge[2:]) for edge in edges]
     return edges
@@ -295,12 +297,15 @@ HEADERS = ({"source", "from", "tail", "u", "i", "node1", "node_1", "feature1", "
 """What the first line of a file of edges may call its first and its second column."""
 
 
-def _is_header(fields: list[str]) -> bool:
-    """Does a line name the columns of a file of edges: with known names, or with a word where weights are numbers?"""
+def _is_header(fields: list[str], features: Sequence[str]) -> bool:
+    """Does a line name the columns of a file of edges: with known names, or with a word where weights are numbers?
+
+    A line that starts with two features is an edge, whatever its weight is.
+    """
+    if len(fields) not in (2, 3) or {*fields[:2]} <= {*features}:
+        return False
     named = all(field.lower() in names for field, names in zip(fields, HEADERS, strict=False))
-    return len(fields) in (2, 3) and (
-        named or (len(fields) == 3 and fields[2].isidentifier() and not _number(fields[2]))
-    )
+    return named or (len(fields) == 3 and fields[2].isidentifier() and not _number(fields[2]))
 
 
 def _number(text: str) -> bool:
