@@ -64,6 +64,23 @@ def test_passes_beyond_the_limit_are_explained():
     assert "evaluating the solution took 2 more" in result.message
 
 
+def test_the_solution_and_the_last_row_of_the_trace_have_the_residuals_of_the_gap_that_is_proved():
+    """The y and the multiplier of the sweeps may be far from those of the solution when its gap is proved."""
+    rng = np.random.default_rng(7)
+    X = rng.standard_normal((400, 24))
+    truth = np.zeros((24, 3))
+    truth[:6, 0], truth[8:14, 1], truth[16:22, 2] = 1.5, 1.5, -1.5
+    classes = (X @ truth + rng.gumbel(size=(400, 3))).argmax(axis=1)
+    model = skadmm.FusedLassoClassifierCV(multi_class="multinomial", alphas=[0.1, 0.025], l1_ratio=0.3, cv=3)
+    result = model.fit(X, classes).result_
+    last = result.trace.iloc[-1]
+    assert result.status is Status.SOLVED
+    assert result.kkt.relative <= 1e-5
+    assert result.feasibility <= 1e-5
+    assert last["gap"] == result.gap
+    assert last["kkt"] == result.kkt.relative
+
+
 def test_without_a_tolerance_a_run_ends_where_nothing_improves_and_says_how_accurate_that_is():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((50, 8))

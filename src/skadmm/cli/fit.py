@@ -286,7 +286,9 @@ def read_graph(text: str, names: Sequence[str] = ()) -> Any:
             raise CommandError(f"{path}: line {number} has {len(fields)} columns, the lines before {len(edges[0])}", 2)
         edges.append((fields[0], fields[1], *(_weight(field, path, number) for field in fields[2:])))
     if not edges:
-        raise CommandError(f"{path}: it has no edges: each line takes two nodes, and a weight where there are weights", 2)
+        raise CommandError(
+            f"{path}: it has no edges: each line takes two nodes, and a weight where there are weights", 2
+        )
     if all(node.isdigit() for edge in edges for node in edge[:2]) and not _of_digits(names):
         return [(int(edge[0]), int(edge[1]), *edge[2:]) for edge in edges]
     return edges

@@ -336,6 +336,13 @@ class Problem:
         near = np.abs(nearest - y) <= ROUNDING * (abs(constraint.A) @ np.abs(x) + np.abs(constraint.c))
         return np.where(near, nearest, y)
 
+    def exact_split(self, x: np.ndarray) -> np.ndarray | None:
+        """y(x), zero where it is the rounding error of Ax; None where it does not follow from x."""
+        exact, constraint = self.y_of_x(x), self.constraint
+        if exact is not None and constraint.B is None:
+            exact[np.abs(exact) <= ROUNDING * (abs(constraint.A) @ np.abs(x))] = 0.0
+        return exact
+
     def x_of_y(self, y: np.ndarray) -> np.ndarray | None:
         """x(y) = A⁻¹(c − By), or None where A is not invertible."""
         return self.constraint.x_of_y(y)

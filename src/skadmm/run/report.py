@@ -78,14 +78,14 @@ def _revised(run: Run, answer: Iterate, ending: Ending) -> tuple[Iterate, Ending
     claimed = ending.status is Status.SOLVED and ending.stopped_on == "kkt"
     if tol is None or not (claimed or ending.status in (Status.STALLED, Status.PASS_LIMIT)):
         return answer, ending
-    dual, diagnostics = _best_dual(run, answer)
+    best, diagnostics = _best_multiplier(run, answer)
     if claimed:
         return answer, ending if diagnostics.kkt.relative <= tol else STALLED
     gap = _final_gap(run, diagnostics, run.engine.certificate)
     measure, reached = ("gap", gap) if np.isfinite(gap) else ("kkt", diagnostics.kkt.relative)
     if not reached <= tol:  # NaN where numbers have overflowed
         return answer, ending
-    return answer._replace(dual=dual), solved(measure, reached, tol)
+    return best, solved(measure, reached, tol)
 
 
 def explained(run: Run, plan: Plan, ending: Ending) -> Ending:
@@ -120,13 +120,15 @@ def result(run: Run, answer: Iterate, ending: Ending) -> Result:
     """The result, in the shape of the problem that the user gave, without the part that folding added."""
     recorder, engine, original = run.recorder, run.engine, run.recorder.original
     tables, certificate = engine.tables(), engine.certificate
-    dual, diagnostics = _best_dual(run, answer, quick=ending.status in (Status.TIME_LIMIT, Status.INTERRUPTED))
+    quick = ending.status in (Status.TIME_LIMIT, Status.INTERRUPTED)
+    answer, diagnostics = _best_multiplier(run, answer, quick=quick)
     gap = _final_gap(run, diagnostics, certificate)
+    _revise_last_row(recorder.history.rows, diagnostics, gap)
     scale: dict[str, Any] = {} if recorder.scale is None else {"scale": recorder.scale}
     return Result(
         x=answer.x if original.omega.subdifferentiable else original.within_omega(answer.x),
         y=answer.y[: original.n_split],
-        dual=dual[: original.n_constraints],
+        dual=answer.dual[: original.n_constraints],
         x_average=answer.x_average,
         y_average=answer.y_average[: original.n_split],
         status=ending.status,
@@ -159,18 +161,35 @@ def _final_gap(run: Run, diagnostics: Diagnostics, certificate: Certificate | No
     return bounds.relative if lower_bound > -np.inf else diagnostics.gap
 
 
-def _best_dual(run: Run, answer: Iterate, *, quick: bool = False) -> tuple[np.ndarray, Diagnostics]:
-    """The multiplier of the answer: that of the method, or the one that proves its gap, whichever is closer to optimal.
-    `quick` leaves out least-squares corrections, which may take as long as a step."""
+def _best_multiplier(run: Run, answer: Iterate, *, quick: bool = False) -> tuple[Iterate, Diagnostics]:
+    """The answer with the multiplier of the method or with the one that proves its gap, whichever is closer to optimal,
+    and with y(x) where the y of the method does not meet the tolerance and y(x) is closer to optimal. `quick` leaves
+    out least-squares corrections, which may take as long as a step."""
     diagnostics = run.recorder.diagnose(answer)
-    evaluator, rho, x, y, dual = run.recorder.evaluator, run.engine.rho, answer.x, answer.y, answer.dual
+    evaluator, rho, x, y, tol = run.recorder.evaluator, run.engine.rho, answer.x, answer.y, run.limits.tol or 0.0
     certifier = evaluator.certifier
-    if diagnostics.by_solver and diagnostics.kkt.relative <= (run.limits.tol or 0.0):
-        return dual, diagnostics
+    if diagnostics.by_solver and diagnostics.kkt.relative <= tol:
+        return answer, diagnostics
     if not run.algorithm.certifies or certifier.kind == "none" or not evaluator.has_y_of_x or not y.size:
-        return dual, diagnostics
-    scale, multiplier, _ = certifier.dual_point(diagnostics.gradient, rho * dual, None if quick else y == 0)
-    kkt = kkt_residual(run.problem, x, y, scale * multiplier, diagnostics.gradient, diagnostics.loss)
-    if kkt.relative < diagnostics.kkt.relative:
-        return scale * multiplier / rho, diagnostics._replace(kkt=kkt)
-    return dual, diagnostics
+        return answer, diagnostics
+    scale, multiplier, _ = certifier.dual_point(diagnostics.gradient, rho * answer.dual, None if quick else y == 0)
+    best = answer
+    for split in (y, run.problem.exact_split(x)):
+        if split is None or (split is not y and diagnostics.kkt.relative <= tol):
+            break
+        kkt = kkt_residual(run.problem, x, split, scale * multiplier, diagnostics.gradient, diagnostics.loss)
+        if kkt.relative < diagnostics.kkt.relative:
+            best, diagnostics = answer._replace(y=split, dual=scale * multiplier / rho), diagnostics._replace(kkt=kkt)
+    return best, diagnostics
+
+
+def _revise_last_row(rows: list[dict[str, float]], diagnostics: Diagnostics, gap: float) -> None:
+    """The last row of the trace is that of the solution: its residuals are those of the multiplier that proves the gap,
+    which is known at the end of a run only."""
+    if not rows or rows[-1]["objective"] != diagnostics.objective:
+        return
+    last = rows[-1]
+    if diagnostics.kkt.relative < last["kkt"]:
+        last |= {"kkt": diagnostics.kkt.relative, "feasibility": diagnostics.kkt.feasibility}
+    if not np.isnan(gap):
+        last["gap"] = min(last["gap"], gap)

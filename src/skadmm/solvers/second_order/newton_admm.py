@@ -53,8 +53,6 @@ from skadmm.solvers.second_order.quadratic_model import ModelConfig, ModelSolver
 MAX_FEATURES = 5000
 """The largest number of features for which a dense d × d matrix is formed and inverted."""
 
-ROUNDING = 1e-13
-"""A row of Ax that is this small relative to its terms is zero."""
 LIKELY = 2.0
 """A certificate is computed where the gap that is expected is at most this many times the tolerance."""
 
@@ -265,20 +263,13 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
     def _residuals(self, state: NewtonADMMState) -> list[tuple[float, np.ndarray]]:
         """The relative KKT residual at the anchor with the y of the last sweep, and with y(x): a polished x has the
         pattern of the solution exactly, while sweeps still move y."""
-        loss, exact = self.last_loss(state), self._exact_split(state)
+        loss, exact = self.last_loss(state), self.problem.exact_split(state.anchor)
         gradient = state.gradient if state.refined is None else state.refined.gradient
         return [
             (kkt_residual(self.problem, state.anchor, y, state.multiplier, gradient, loss).relative, y)
             for y in (state.point.y, exact)
             if y is not None
         ]
-
-    def _exact_split(self, state: NewtonADMMState) -> np.ndarray | None:
-        """y(x) at the anchor, zero where it is the rounding error of Ax; None where it does not follow from x."""
-        exact, constraint = self.problem.y_of_x(state.anchor), self.problem.constraint
-        if exact is not None and constraint.B is None:
-            exact[np.abs(exact) <= ROUNDING * (abs(constraint.A) @ np.abs(state.anchor))] = 0.0
-        return exact
 
     def _answer(self, state: NewtonADMMState) -> None:
         """Put the anchor into the point; without a certificate also the y with the smaller KKT residual, unless that of
