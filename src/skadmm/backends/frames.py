@@ -53,6 +53,40 @@ def frame_values(X: Any, name: str = "X") -> tuple[np.ndarray, list[str]] | None
     return None
 
 
+def dates_as_numbers(X: Any) -> Any:
+    """A column of dates or durations as nanoseconds, in float64; X itself where it is anything else.
+
+    Dates count from 1970-01-01 (UTC where they have a time zone). NaT becomes NaN.
+    """
+    if isinstance(X, np.ndarray):
+        return _nanoseconds(X) if X.dtype.kind in "mM" else X
+    if is_polars(X) and len(X.columns) == 1:
+        values = X.get_column(X.columns[0]).to_numpy()
+    elif is_pandas(X) and len(X.columns) == 1:
+        dtype = X.dtypes.iloc[0]
+        kind = getattr(dtype, "kind", "O")
+        # Other dtypes than NumPy's: with a time zone, or those of Arrow.
+        target = None if isinstance(dtype, np.dtype) else {"M": "datetime64[ns]", "m": "timedelta64[ns]"}.get(kind)
+        values = X.iloc[:, 0].to_numpy(dtype=target) if kind in "mM" else np.empty(0)
+    else:
+        return X
+    if values.dtype.kind not in "mM":
+        return X
+    import pandas as pd
+
+    return pd.DataFrame({X.columns[0]: _nanoseconds(values)})
+
+
+def _nanoseconds(values: np.ndarray) -> np.ndarray:
+    """Dates or durations of any unit as nanoseconds."""
+    unit, count = np.datetime_data(values.dtype)
+    if values.dtype.kind == "M" and unit in "YMW":
+        values, unit, count = values.astype("datetime64[D]"), "D", 1
+    factor = np.array(1, dtype=f"timedelta64[{count}{unit}]") / np.timedelta64(1, "ns")
+    # A product of floats, because integers of nanoseconds end in the year 2262.
+    return np.where(np.isnat(values), np.nan, values.astype(np.int64) * factor)
+
+
 def is_pandas(X: Any) -> bool:
     """Is X a DataFrame of pandas, or of a library with the same interface?"""
     return not hasattr(X, "collect_schema") and hasattr(X, "columns") and hasattr(getattr(X, "dtypes", None), "items")
@@ -80,9 +114,9 @@ def _check_pandas(X: Any) -> None:
 
 
 def _converts(X: Any, name: Any, dtype: Any) -> bool:
-    """Does a column convert to numbers? Dates only where they are the only column, the positions of a trend."""
+    """Does a column convert to numbers? Dates have no unit of their own: only trends take them."""
     if getattr(dtype, "kind", "O") in "mM":
-        return X.shape[1] == 1
+        return False
     try:
         X[name].astype(np.float64)
     except (TypeError, ValueError):

@@ -11,7 +11,7 @@ from sklearn.model_selection import PredefinedSplit
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skadmm import _checks
-from skadmm.backends.frames import for_sklearn
+from skadmm.backends.frames import dates_as_numbers, for_sklearn
 from skadmm.estimators._base import StructuredModel
 from skadmm.estimators._bounds import DIRECTIONS
 from skadmm.estimators._graphs import feature_graph, unframed
@@ -70,7 +70,7 @@ class TrendModel(StructuredModel):
             raise ValueError(f"monotone={self.monotone!r}: it takes 'increasing', 'decreasing' or None")
 
     def _read(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, np.ndarray | None]:
-        X, y, sample_weight = super()._read(X, y, sample_weight, **checks)
+        X, y, sample_weight = super()._read(dates_as_numbers(X), y, sample_weight, **checks)
         self._signal = self.design == "positions" or (self.design == "auto" and X.shape[1] == 1)
         if not self._signal:
             self.positions_ = None
@@ -214,8 +214,8 @@ class TrendModel(StructuredModel):
         """
         check_is_fitted(self)
         if self.positions_ is None:
-            return super()._scores(X)
-        X = validate_data(self, for_sklearn(X), accept_sparse="csr", dtype=np.float64, reset=False)
+            return super()._scores(dates_as_numbers(X))
+        X = validate_data(self, for_sklearn(dates_as_numbers(X)), accept_sparse="csr", dtype=np.float64, reset=False)
         order = int(self.order) if self.graph is None else 0
         return self.intercept_ + interpolation(self.positions_, _column(X), order) @ self.coef_
 

@@ -70,7 +70,9 @@ class TrendFilter(TrendModel, Regression):
     intercept_ : float
         The intercept.
     positions_ : ndarray or None
-        The distinct positions of a signal, at which ``coef_`` is its value; None for a table.
+        The distinct positions of a signal, at which ``coef_`` is its value; None for a table. Dates are nanoseconds
+        since 1970-01-01 (UTC), whatever the unit of their dtype; ``pandas.to_datetime(model.positions_)`` turns them
+        back into dates, and ``knots_`` likewise.
     knots_, changepoints_ : ndarray or None
         Where pieces of a signal along a line meet, as positions and as indices into ``positions_``: a piece ends
         before, and the next one begins at, each of them. None for tables and graphs.
@@ -229,7 +231,9 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
     intercept_ : float
         The intercept.
     positions_ : ndarray or None
-        The distinct positions of a signal, at which ``coef_`` is its value; None for a table.
+        The distinct positions of a signal, at which ``coef_`` is its value; None for a table. Dates are nanoseconds
+        since 1970-01-01 (UTC), whatever the unit of their dtype; ``pandas.to_datetime(model.positions_)`` turns them
+        back into dates, and ``knots_`` likewise.
     knots_, changepoints_ : ndarray or None
         Where pieces of a signal along a line meet, as positions and as indices into ``positions_``: a piece ends
         before, and the next one begins at, each of them. None for tables and graphs.

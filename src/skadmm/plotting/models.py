@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from skadmm.backends.frames import dates_as_numbers
 from skadmm.plotting.convergence import pyplot
 
 INK = "#444444"
@@ -289,7 +290,8 @@ def trend_fit(model: Any, X: Any = None, y: Any = None, *, ax: Any = None) -> An
         raise ValueError(f"model={type(model).__name__}: trend_fit takes a TrendFilter fitted on positions")
     ax = new_axes(ax)
     if y is not None:
-        positions = at if X is None else np.asarray(X, dtype=float).reshape(len(np.asarray(y)), -1)[:, 0]
+        given = at if X is None else np.asarray(dates_as_numbers(X), dtype=float)
+        positions = given.reshape(len(np.asarray(y)), -1)[:, 0]
         ax.scatter(positions, np.asarray(y), s=9, color="#999999", alpha=0.7, linewidths=0, label="observed")
     value = model.coef_ + model.intercept_
     step = {"drawstyle": "steps-post"} if model.order == 0 else {}

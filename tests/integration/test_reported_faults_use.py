@@ -1,0 +1,92 @@
+"""Faults that a new user of the estimators reported."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from skadmm import FusedLassoRegressor, TrendFilter, TrendFilterCV, load
+
+# -- dates as positions -----------------------------------------------------------------------------------------------
+
+DATES = pd.date_range("2024-01-01", periods=60, freq="12h")
+BENT = np.abs(np.arange(60.0) - 30.0)
+NANOSECONDS = np.arange(60.0) * 43_200e9 + 1_704_067_200e9
+
+
+def _frames():
+    """The same dates, in every form in which they come."""
+    for unit in ("s", "ms", "us", "ns"):
+        yield f"pandas {unit}", pd.DataFrame({"date": DATES.as_unit(unit)})
+        yield f"numpy {unit}", DATES.as_unit(unit).to_numpy()[:, None]
+        yield f"zone {unit}", pd.DataFrame({"date": DATES.as_unit(unit).tz_localize("UTC").tz_convert("Asia/Tokyo")})
+    yield "numpy 12 hours", DATES.to_numpy().astype("datetime64[12h]")[:, None]
+    yield "arrow", pd.DataFrame({"date": DATES.to_series().astype("timestamp[us][pyarrow]").array})
+    yield "polars", pl.DataFrame({"date": DATES.to_numpy()})
+
+
+FRAMES = dict(_frames())
+
+
+@pytest.mark.parametrize("form", FRAMES)
+def test_dates_have_one_unit_in_fit_and_predict(form):
+    model = TrendFilter(alpha=0.01).fit(FRAMES[form], BENT)
+    np.testing.assert_array_equal(model.positions_, NANOSECONDS)
+    assert pd.to_datetime(model.knots_).tolist() == [DATES[30]]
+    for other in FRAMES.values():
+        if isinstance(other, np.ndarray) == isinstance(FRAMES[form], np.ndarray):  # names or none in both
+            np.testing.assert_array_equal(model.predict(other), model.predict(FRAMES[form]))
+
+
+def test_dates_in_cross_validation_in_files_and_beyond_the_range_of_nanoseconds(tmp_path):
+    frame = FRAMES["pandas s"]
+    chosen = TrendFilterCV(alphas=5, cv=3).fit(frame, BENT)
+    chosen.save(tmp_path / "model.skadmm")
+    np.testing.assert_array_equal(load(tmp_path / "model.skadmm").predict(FRAMES["pandas ns"]), chosen.predict(frame))
+    far = np.array(["1000-01-01", "3000-01-01"], dtype="datetime64[s]")[:, None]
+    centuries = TrendFilter(alpha=1e-9).fit(far.repeat(2, axis=0) + np.array([[0], [1], [0], [1]]), np.arange(4.0))
+    np.testing.assert_allclose(centuries.positions_ / 1e9, [-30610224000, -30610223999, 32503680000, 32503680001])
+    months = np.arange("2024-01", "2025-01", dtype="datetime64[M]")[:, None]
+    monthly = TrendFilter(alpha=0.01).fit(months, np.arange(12.0))
+    np.testing.assert_array_equal(monthly.predict(months), monthly.predict(months.astype("datetime64[D]")))
+
+
+def test_durations_have_one_unit():
+    durations = (DATES - DATES[0]).as_unit("s")
+    model = TrendFilter(alpha=0.01).fit(pd.DataFrame({"t": durations}), BENT)
+    np.testing.assert_array_equal(model.positions_, NANOSECONDS - NANOSECONDS[0])
+    np.testing.assert_array_equal(
+        model.predict(pd.DataFrame({"t": durations.as_unit("ns")})), model.predict(pd.DataFrame({"t": durations}))
+    )
+
+
+@pytest.mark.parametrize("form", FRAMES)
+def test_a_missing_date_is_refused(form):
+    frame = FRAMES[form]
+    if isinstance(frame, np.ndarray):
+        gap = frame.copy()
+        gap[3] = np.datetime64("NaT")
+    elif isinstance(frame, pl.DataFrame):
+        gap = pl.DataFrame({"date": [None, *frame["date"][1:]]})
+    else:
+        gap = frame.copy()
+        gap.iloc[3, 0] = pd.NaT
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        TrendFilter(alpha=0.01).fit(gap, BENT)
+    model = TrendFilter(alpha=0.01).fit(frame, BENT)
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        model.predict(gap)
+
+
+def test_dates_are_no_numbers_to_other_models():
+    with pytest.raises(ValueError, match=r"X has columns that are not numbers: 'date' \(datetime64"):
+        FusedLassoRegressor(alpha=0.1).fit(FRAMES["pandas s"], BENT)
+
+
+def test_observed_dates_are_drawn_where_the_fit_is():
+    pytest.importorskip("matplotlib").use("Agg")
+    from skadmm.plotting import trend_fit
+
+    model = TrendFilter(alpha=0.01).fit(FRAMES["pandas s"], BENT)
+    points = trend_fit(model, FRAMES["pandas s"], BENT).collections[0].get_offsets()
+    np.testing.assert_array_equal(np.asarray(points)[:, 0], NANOSECONDS)
