@@ -1,11 +1,15 @@
 """Faults that a new user of the estimators reported."""
 
+import json
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 
-from skadmm import FusedLassoRegressor, TrendFilter, TrendFilterCV, load
+from skadmm import FusedLassoRegressor, GroupLassoRegressor, GroupLassoRegressorCV, TrendFilter, TrendFilterCV, load
+from skadmm.cli import run
 
 # -- dates as positions -----------------------------------------------------------------------------------------------
 
@@ -90,3 +94,67 @@ def test_observed_dates_are_drawn_where_the_fit_is():
     model = TrendFilter(alpha=0.01).fit(FRAMES["pandas s"], BENT)
     points = trend_fit(model, FRAMES["pandas s"], BENT).collections[0].get_offsets()
     np.testing.assert_array_equal(np.asarray(points)[:, 0], NANOSECONDS)
+
+
+# -- columns in no group ----------------------------------------------------------------------------------------------
+
+NUMBERS = np.random.default_rng(0).standard_normal((40, 6))
+TABLE = pd.DataFrame(NUMBERS, columns=list("abcdef"))
+OUTCOME = NUMBERS @ np.arange(6.0)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        GroupLassoRegressor(0.1, groups={"first": ["a", "b"]}),
+        GroupLassoRegressor(0.1, groups=[["a"], ["a", "b"]], adaptive=True),
+        GroupLassoRegressorCV(alphas=3, cv=3, groups=[[0, 1]]),
+        GroupLassoRegressorCV(alphas=3, cv=3, groups=[[0, 1]], l1_ratio=[0.0, 0.5]),
+    ],
+)
+def test_columns_in_no_group_are_counted_in_one_warning(model):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(TABLE, OUTCOME)
+    about = [one for one in caught if "in no group" in str(one.message)]
+    assert [one.filename for one in about] == [__file__]
+    assert about[0].category is UserWarning
+    assert "4 of 6 columns are in no group and are not penalised ('c', 'd', 'e', …)" in str(about[0].message)
+
+
+def test_columns_without_names_are_counted_by_number():
+    with pytest.warns(UserWarning, match=r"1 of 6 columns are in no group and are not penalised \(5\)\. Give them"):
+        GroupLassoRegressor(0.1, groups=[[0, 1], [2, 3, 4]]).fit(NUMBERS, OUTCOME)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"groups": [["a", "b"], ["c"], ["d"], ["e"], ["f"]]},
+        {"groups": [["a", "b"]], "penalty_factor": [1, 1, 0, 0, 0, 0]},
+        {"groups": [["a", "b"]], "l1_ratio": 0.2},
+        {"groups": [0, 0, -1, -1, -1, -1]},
+        {"groups": dict(zip("abcdef", ["x", "x", None, None, None, None], strict=True))},
+        {},
+    ],
+)
+def test_no_warning_where_groups_cover_or_the_rest_is_meant(options):
+    assert GroupLassoRegressor(0.01, **options).fit(TABLE, OUTCOME).score(TABLE, OUTCOME) > 0.9  # warnings are errors
+
+
+def test_the_command_line_states_columns_in_no_group_once(tmp_path, capsys):
+    TABLE.assign(y=OUTCOME).to_csv(tmp_path / "table.csv", index=False)
+    (tmp_path / "groups.json").write_text(json.dumps({"first": ["a", "b"]}))
+    command = [
+        "fit",
+        tmp_path / "table.csv",
+        "-o",
+        tmp_path / "m.skadmm",
+        "--model",
+        "group-regressor",
+        "--alpha",
+        "0.1",
+    ]
+    assert run([*map(str, command), "--groups", str(tmp_path / "groups.json")]) == 0
+    shown = capsys.readouterr()
+    assert (shown.out + shown.err).count("in no group") == 1

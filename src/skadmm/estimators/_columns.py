@@ -61,6 +61,16 @@ def warn_unknown(what: str, unknown: int, stated: int, dropped: str) -> None:
     )
 
 
+def warn_ungrouped(columns: list[Any], d: int) -> None:
+    """Warn that columns are in no group and therefore not penalised; the warning shows the user's line."""
+    shown = ", ".join(map(repr, columns[:3])) + (", …" if len(columns) > 3 else "")
+    warnings.warn(
+        f"groups: {len(columns)} of {d} columns are in no group and are not penalised ({shown}). Give them groups of "
+        "their own to penalise them, or penalty_factor=0 if this is meant",
+        stacklevel=_users_level(),
+    )
+
+
 def _users_level() -> int:
     """The ``stacklevel`` for a warning in the calling function: that of the first frame outside this package and
     scikit-learn, whose decorators wrap ``fit``."""

@@ -47,6 +47,13 @@ def checked_groups(groups: Any, d: int, names: Sequence[Any] | None, unknown: st
     return [np.asarray(group, dtype=np.int64) for group in found]
 
 
+def ungrouped(groups: Any, found: list[np.ndarray], d: int) -> np.ndarray:
+    """The columns that lists of groups leave out; none where `groups` has labels, which say so column by column."""
+    if groups is None or all(isinstance(entry, str) or not np.iterable(entry) for entry in _entries(groups)[1]):
+        return np.empty(0, dtype=np.int64)
+    return np.setdiff1d(np.arange(d), np.concatenate(found))
+
+
 def _entries(groups: Any) -> tuple[list[Any] | None, list[Any]]:
     """The keys of a mapping (else None), and the groups or labels."""
     if isinstance(groups, Mapping):

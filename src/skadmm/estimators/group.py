@@ -9,9 +9,10 @@ import numpy as np
 from skadmm.estimators._base import SeveralOutputs, StructuredModel
 from skadmm.estimators._categories import level_groups
 from skadmm.estimators._classification import Classification, SeveralClasses
+from skadmm.estimators._columns import warn_ungrouped
 from skadmm.estimators._cv import CrossValidated
 from skadmm.estimators._factors import checked_factors
-from skadmm.estimators._groups import checked_groups, group_penalty
+from skadmm.estimators._groups import checked_groups, group_penalty, ungrouped
 from skadmm.estimators._online import OnlineClassification, OnlineRegression
 from skadmm.estimators._penalty import Penalty, checked_ratio
 from skadmm.estimators._prepared import Prepared
@@ -39,6 +40,17 @@ class _Grouped(StructuredModel):
         ratio = checked_ratio(self.l1_ratio)
         return group_penalty(groups, X.shape[1], self.group_weights, ratio, factors.features)
 
+    def _prepare(self, X: Any, sample_weight: np.ndarray | None) -> Prepared:
+        prepared = super()._prepare(X, sample_weight)
+        d, names = X.shape[1], self._column_names()
+        free = ungrouped(self.groups, self.groups_, d)
+        if free.size and checked_ratio(self.l1_ratio) == 0.0:
+            factors = checked_factors(self.penalty_factor, d, names).features
+            silent = free if factors is None else free[factors[free] > 0.0]
+            if silent.size:
+                warn_ungrouped([j if names is None else names[j] for j in silent.tolist()], d)
+        return prepared
+
     def _take(self, prepared: Prepared, results: list[Result]) -> None:
         super()._take(prepared, results)
         parts = self._parts(prepared, results)
@@ -58,8 +70,8 @@ class GroupLassoClassifier(SeveralClasses, _Grouped, OnlineClassification):
         Strength of the penalty.
     groups : list of sequences of column numbers or names, labels, dict, Series or None
         A list of sequences (or a dict of them by the group's name): the features of each group; groups may overlap, and
-        a feature in none is not penalised. An array or list of integers or strings: the label of each feature's one
-        group in column order, a negative number or None for no group. A dict {column: label} or a pandas Series of
+        a feature in none is not penalised, with a warning. An array or list of integers or strings: the label of each
+        feature's one group in column order, negative or None for no group. A dict {column: label} or a pandas Series of
         labels is matched to the columns by name, or by column number where its keys are integers; every column needs a
         label, and those of other names are left out. None: every feature by itself.
     group_weights : "sqrt", None or array
@@ -241,8 +253,8 @@ class GroupLassoRegressor(SeveralOutputs, _Grouped, OnlineRegression):
         Strength of the penalty.
     groups : list of sequences of column numbers or names, labels, dict, Series or None
         A list of sequences (or a dict of them by the group's name): the features of each group; groups may overlap, and
-        a feature in none is not penalised. An array or list of integers or strings: the label of each feature's one
-        group in column order, a negative number or None for no group. A dict {column: label} or a pandas Series of
+        a feature in none is not penalised, with a warning. An array or list of integers or strings: the label of each
+        feature's one group in column order, negative or None for no group. A dict {column: label} or a pandas Series of
         labels is matched to the columns by name, or by column number where its keys are integers; every column needs a
         label, and those of other names are left out. None: every feature by itself.
     group_weights : "sqrt", None or array
@@ -432,8 +444,8 @@ class GroupLassoClassifierCV(SeveralClasses, _Grouped, CrossValidated, Classific
         continues with the fold and the alpha at which it stood.
     groups : list of sequences of column numbers or names, labels, dict, Series or None
         A list of sequences (or a dict of them by the group's name): the features of each group; groups may overlap, and
-        a feature in none is not penalised. An array or list of integers or strings: the label of each feature's one
-        group in column order, a negative number or None for no group. A dict {column: label} or a pandas Series of
+        a feature in none is not penalised, with a warning. An array or list of integers or strings: the label of each
+        feature's one group in column order, negative or None for no group. A dict {column: label} or a pandas Series of
         labels is matched to the columns by name, or by column number where its keys are integers; every column needs a
         label, and those of other names are left out. None: every feature by itself.
     group_weights : "sqrt", None or array
@@ -658,8 +670,8 @@ class GroupLassoRegressorCV(SeveralOutputs, _Grouped, CrossValidated, Regression
         continues with the fold and the alpha at which it stood.
     groups : list of sequences of column numbers or names, labels, dict, Series or None
         A list of sequences (or a dict of them by the group's name): the features of each group; groups may overlap, and
-        a feature in none is not penalised. An array or list of integers or strings: the label of each feature's one
-        group in column order, a negative number or None for no group. A dict {column: label} or a pandas Series of
+        a feature in none is not penalised, with a warning. An array or list of integers or strings: the label of each
+        feature's one group in column order, negative or None for no group. A dict {column: label} or a pandas Series of
         labels is matched to the columns by name, or by column number where its keys are integers; every column needs a
         label, and those of other names are left out. None: every feature by itself.
     group_weights : "sqrt", None or array
