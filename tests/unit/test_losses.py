@@ -2,13 +2,14 @@
 
 import itertools
 import math
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skadmm.kernels.compile import kernel
+from skadmm.kernels.compile import facts, kernel
 from skadmm.kernels.coupled_samples import row_conjugate, row_curvature, row_derivative, row_value
 from skadmm.kernels.loss_functions import envelope_curvature, envelope_slope, model_curvature, prox
 from skadmm.losses import (
@@ -23,8 +24,10 @@ from skadmm.losses import (
     SquaredHinge,
     Tweedie,
     as_loss,
+    check_loss,
     conjugate,
     curvature,
+    define,
     derivative,
     deviance,
     value,
@@ -403,3 +406,65 @@ def test_an_offset_shifts_the_margin():
     same, shifted = with_offset(Huber(), target, offset)
     assert same == Huber()
     np.testing.assert_array_equal(shifted, target - offset)
+
+
+@pytest.mark.parametrize("name", [name for name in LOSSES if name not in COUPLED])
+def test_check_loss_accepts_every_loss(name):
+    check_loss(as_loss(name))
+
+
+PARTS = {
+    "value": lambda loss, z, b: 0.5 * (z - b) ** 2,
+    "derivative": lambda loss, z, b: z - b,
+    "curvature": lambda loss, z, b: 1.0,
+    "conjugate": lambda loss, theta, b: 0.5 * theta**2 + theta * b,
+}
+
+
+@pytest.mark.parametrize(
+    ("part", "wrong", "message"),
+    [
+        (
+            "value",
+            lambda loss, z, b: -0.5 * (z - b) ** 2,
+            "value of the loss 'given' is wrong at z=-3, b=2: .* not convex",
+        ),
+        (
+            "derivative",
+            lambda loss, z, b: b - z,
+            "derivative of the loss 'given' is wrong at .* the slope of value is -5",
+        ),
+        (
+            "curvature",
+            lambda loss, z, b: 0.5,
+            "curvature of the loss 'given' is wrong at .* the slope of derivative is 1",
+        ),
+        (
+            "conjugate",
+            lambda loss, theta, b: 0.4 * theta**2 + theta * b,
+            "conjugate of the loss 'given' is wrong at theta=-5",
+        ),
+        ("conjugate", lambda loss, theta, b: 0.5 * theta**2 + theta * b if theta > -5.1 else 0.0, "wrong at theta=-6"),
+        (
+            "conjugate",
+            lambda loss, theta, b: math.nan,
+            "conjugate of the loss 'given' is wrong at theta=-5, b=2: it is nan",
+        ),
+        ("bound", 0.9, "curvature_bound of the loss 'given' is wrong at .* it is 0.9, and the curvature is 1"),
+    ],
+)
+def test_check_loss_names_the_function_that_is_wrong(part, wrong, message):
+    @facts(name="given", labels=False)
+    class Given(NamedTuple):
+        @property
+        def curvature_bound(self):
+            return wrong if part == "bound" else 1.0
+
+    define(Given, **(PARTS | ({} if part == "bound" else {part: wrong})))
+    with pytest.raises(ValueError, match=message):
+        check_loss(Given(), targets=[2.0])
+
+
+def test_check_loss_takes_losses_of_one_margin():
+    with pytest.raises(ValueError, match="is a function of several margins"):
+        check_loss(as_loss("multinomial"))

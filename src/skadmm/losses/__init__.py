@@ -7,6 +7,7 @@ from skadmm.kernels.loss_functions import conjugate, curvature, derivative, valu
 from skadmm.losses._base import Loss, define, deviance
 from skadmm.losses.absolute import Absolute
 from skadmm.losses.binomial import Binomial
+from skadmm.losses.check import check_loss
 from skadmm.losses.gamma import Gamma
 from skadmm.losses.hinge import Hinge
 from skadmm.losses.huber import Huber
@@ -86,6 +87,7 @@ __all__ = [
     "SquaredHinge",
     "Tweedie",
     "as_loss",
+    "check_loss",
     "conjugate",
     "curvature",
     "define",
