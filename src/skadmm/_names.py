@@ -21,6 +21,12 @@ def no_column(name: str, columns: Sequence[str], shown: int = 8) -> str:
     return f"there is no column {name!r}; it has {', '.join(columns[:shown])}{more}.{nearest(name, columns)}"
 
 
+def unknown(kind: str, name: str, known: Iterable[str]) -> str:
+    """The message for a name of a `kind` that is not among the known ones."""
+    names = list(known)
+    return f"{kind}={name!r} is not known; it takes one of {', '.join(map(repr, names))}.{nearest(name, names)}"
+
+
 class Registry(dict[str, T]):
     """A dictionary from names to entries of one `kind`. Unknown names raise ValueError, with the nearest known one."""
 
@@ -36,8 +42,7 @@ class Registry(dict[str, T]):
         return entry
 
     def __missing__(self, name: str) -> T:
-        known = ", ".join(map(repr, self))
-        raise ValueError(f"{self.kind}={name!r} is not known; it takes one of {known}.{nearest(name, self)}")
+        raise ValueError(unknown(self.kind, name, self))
 
     def __repr__(self) -> str:
         return f"{self.kind}s: {', '.join(self)}"

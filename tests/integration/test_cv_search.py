@@ -79,7 +79,7 @@ def test_groups_go_to_the_splitter(routing):
     splits = list(GroupKFold(3).split(X, Y, GROUPS))
     wanted = FusedLassoRegressorCV(alphas=ALPHAS, cv=splits).fit(X, Y)
     np.testing.assert_array_equal(found.cv_losses_, wanted.cv_losses_)
-    with pytest.raises(ValueError, match="groups"):
+    with pytest.raises(ValueError, match=r"groups.* Give them to fit: fit\(X, y, groups=\.\.\.\)"):
         FusedLassoRegressorCV(alphas=ALPHAS, cv=GroupKFold(3)).fit(X, Y)
     with pytest.raises(TypeError, match="fit\\(\\) got 'colour'"):
         FusedLassoRegressorCV(alphas=ALPHAS).fit(X, Y, colour=GROUPS)

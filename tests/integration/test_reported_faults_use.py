@@ -8,7 +8,17 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from skadmm import FusedLassoRegressor, GroupLassoRegressor, GroupLassoRegressorCV, TrendFilter, TrendFilterCV, load
+from skadmm import (
+    FusedLassoRegressor,
+    GroupLassoRegressor,
+    GroupLassoRegressorCV,
+    Problem,
+    TrendFilter,
+    TrendFilterCV,
+    compare,
+    load,
+    solve,
+)
 from skadmm.cli import run
 
 # -- dates as positions -----------------------------------------------------------------------------------------------
@@ -158,3 +168,32 @@ def test_the_command_line_states_columns_in_no_group_once(tmp_path, capsys):
     assert run([*map(str, command), "--groups", str(tmp_path / "groups.json")]) == 0
     shown = capsys.readouterr()
     assert (shown.out + shown.err).count("in no group") == 1
+
+
+# -- messages ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: FusedLassoRegressor(0.1, method="newton-adm").fit(TABLE, OUTCOME),
+        lambda: solve(Problem(NUMBERS, OUTCOME, "squared"), "newton-adm"),
+        lambda: compare(Problem(NUMBERS, OUTCOME, "squared"), ["newton-adm"]),
+    ],
+)
+def test_the_names_of_solvers_are_suggested(call):
+    with pytest.raises(ValueError, match=r"^method='newton-adm' .*'sa-admm'.* Did you mean 'newton-admm'\?$"):
+        call()
+
+
+@pytest.mark.parametrize(
+    "series", [pd.Series(BENT, index=DATES), BENT, pl.Series(BENT)], ids=["pandas", "numpy", "polars"]
+)
+def test_a_series_alone_is_no_positions(series):
+    for values in ((), (BENT,)):
+        with pytest.raises(
+            ValueError, match=r"of shape \(60,\): fit\(X, y\) takes positions X of shape \(n, 1\).* values y"
+        ):
+            TrendFilter().fit(series, *values)
+    with pytest.raises(ValueError, match=r"Expected (a 2-dimensional|2D)"):
+        TrendFilter().fit(np.arange(60.0)[:, None], BENT).predict(series)

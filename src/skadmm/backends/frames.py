@@ -34,7 +34,7 @@ def frame_values(X: Any, name: str = "X") -> tuple[np.ndarray, list[str]] | None
 
     float32 where all columns are, else float64. A missing value in a column of numbers is NaN.
     """
-    if scipy.sparse.issparse(X) or isinstance(X, np.ndarray):
+    if scipy.sparse.issparse(X) or isinstance(X, np.ndarray) or len(getattr(X, "shape", ())) == 1:  # or a Series
         return None
     if hasattr(X, "collect_schema") and not hasattr(X, "to_numpy"):
         raise TypeError(f"{name} is a {type(X).__name__}: it takes a table in memory; collect() it first")

@@ -43,7 +43,7 @@ from skadmm.regularizers import Nuclear
 from skadmm.run.follow import reached
 from skadmm.run.result import Result, Status
 from skadmm.run.solve import solve
-from skadmm.solvers import ALGORITHMS, SOLVERS
+from skadmm.solvers.select import check_method
 
 RECORDED_ENTRIES = 1 << 22
 """Up to this many entries of the table, or with `verbose`, the trace of a fit has a record per pass. A record of a
@@ -202,8 +202,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         for name in ("fit_intercept", "standardize", "warm_start", "relax"):
             if not isinstance(getattr(self, name, False), (bool, np.bool_)):
                 raise ValueError(f"{name}={getattr(self, name)!r}: it takes True or False")
-        if self.method != "auto" and self.method not in SOLVERS:
-            ALGORITHMS[self.method]
+        check_method(self.method)
         if hasattr(self, "alpha"):
             _checks.number(self.alpha, "alpha", least=0)
 

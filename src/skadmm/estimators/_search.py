@@ -144,11 +144,21 @@ def splits(splitter: Any, X: Any, y: Any, metadata: dict[str, Any], random_state
     """The folds. Rows that are not in this process are numbered, not read."""
     large = isinstance(X, LargeTable)
     rows = np.empty((X.shape[0], 0)) if large else X
-    for train, test in splitter.split(rows, y, **metadata):
+    for train, test in _with_hint(splitter.split(rows, y, **metadata), metadata):
         if large:  # a byte per row
             train, test = (_mask(numbers, X.shape[0]) for numbers in (train, test))
         # Threads must not draw from one generator: the order of their draws would change from fit to fit.
         yield Split(np.asarray(train), np.asarray(test), _own(random_state))
+
+
+def _with_hint(folds: Iterable[Any], metadata: dict[str, Any]) -> Iterator[Any]:
+    """The folds; the message of a splitter that lacks groups says where to give them."""
+    try:
+        yield from folds
+    except ValueError as error:
+        if metadata.get("groups") is None and "groups" in str(error):
+            raise ValueError(f"{error} Give them to fit: fit(X, y, groups=...)") from error
+        raise
 
 
 def _mask(rows: np.ndarray, n: int) -> np.ndarray:

@@ -70,6 +70,11 @@ class TrendModel(StructuredModel):
             raise ValueError(f"monotone={self.monotone!r}: it takes 'increasing', 'decreasing' or None")
 
     def _read(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, np.ndarray | None]:
+        if len(getattr(X, "shape", ())) == 1:
+            raise ValueError(
+                f"X is a {type(X).__name__} of shape {X.shape}: fit(X, y) takes positions X of shape (n, 1), such as "
+                "np.arange(n)[:, None] or a DataFrame with a column of dates, and values y"
+            )
         X, y, sample_weight = super()._read(dates_as_numbers(X), y, sample_weight, **checks)
         self._signal = self.design == "positions" or (self.design == "auto" and X.shape[1] == 1)
         if not self._signal:

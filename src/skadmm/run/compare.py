@@ -16,6 +16,7 @@ from skadmm.problem.problem import Problem
 from skadmm.run.result import TRACE_COLUMNS, Result, Status
 from skadmm.run.solve import solve
 from skadmm.solvers import ALGORITHMS, SOLVERS
+from skadmm.solvers.select import check_method
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -174,6 +175,8 @@ def _method_names(methods: Iterable[str] | None) -> list[str]:
     names = list(dict.fromkeys(methods))
     if not names:
         raise ValueError("methods is empty: it takes at least one name")
+    for name in names:
+        check_method(name)
     return [name if name in SOLVERS else ALGORITHMS[name].name for name in names]
 
 

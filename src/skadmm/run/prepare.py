@@ -20,6 +20,7 @@ from skadmm.run.result import Callback, Result, Status
 from skadmm.solvers import ALGORITHMS, SOLVERS, dual_update, select, settled_options
 from skadmm.solvers.base import Algorithm, Setup
 from skadmm.solvers.dual_update import Point
+from skadmm.solvers.select import check_method
 
 PAPER_RHO, PAPER_PASSES = 0.01, 30.0
 SAFETY_NET = 2000.0
@@ -141,6 +142,7 @@ def prepare(problem: Problem, method: str, given: Arguments) -> Plan:
     """Check the arguments of solve(); every message names the argument, what came, and what is allowed."""
     if not isinstance(problem, Problem):
         raise TypeError(f"problem={type(problem).__name__}: it takes a skadmm.Problem")
+    check_method(method)
     choice = select.choose(problem) if method == "auto" else None
     solver = method if method in SOLVERS else ""
     algorithm = ALGORITHMS[choice.method if choice is not None else "san-admm" if solver else method]

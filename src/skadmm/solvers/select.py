@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from skadmm._names import unknown
 from skadmm.kernels.rows import is_dense
 from skadmm.losses import Squared
 from skadmm.operators.row_correction import factor_work
 from skadmm.problem.problem import Problem
 from skadmm.problem.smoothing import smoothed
-from skadmm.solvers.base import Algorithm, Engine, Setup, inverse, register
+from skadmm.solvers.base import ALGORITHMS, Algorithm, Engine, Setup, inverse, register
 from skadmm.solvers.dual_update import Point
 from skadmm.solvers.registry import SOLVERS, start_alone
 from skadmm.solvers.second_order import chains, conic_terms, l1_rows
@@ -296,6 +297,13 @@ class Choice(NamedTuple):
     method: str
     batch_size: int
     reason: str
+
+
+def check_method(name: str) -> None:
+    """Raise ValueError where a name is neither "auto" nor that of a method or a solver."""
+    known = ("auto", *ALGORITHMS, *SOLVERS)
+    if name not in known:
+        raise ValueError(unknown("method", name, known))
 
 
 def choose(problem: Problem) -> Choice:
