@@ -134,8 +134,10 @@ def test_exposure_and_offset(csv, capsys):
     table["claims"] = rng.poisson(table["years"] * np.exp(table["a"])).astype(float)
     table.to_csv("claims.csv", index=False)
     told = ["--model", "fused-regressor", "--loss", "poisson", "--alpha", "0.01", "-q"]
-    assert run(["fit", "claims.csv", "-o", "one.model", *told, "--exposure", "years", "--drop", "log"]) == 0
-    assert "training_d2" in capsys.readouterr().out
+    assert run(["fit", "claims.csv", "-o", "one.model", *told, "--exposure", "years", "--drop", "log", "--json",
+                "--report", "one.html"]) == 0  # fmt: skip
+    score = json.loads(capsys.readouterr().out)["training_d2"]
+    assert re.search(rf"D² on these data</t[hd]><td[^>]*>{score:.4f}", Path("one.html").read_text(encoding="utf-8"))
     assert run(["fit", "claims.csv", "-o", "two.model", *told, "--offset", "log", "--drop", "years"]) == 0
     one, two = skadmm.load("one.model"), skadmm.load("two.model")
     np.testing.assert_allclose(one.coef_, two.coef_, atol=1e-8)

@@ -1,6 +1,7 @@
 """model.report: one file that needs nothing else, for every kind of model."""
 
 import base64
+import html
 import json
 import re
 
@@ -91,3 +92,41 @@ def test_the_coefficients_of_a_signal_go_by_their_positions(tmp_path, monkeypatc
     rows = [line.split(",") for line in capsys.readouterr().out.splitlines()[1:]]
     np.testing.assert_array_equal([float(row[0]) for row in rows], LINE[:, 0])
     np.testing.assert_array_equal([float(row[1]) for row in rows], model.coef_)
+
+
+def code_on(page):
+    return html.unescape(re.search(r"<pre[^>]*>(.*?)</pre>", page, re.DOTALL)[1])
+
+
+def test_a_report_takes_the_offset_and_names_the_score(tmp_path):
+    offset = rng.uniform(0.0, 3.0, 60)
+    counts = rng.poisson(np.exp(offset + 0.3 * X[:, 0])).astype(float)
+    model = skadmm.FusedLassoRegressor(alpha=0.01, loss="poisson").fit(X, counts, offset=offset)
+    model.report(tmp_path / "fit.html", X, counts, offset=offset)
+    page = (tmp_path / "fit.html").read_text(encoding="utf-8")
+    right, wrong = model.score(X, counts, offset=offset), model.score(X, counts)
+    assert f"{right:.4f}" != f"{wrong:.4f}"
+    assert re.search(rf"D² on these data</t[hd]><td[^>]*>{right:.4f}", page)
+    assert "R²" not in page
+    assert "model.fit(X, y, offset=offset)" in code_on(page)
+    labels = counts > np.median(counts)
+    classifier = skadmm.FusedLassoClassifier(alpha=0.01).fit(X, labels, offset=3.0 * offset - 4.0)
+    classifier.report(tmp_path / "classes.html", X, labels, offset=3.0 * offset - 4.0)
+    accuracy = np.mean(classifier.predict(X, offset=3.0 * offset - 4.0) == labels)
+    assert f"{accuracy:.4f}" != f"{classifier.score(X, labels):.4f}"
+    assert f"{accuracy:.4f}" in (tmp_path / "classes.html").read_text(encoding="utf-8")
+
+
+def test_the_code_of_a_report_fits_the_same_model(tmp_path):
+    edges = [(j, j + 1, 1.5) for j in range(11)]
+    for model in (
+        skadmm.FusedLassoRegressor(alpha=0.1, graph=edges, loss=skadmm.losses.Huber(0.5), max_passes=np.float64(500)),
+        skadmm.GroupLassoRegressor(alpha=0.1, groups=[range(4), range(4, 8), range(8, 12)]),
+        skadmm.FusedLassoRegressorCV(alphas=4, cv=3, checkpoint=tmp_path / "search"),
+    ):
+        model.fit(X, Y).report(tmp_path / "fit.html")
+        code = code_on((tmp_path / "fit.html").read_text(encoding="utf-8"))
+        assert ("graph=edges,  # 11 edges" in code) == (getattr(model, "graph", None) is not None)
+        values = {"X": X, "y": Y, "edges": edges, "groups": getattr(model, "groups", None)}
+        exec(code, values)
+        np.testing.assert_allclose(values["model"].coef_, model.coef_, atol=1e-9)

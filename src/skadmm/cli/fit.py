@@ -88,6 +88,8 @@ def fit(
     """Fit a model and write it to a file."""
     from sklearn.utils.multiclass import type_of_target
 
+    from skadmm.estimators.report import score_name, score_with
+
     if model not in MODELS:
         raise CommandError(f"--model {model}: it takes one of {', '.join(MODELS)}", 2)
     for written in (out, report):
@@ -132,17 +134,16 @@ def fit(
         estimator.fit(table.X, table.target, table.weight, **_given(offset=shift))
     seconds = time.perf_counter() - began
     estimator.save(out)
-    classifier = hasattr(estimator, "classes_")
-    score = float(estimator.score(table.X, table.target, **({} if classifier else _given(offset=shift))))
+    score = score_with(estimator, table.X, table.target, shift)
     if report is not None:
         import matplotlib as mpl
 
         mpl.use("Agg")
-        estimator.report(report, table.X, table.target)
+        estimator.report(report, table.X, table.target, shift)
     notes = [" ".join(str(note.message).split()) for note in caught]
     for note in notes:
         print(f"skadmm: {note}", file=sys.stderr)
-    measure = "accuracy" if classifier else "r2" if estimator.loss == "squared" else "d2"
+    measure = score_name(estimator).lower().replace("²", "2")
     facts = summary(estimator) | {f"training_{measure}": score, "seconds": seconds, "file": str(out)}
     print(json.dumps(facts | {"warnings": notes}) if as_json else "\n".join(lines_of(facts)))
 

@@ -425,7 +425,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         self._check_storable()
         save(self, path)
 
-    def report(self, path: Any, X: Any = None, y: Any = None) -> None:
+    def report(self, path: Any, X: Any = None, y: Any = None, offset: Any = None) -> None:
         """Write a page about the fitted model: one HTML file that needs no network.
 
         It has the coefficients as a table and on their graph, grid or signal; the curve from which a CV estimator chose
@@ -436,6 +436,8 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         path : str or path
         X, y : the data of the fit, or held-out data, optional
             Their size and the score on them become part of the report.
+        offset : array of shape (n_samples,) or (n_samples, n_outputs), optional
+            The offset of these data, which the score takes into account.
         """
         check_is_fitted(self)
         try:
@@ -443,7 +445,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         except ImportError as error:
             raise ImportError("a report needs matplotlib: pip install 'skadmm[plot]'") from error
 
-        write_report(self, path, X, y)
+        write_report(self, path, X, y, offset)
 
     def _check_storable(self) -> None:
         """Raise where a parameter cannot be written to a file."""

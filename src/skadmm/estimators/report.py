@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from skadmm._version import __version__
+from skadmm.estimators._as_code import code_of
 from skadmm.estimators._categories import feature_names
 from skadmm.estimators._graphs import as_names
+from skadmm.estimators._large import stored_target
 from skadmm.io import page as html
 from skadmm.io.atomic import write_atomically
 from skadmm.plotting import coefficient_image, coefficients_on_graph, convergence, cv_curve, trend_fit
@@ -26,26 +28,26 @@ MOST_NAMES = 12
 DIGITS = 5
 
 
-def write_report(model: Any, path: Any, X: Any = None, y: Any = None) -> None:
+def write_report(model: Any, path: Any, X: Any = None, y: Any = None, offset: Any = None) -> None:
     """Write the report on a fitted `model` to `path`; with data, their size and the score on them are part of it."""
     from matplotlib import rc_context
 
     with rc_context({"svg.fonttype": "path", "svg.hashsalt": "skadmm"}):
-        page = _page(model, X, y)
+        page = _page(model, X, y, offset)
     write_atomically(Path(path), lambda stream: stream.write(page.encode()))
 
 
-def _page(model: Any, X: Any, y: Any) -> str:
+def _page(model: Any, X: Any, y: Any, offset: Any) -> str:
     name = type(model).__name__
     results = model.result_ if isinstance(model.result_, list) else [model.result_]
     sections = [
         _section("Model", html.facts(_facts(model, results), "Model") + _proof(results)),
-        _section("Data", html.facts(_data(model, X, y), "Data")),
+        _section("Data", html.facts(_data(model, X, y, offset), "Data")),
         _section("Coefficients", _coefficients(model)),
         _section("Clusters", _clusters(model)),
         _section("Choice of the strength", _choice(model)),
         _section("Convergence", _convergence(results)),
-        _section("How to reproduce it", _reproduce(model)),
+        _section("How to reproduce it", _reproduce(model, offset is not None)),
     ]
     css, script = html.style("skadmm.estimators"), html.asset("skadmm.estimators", "report.js")
     return (
@@ -88,7 +90,7 @@ def _proof(results: list[Any]) -> str:
     )
 
 
-def _data(model: Any, X: Any, y: Any) -> dict[str, Any]:
+def _data(model: Any, X: Any, y: Any, offset: Any) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     if X is not None:
         facts["samples"] = f"{np.shape(X)[0]:,}"
@@ -99,14 +101,29 @@ def _data(model: Any, X: Any, y: Any) -> dict[str, Any]:
     if hasattr(model, "classes_"):
         facts["classes"] = ", ".join(map(str, model.classes_))
     if X is not None and y is not None:
-        measure = "accuracy on these data" if hasattr(model, "classes_") else "R² on these data"
-        facts[measure] = f"{model.score(X, y):.4f}"
+        facts[f"{score_name(model)} on these data"] = f"{score_with(model, X, y, offset):.4f}"
     graph = getattr(model, "graph_", None)
     if graph is not None:
         facts["graph"] = f"{len(graph.edges):,} edges" + (
             f", a grid of {' × '.join(map(str, graph.shape))}" if graph.shape else ""
         )
     return facts
+
+
+def score_name(model: Any) -> str:
+    """What ``model.score`` is: the accuracy, R², or D² under another loss than the squared one."""
+    if hasattr(model, "classes_"):
+        return "accuracy"
+    return "R²" if getattr(model.loss, "name", model.loss) == "squared" else "D²"
+
+
+def score_with(model: Any, X: Any, y: Any, offset: Any = None) -> float:
+    """The score on some data, with their offset."""
+    if offset is None:
+        return float(model.score(X, y))
+    if hasattr(model, "classes_"):  # the score of classifiers is scikit-learn's, which knows no offset
+        return float(np.mean(model.predict(X, offset=offset) == np.asarray(stored_target(X, y))))
+    return float(model.score(X, y, offset=offset))
 
 
 def _coefficients(model: Any) -> str:
@@ -218,14 +235,14 @@ def _convergence(results: list[Any]) -> str:
     return _figure(convergence(drawn[0])[0, 0], "The run: objective and certificate against passes and seconds.")
 
 
-def _reproduce(model: Any) -> str:
+def _reproduce(model: Any, with_offset: bool) -> str:
     import numba
     import scipy
     import sklearn
 
     versions = {"skadmm": __version__, "scikit-learn": sklearn.__version__, "NumPy": np.__version__,
                 "SciPy": scipy.__version__, "Numba": numba.__version__}  # fmt: skip
-    code = f"from skadmm import {type(model).__name__}\n\nmodel = {model!r}\nmodel.fit(X, y)"
+    code = code_of(model, with_offset)
     return f'<pre tabindex="0">{html.escape(code)}</pre>' + html.facts(versions, "Versions")
 
 
