@@ -84,15 +84,21 @@ def test_every_format_gives_the_same_model(csv, table, tmp_path):
 def test_cross_validation_graphs_and_groups(csv, capsys, tmp_path):
     (tmp_path / "edges.csv").write_text("a,b\nb,c\n# the rest alone\nd,e\n")
     arguments = ["fit", str(csv), "-o", "cv.model", "--graph", "edges.csv", "--alphas", "4", "--folds", "3", "-q"]
-    assert run([*arguments, "--selection", "1se"]) == 0
-    assert "cv_loss" in capsys.readouterr().out
+    assert run([*arguments, "--selection", "1se", "--alphas", "8"]) == 0
+    shown = capsys.readouterr().out
     model = skadmm.load("cv.model")
-    assert len(model.alphas_) == 4
+    chosen = model.cv_mean_[model.alphas_.tolist().index(model.alpha_)]
+    assert chosen > model.cv_mean_.min()
+    assert f"cv_loss             {chosen:.6g}" in shown
+    assert run(["info", "cv.model"]) == 0
+    assert f"cv_loss             {chosen:.6g}" in capsys.readouterr().out
+    assert len(model.alphas_) == 8
     assert model.graph_.edges.tolist() == [[0, 1], [1, 2], [3, 4]]
     arguments = ["fit", str(csv), "-o", "score.model", "--alphas", "4", "--folds", "3", "-q"]
     assert run([*arguments, "--scoring", "roc_auc", "--l1-ratio", "0.3,0.8"]) == 0
-    assert "cv_score" in capsys.readouterr().out
-    assert skadmm.load("score.model").alphas_.shape == (2, 4)
+    model = skadmm.load("score.model")
+    assert model.alphas_.shape == (2, 4)
+    assert f"cv_score            {model.cv_mean_.max():.6g}" in capsys.readouterr().out
     (tmp_path / "groups.json").write_text('[["a", "b", "c"], [3, 4, 5]]')
     arguments = ["fit", str(csv), "-o", "group.model", "--model", "group-classifier", "--alpha", "0.01", "-q"]
     assert run([*arguments, "--groups", "groups.json"]) == 0
@@ -270,6 +276,25 @@ def test_coefficients_with_their_clusters_and_groups(csv, table, capsys):
     capsys.readouterr()
     assert run(["coef", "groups.skadmm", "--csv"]) == 0
     assert pd.read_csv(io.StringIO(capsys.readouterr().out))["groups"].tolist() == ["0", "0;1", "1", "1", "2", "2"]
+
+
+def test_the_class_that_positive_coefficients_favour(csv, table, capsys):
+    line = "positive coefficients favour class: yes"
+    fit = ["fit", str(csv), "--alpha", "0.05", "-q", "-o"]
+    assert run([*fit, "model.skadmm", "--report", "fit.html"]) == 0
+    assert line in capsys.readouterr().out.splitlines()
+    model = skadmm.load("model.skadmm")
+    assert model.predict(pd.DataFrame(100 * np.sign(model.coef_), columns=list("abcdef"))) == ["yes"]
+    assert run(["coef", "model.skadmm"]) == 0
+    assert line in capsys.readouterr().out.splitlines()
+    assert line[1:] in Path("fit.html").read_text(encoding="utf-8")
+    assert run(["info", "model.skadmm", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["positive_class"] == "yes"
+    X, y = table
+    X.assign(label=np.where(X["f"] > 1.0, "perhaps", y)).to_csv("three.csv", index=False)
+    assert run(["fit", "three.csv", "--alpha", "0.05", "-q", "-o", "three.skadmm", "--report", "three.html"]) == 0
+    assert run(["coef", "three.skadmm"]) == 0
+    assert "favour" not in capsys.readouterr().out + Path("three.html").read_text(encoding="utf-8")
 
 
 def test_an_identifier_beside_each_prediction(csv, table, capsys):

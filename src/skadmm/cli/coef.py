@@ -73,12 +73,17 @@ def coefficient_columns(estimator: Any) -> dict[str, Any]:
 
 
 def _tell(estimator: Any, columns: dict[str, Any], intercepts: np.ndarray, every: bool) -> None:
+    from skadmm.estimators.report import favoured_class, in_favour
+
     rows = np.column_stack([column for name, column in columns.items() if name.startswith("coef")])
     used = np.any(rows != 0.0, axis=1)
     order = np.arange(used.size) if every else np.flatnonzero(used)
     shown = order if every else order[:SHOWN]
     print(f"{type(estimator).__name__}: {int(used.sum())} of {used.size} features have a coefficient that is not zero")
     print(f"intercept {', '.join(f'{value:.6g}' for value in intercepts)}")
+    favoured = favoured_class(estimator)
+    if favoured is not None:
+        print(in_favour(favoured))
     if not shown.size:
         return
     cells = [[name, *(_cell(column[k]) for k in shown)] for name, column in columns.items()]

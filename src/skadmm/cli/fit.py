@@ -185,6 +185,8 @@ def summary(estimator: Any) -> dict[str, Any]:
     """The fitted model in a few numbers."""
     import numpy as np
 
+    from skadmm.estimators.report import favoured_class
+
     results = estimator.result_ if isinstance(estimator.result_, list) else [estimator.result_]
     gaps = [result.gap for result in results]
     kkt = [result.kkt.relative for result in results]
@@ -203,6 +205,7 @@ def summary(estimator: Any) -> dict[str, Any]:
     }
     if hasattr(estimator, "classes_"):
         answer["classes"] = estimator.classes_.tolist()
+        answer["positive_class"] = favoured_class(estimator)
     if hasattr(estimator, "groups_"):
         active = np.atleast_2d(estimator.active_groups_)
         answer["groups"] = ", ".join(f"{int(row.sum())} of {row.size}" for row in active)
@@ -211,8 +214,9 @@ def summary(estimator: Any) -> dict[str, Any]:
         if free and getattr(estimator, "l1_ratio_", estimator.l1_ratio) == 0.0:
             answer["not_penalised"] = f"{free} features that are in no group"
     if hasattr(estimator, "cv_mean_"):
-        scored = estimator.scoring is not None
-        answer["cv_score" if scored else "cv_loss"] = float((np.nanmax if scored else np.nanmin)(estimator.cv_mean_))
+        row: Any = list(estimator.l1_ratio).index(estimator.l1_ratio_) if estimator.alphas_.ndim == 2 else ...
+        chosen = np.argmin(np.abs(estimator.alphas_[row] - estimator.alpha_))
+        answer["cv_loss" if estimator.scoring is None else "cv_score"] = float(estimator.cv_mean_[row][chosen])
     if hasattr(estimator, "l1_ratio_"):
         answer["l1_ratio"] = estimator.l1_ratio_
     return answer
@@ -220,11 +224,13 @@ def summary(estimator: Any) -> dict[str, Any]:
 
 def lines_of(facts: dict[str, Any]) -> list[str]:
     """What :func:`summary` found, for a reader: one line per fact; passes include what it took to select the step."""
+    from skadmm.estimators.report import in_favour
     from skadmm.run.result import passes_in_words
 
     passes = passes_in_words(facts["passes"], facts["selection_passes"]).replace(" passes", "")
-    shown = facts | {"passes": passes, "selection_passes": None}
-    return [f"{key:<20}{in_words(value)}" for key, value in shown.items() if value not in (None, [])]
+    shown = facts | {"passes": passes, "selection_passes": None, "positive_class": None}
+    lines = [f"{key:<20}{in_words(value)}" for key, value in shown.items() if value not in (None, [])]
+    return lines if facts.get("positive_class") is None else [*lines, in_favour(facts["positive_class"])]
 
 
 def in_words(value: Any) -> str:

@@ -126,6 +126,18 @@ def score_with(model: Any, X: Any, y: Any, offset: Any = None) -> float:
     return float(model.score(X, y, offset=offset))
 
 
+def favoured_class(model: Any) -> Any:
+    """The class that positive coefficients favour, ``classes_[1]``; None unless one row tells two classes apart."""
+    if len(getattr(model, "classes_", ())) != 2 or len(np.atleast_2d(model.coef_)) != 1:
+        return None
+    return model.classes_[1:].tolist()[0]
+
+
+def in_favour(label: Any) -> str:
+    """A line that says which class positive coefficients favour."""
+    return f"positive coefficients favour class: {label}"
+
+
 def _coefficients(model: Any) -> str:
     rows = np.atleast_2d(np.asarray(model.coef_, dtype=float))
     names = coefficient_names(model)
@@ -146,7 +158,9 @@ def _coefficients(model: Any) -> str:
     )
     link = html.download(stream.getvalue(), "coefficients.csv", "All of them as CSV")
     listed = f"<details><summary>The {order.size} largest as a table</summary>{table}</details>" if order.size else ""
-    return f"{_picture(model)}<p>{link}.</p>{listed}"
+    favoured = favoured_class(model)
+    said = "" if favoured is None else f"<p>{html.escape('P' + in_favour(favoured)[1:])}.</p>"
+    return f"{_picture(model)}{said}<p>{link}.</p>{listed}"
 
 
 def _clusters(model: Any) -> str:
