@@ -278,6 +278,33 @@ def test_coefficients_with_their_clusters_and_groups(csv, table, capsys):
     assert pd.read_csv(io.StringIO(capsys.readouterr().out))["groups"].tolist() == ["0", "0;1", "1", "1", "2", "2"]
 
 
+def test_groups_keep_their_names(csv, table, capsys):
+    X, y = table
+    named = {"signal": ["a", "b", "c"], "noise": ["d", "e", "f"]}
+    Path("groups.json").write_text(json.dumps(named))
+    fit = ["fit", str(csv), "-o", "groups.skadmm", "--model", "group-classifier", "--groups", "groups.json", "-q"]
+    assert run([*fit, "--alpha", "0.1", "--report", "fit.html"]) == 0
+    model = skadmm.load("groups.skadmm")
+    assert model.group_names_ == ["signal", "noise"]
+    assert model.active_groups_.tolist() == [True, False]
+    capsys.readouterr()
+    assert run(["coef", "groups.skadmm"]) == 0
+    assert "active groups: signal" in capsys.readouterr().out.splitlines()
+    assert run(["coef", "groups.skadmm", "--csv"]) == 0
+    assert pd.read_csv(io.StringIO(capsys.readouterr().out))["groups"].tolist() == ["signal"] * 3 + ["noise"] * 3
+    assert '<th scope="row">active groups</th><td>signal</td>' in Path("fit.html").read_text(encoding="utf-8")
+    labels = {column: name for name, columns in named.items() for column in columns}
+    weights = {"signal": 5.0, "noise": 0.5}
+    one = skadmm.GroupLassoClassifierCV(groups=labels, group_weights=weights, alphas=3, cv=3).fit(X, y)
+    assert one.group_names_ == ["noise", "signal"]
+    two = skadmm.GroupLassoClassifier(one.alpha_, groups=named, group_weights=[5.0, 0.5]).fit(X, y)
+    np.testing.assert_allclose(one.coef_, two.coef_, atol=1e-4)
+    assert not hasattr(two.set_params(groups=list(named.values())).fit(X, y), "group_names_")
+    for wrong, said in (({"signal": 1.0, "other": 2.0}, "'other'"), ({"signal": 1.0}, "1 of 2 names")):
+        with pytest.raises(ValueError, match=said):
+            skadmm.GroupLassoClassifier(groups=named, group_weights=wrong).fit(X, y)
+
+
 def test_the_class_that_positive_coefficients_favour(csv, table, capsys):
     line = "positive coefficients favour class: yes"
     fit = ["fit", str(csv), "--alpha", "0.05", "-q", "-o"]

@@ -206,10 +206,13 @@ def test_a_model_with_groups_in_a_series_can_be_saved(tmp_path):
     assert [group.tolist() for group in clone(loaded).fit(FRAME, Y).groups_] == EXPECTED
 
 
-def test_weights_of_groups_by_name_are_refused():
+def test_weights_of_groups_by_name():
     weights = pd.Series({"q": 2.0, "p": 1.0, "r": 1.0})
+    model = GroupLassoRegressor(alpha=0.1, groups=LABELS, group_weights=weights).fit(FRAME, Y)
+    in_order = GroupLassoRegressor(alpha=0.1, groups=LABELS, group_weights=weights[model.group_names_].to_numpy())
+    np.testing.assert_array_equal(model.coef_, in_order.fit(FRAME, Y).coef_)
     with pytest.raises(ValueError, match="in the order of groups_"):
-        GroupLassoRegressor(groups=LABELS, group_weights=weights).fit(FRAME, Y)
+        GroupLassoRegressor(groups=EXPECTED, group_weights=weights).fit(FRAME, Y)
     GroupLassoRegressor(alpha=0.1, groups=LABELS, group_weights=weights.reset_index(drop=True)).fit(FRAME, Y)
 
 

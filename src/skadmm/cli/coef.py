@@ -52,7 +52,7 @@ def coef(
 
 def coefficient_columns(estimator: Any) -> dict[str, Any]:
     """A column of names, one of coefficients for each problem, and the clusters or groups of the features."""
-    from skadmm.estimators.report import coefficient_names
+    from skadmm.estimators.report import coefficient_names, group_labels
 
     rows = np.atleast_2d(np.asarray(estimator.coef_, dtype=float))
     d = rows.shape[1]
@@ -65,15 +65,15 @@ def coefficient_columns(estimator: Any) -> dict[str, Any]:
         columns |= dict(zip([title.replace("coef", "cluster") for title in titles], labels, strict=True))
     if getattr(estimator, "groups_", None) is not None:
         member: list[list[str]] = [[] for _ in range(d)]
-        for number, group in enumerate(estimator.groups_):
+        for name, group in zip(group_labels(estimator), estimator.groups_, strict=True):
             for feature in group:
-                member[int(feature)].append(str(number))
+                member[int(feature)].append(name)
         columns["groups"] = [";".join(numbers) for numbers in member]
     return columns
 
 
 def _tell(estimator: Any, columns: dict[str, Any], intercepts: np.ndarray, every: bool) -> None:
-    from skadmm.estimators.report import favoured_class, in_favour
+    from skadmm.estimators.report import active_groups, favoured_class, in_favour
 
     rows = np.column_stack([column for name, column in columns.items() if name.startswith("coef")])
     used = np.any(rows != 0.0, axis=1)
@@ -84,6 +84,8 @@ def _tell(estimator: Any, columns: dict[str, Any], intercepts: np.ndarray, every
     favoured = favoured_class(estimator)
     if favoured is not None:
         print(in_favour(favoured))
+    if hasattr(estimator, "group_names_"):
+        print(f"active groups: {active_groups(estimator)}")
     if not shown.size:
         return
     cells = [[name, *(_cell(column[k]) for k in shown)] for name, column in columns.items()]

@@ -350,7 +350,8 @@ def _groups(path: Path | None, names: Sequence[str]) -> Any:
         raise CommandError(f"{path}: it takes lists of columns, or an object with a label for each column", 2)
     if not _of_digits(names):
         return groups
-    named = list(groups.values()) if isinstance(groups, dict) else groups
-    if not all(isinstance(group, list) for group in named):
+    named = groups if isinstance(groups, dict) else dict(enumerate(groups))
+    if not all(isinstance(group, list) for group in named.values()):
         return groups
-    return [[str(member) for member in group] for group in named]
+    texts = {name: [str(member) for member in group] for name, group in named.items()}
+    return texts if isinstance(groups, dict) else list(texts.values())

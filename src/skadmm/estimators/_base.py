@@ -235,7 +235,8 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         build = large_design if isinstance(X, LargeTable) else build_design
         design = build(X, sample_weight, **options)
         penalty = self._penalty(X, names)
-        for name, value in (("graph_", penalty.graph), ("groups_", penalty.members)):
+        found = {"graph_": penalty.graph, "groups_": penalty.members, "group_names_": penalty.member_names}
+        for name, value in found.items():
             self.__dict__.pop(name, None)
             if value is not None:
                 setattr(self, name, value)

@@ -46,7 +46,7 @@ from skadmm.solvers import SOLVERS
 OF_A_SEARCH = (
     "criterion_", "cv_losses_", "cv_scores_", "cv_mean_", "cv_se_", "l1_ratio_", "path_", "coefs_path_", "coef_",
     "intercept_", "result_", "n_iter_", "dof_", "clusters_", "n_clusters_", "active_groups_", "penalized_coef_",
-    "standard_errors_", "adaptive_weights_",
+    "standard_errors_", "adaptive_weights_", "group_names_",
 )  # fmt: skip
 """Fitted attributes that a fit with other parameters may not set again."""
 
@@ -165,7 +165,7 @@ class CrossValidated(StructuredModel):
             # Methods of this class on a copy of the model: they find its l1_ratio, and what its family defines.
             first = candidates[0].prepared if candidates else None
             candidates.append(CrossValidated._candidate(at_ratio(self, ratio), table, first))
-        for name in ("graph_", "groups_", "adaptive_weights_"):
+        for name in ("graph_", "groups_", "group_names_", "adaptive_weights_"):
             if hasattr(candidates[0].model, name):
                 setattr(self, name, getattr(candidates[0].model, name))
         return candidates

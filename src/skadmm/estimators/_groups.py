@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,8 +14,17 @@ from skadmm.operators import overlapping_groups
 from skadmm.operators.canonical import canonical, checked_weights
 
 
-def checked_groups(groups: Any, d: int, names: Sequence[Any] | None, unknown: str = "raise") -> list[np.ndarray]:
-    """The column numbers of each group.
+class NamedGroups(NamedTuple):
+    """Groups of features."""
+
+    members: list[np.ndarray]
+    """The column numbers of each."""
+    names: list[str] | None = None
+    """Their names: the keys of a mapping, or the labels; None for groups without names."""
+
+
+def checked_groups(groups: Any, d: int, names: Sequence[Any] | None, unknown: str = "raise") -> NamedGroups:
+    """The column numbers of each group, and the names of groups.
 
     A mapping (a dict, a pandas Series) whose values are sequences holds the members of each group; one whose values are
     single labels holds the group of each column, by the column's name, or by its number. Other sequences hold groups,
@@ -24,7 +33,7 @@ def checked_groups(groups: Any, d: int, names: Sequence[Any] | None, unknown: st
     """
     ignore = check_mode(unknown)
     if groups is None:
-        return [np.array([j]) for j in range(d)]
+        return NamedGroups([np.array([j]) for j in range(d)])
     if isinstance(groups, str) or not np.iterable(groups):
         raise ValueError(f"groups={groups!r}: it takes a list of groups, or one label per feature")
     keys, entries = _entries(groups)
@@ -38,13 +47,16 @@ def checked_groups(groups: Any, d: int, names: Sequence[Any] | None, unknown: st
             raise ValueError(f"groups has {len(labels)} labels: X has {d} features")
         if keys is None and all(isinstance(label, str) and label in columns for label in labels):
             raise ValueError("groups holds the columns' names: it takes a list of lists of them, or labels")
-        return _by_label(labels)
+        members = _by_label(labels)
+        return NamedGroups([np.array(members[label], dtype=np.int64) for label in members], list(map(str, members)))
     if any(are_labels):
         odd = entries[are_labels.index(True)]
         raise ValueError(f"groups mixes sequences and single labels such as {odd!r}: it takes either")
     found = _columns([list(group) for group in entries], columns, are_integers(names), ignore)
     overlapping_groups([group for group in found if len(group)] if ignore else found, d)  # checks them
-    return [np.asarray(group, dtype=np.int64) for group in found]
+    return NamedGroups(
+        [np.asarray(group, dtype=np.int64) for group in found], None if keys is None else list(map(str, keys))
+    )
 
 
 def ungrouped(groups: Any, found: list[np.ndarray], d: int) -> np.ndarray:
@@ -95,7 +107,7 @@ def _in_column_order(keys: list[Any], labels: list[Any], d: int, names: Sequence
     return [label_of[key] for key in wanted]
 
 
-def _by_label(labels: list[Any]) -> list[np.ndarray]:
+def _by_label(labels: list[Any]) -> dict[Any, list[int]]:
     """The features of each label, in the labels' order; negative numbers and missing values are in no group."""
     members: dict[Any, list[int]] = {}
     for j, label in enumerate(labels):
@@ -110,7 +122,7 @@ def _by_label(labels: list[Any]) -> list[np.ndarray]:
             raise ValueError(f"groups has the label {label!r}: it takes integers or strings")
     if len({isinstance(label, str) for label in members}) > 1:
         raise ValueError("groups mixes numbers and strings as labels: it takes either")
-    return [np.array(members[label], dtype=np.int64) for label in sorted(members)]
+    return {label: members[label] for label in sorted(members)}
 
 
 def _is_missing(label: Any) -> bool:
@@ -134,19 +146,12 @@ def _columns(groups: list[list[Any]], columns: dict[Any, int], numbered: bool, i
 
 
 def group_penalty(
-    groups: list[np.ndarray], d: int, weights: Any, l1_ratio: float, factors: np.ndarray | None = None
+    named: NamedGroups, d: int, weights: Any, l1_ratio: float, factors: np.ndarray | None = None
 ) -> Penalty:
     """(1 − l1_ratio) Σ w_g ‖f_g x_g‖ + l1_ratio Σ f_j |x_j|, where the ℓ1 part consists of groups of one feature. f are
     the `factors`; a feature whose factor is zero is in no group."""
-    if isinstance(weights, str):
-        if weights != "sqrt":
-            raise ValueError(f"group_weights={weights!r}: it takes 'sqrt', None or one number per group")
-        scales = np.sqrt([float(group.size) for group in groups])
-    else:
-        keys = _entries(weights)[0] if np.iterable(weights) else None
-        if keys is not None and keys != list(range(len(keys))):
-            raise ValueError(f"group_weights has keys such as {keys[0]!r}: it takes an array, in the order of groups_")
-        scales = checked_weights(weights, len(groups), "group_weights", "group")
+    groups = named.members
+    scales = _scales(named, weights)
     members: list[Any] = []
     sizes: list[float] = []
     if l1_ratio < 1:
@@ -161,4 +166,24 @@ def group_penalty(
     A, rows = overlapping_groups([members[g] for g in kept], d, weights=[sizes[g] for g in kept])
     if factors is not None:
         A = canonical(A @ sp.diags_array(factors))
-    return Penalty(A, rows, members=groups)
+    return Penalty(A, rows, members=groups, member_names=named.names)
+
+
+def _scales(named: NamedGroups, weights: Any) -> np.ndarray:
+    """The weight of each group: the square root of its size, 1, or as given, in the order of groups or by name."""
+    if isinstance(weights, str):
+        if weights != "sqrt":
+            raise ValueError(f"group_weights={weights!r}: it takes 'sqrt', None or one number per group")
+        return np.sqrt([float(group.size) for group in named.members])
+    keys, entries = _entries(weights) if np.iterable(weights) else (None, [])
+    if keys is not None and named.names is not None and sorted(map(str, keys)) == sorted(named.names):
+        by_name = dict(zip(map(str, keys), entries, strict=True))
+        weights = [by_name[name] for name in named.names]
+    elif keys is not None and keys != list(range(len(keys))):
+        takes = "an array, in the order of groups_" if named.names is None else "one number for each of group_names_"
+        odd = next((key for key in keys if str(key) not in (named.names or ())), None)
+        problem = (
+            f"has keys such as {odd!r}" if odd is not None else f"has {len(keys)} of {len(named.names or ())} names"
+        )
+        raise ValueError(f"group_weights {problem}: it takes {takes}")
+    return checked_weights(weights, len(named.members), "group_weights", "group")

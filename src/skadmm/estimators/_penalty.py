@@ -27,6 +27,8 @@ class Penalty(NamedTuple):
     """The :class:`FeatureGraph` that A was built from, or None."""
     members: Any = None
     """The column numbers of each group of features, or None."""
+    member_names: Any = None
+    """The names of these groups, where they have names."""
     kind: Any = None
     """Another ψ: a regulariser with a strength."""
 

@@ -12,7 +12,7 @@ from skadmm.estimators._classification import Classification, SeveralClasses
 from skadmm.estimators._columns import warn_ungrouped
 from skadmm.estimators._cv import CrossValidated
 from skadmm.estimators._factors import checked_factors
-from skadmm.estimators._groups import checked_groups, group_penalty, ungrouped
+from skadmm.estimators._groups import NamedGroups, checked_groups, group_penalty, ungrouped
 from skadmm.estimators._online import OnlineClassification, OnlineRegression
 from skadmm.estimators._penalty import Penalty, checked_ratio
 from skadmm.estimators._prepared import Prepared
@@ -33,7 +33,7 @@ class _Grouped(StructuredModel):
         if self.categorical_features is None:
             groups = checked_groups(self.groups, X.shape[1], names, self.unknown)
         elif self.groups is None:
-            groups = level_groups(self)
+            groups = NamedGroups(level_groups(self))
         else:
             raise ValueError("groups: with categorical_features it takes None; the levels of a column are its group")
         factors = checked_factors(self.penalty_factor, X.shape[1], names)
@@ -74,9 +74,9 @@ class GroupLassoClassifier(SeveralClasses, _Grouped, OnlineClassification):
         feature's one group in column order, negative or None for no group. A dict {column: label} or a pandas Series of
         labels is matched to the columns by name, or by column number where its keys are integers; every column needs a
         label, and those of other names are left out. None: every feature by itself.
-    group_weights : "sqrt", None or array
-        One weight per group: the square root of its size, 1, or as given. The order is that of ``groups_``: labels are
-        sorted.
+    group_weights : "sqrt", None, array or dict
+        One weight per group: the square root of its size, 1, or as given. The order of an array is that of ``groups_``:
+        labels are sorted. A dict has the weights by the names of the groups.
     unknown : {"raise", "ignore"}
         What to do with members of groups that are not among the columns of X: refuse them with a list of all, or leave
         them out with a warning that counts them. A group that loses all its members stays in ``groups_`` and is empty.
@@ -143,6 +143,8 @@ class GroupLassoClassifier(SeveralClasses, _Grouped, OnlineClassification):
         The classes.
     groups_ : list of arrays
         The column numbers of each group.
+    group_names_ : list of str
+        The name of each group, where `groups` is a dict or holds labels.
     active_groups_ : ndarray of bool
         For each group (and class) whether any of its coefficients is not zero.
     adaptive_weights_ : ndarray
@@ -257,9 +259,9 @@ class GroupLassoRegressor(SeveralOutputs, _Grouped, OnlineRegression):
         feature's one group in column order, negative or None for no group. A dict {column: label} or a pandas Series of
         labels is matched to the columns by name, or by column number where its keys are integers; every column needs a
         label, and those of other names are left out. None: every feature by itself.
-    group_weights : "sqrt", None or array
-        One weight per group: the square root of its size, 1, or as given. The order is that of ``groups_``: labels are
-        sorted.
+    group_weights : "sqrt", None, array or dict
+        One weight per group: the square root of its size, 1, or as given. The order of an array is that of ``groups_``:
+        labels are sorted. A dict has the weights by the names of the groups.
     unknown : {"raise", "ignore"}
         What to do with members of groups that are not among the columns of X: refuse them with a list of all, or leave
         them out with a warning that counts them. A group that loses all its members stays in ``groups_`` and is empty.
@@ -320,6 +322,8 @@ class GroupLassoRegressor(SeveralOutputs, _Grouped, OnlineRegression):
         The intercept.
     groups_ : list of arrays
         The column numbers of each group.
+    group_names_ : list of str
+        The name of each group, where `groups` is a dict or holds labels.
     active_groups_ : ndarray of bool
         For each group (and class) whether any of its coefficients is not zero.
     adaptive_weights_ : ndarray
@@ -448,9 +452,9 @@ class GroupLassoClassifierCV(SeveralClasses, _Grouped, CrossValidated, Classific
         feature's one group in column order, negative or None for no group. A dict {column: label} or a pandas Series of
         labels is matched to the columns by name, or by column number where its keys are integers; every column needs a
         label, and those of other names are left out. None: every feature by itself.
-    group_weights : "sqrt", None or array
-        One weight per group: the square root of its size, 1, or as given. The order is that of ``groups_``: labels are
-        sorted.
+    group_weights : "sqrt", None, array or dict
+        One weight per group: the square root of its size, 1, or as given. The order of an array is that of ``groups_``:
+        labels are sorted. A dict has the weights by the names of the groups.
     unknown : {"raise", "ignore"}
         What to do with members of groups that are not among the columns of X: refuse them with a list of all, or leave
         them out with a warning that counts them. A group that loses all its members stays in ``groups_`` and is empty.
@@ -515,6 +519,8 @@ class GroupLassoClassifierCV(SeveralClasses, _Grouped, CrossValidated, Classific
         The classes.
     groups_ : list of arrays
         The column numbers of each group.
+    group_names_ : list of str
+        The name of each group, where `groups` is a dict or holds labels.
     active_groups_ : ndarray of bool
         For each group (and class) whether any of its coefficients is not zero.
     adaptive_weights_ : ndarray
@@ -674,9 +680,9 @@ class GroupLassoRegressorCV(SeveralOutputs, _Grouped, CrossValidated, Regression
         feature's one group in column order, negative or None for no group. A dict {column: label} or a pandas Series of
         labels is matched to the columns by name, or by column number where its keys are integers; every column needs a
         label, and those of other names are left out. None: every feature by itself.
-    group_weights : "sqrt", None or array
-        One weight per group: the square root of its size, 1, or as given. The order is that of ``groups_``: labels are
-        sorted.
+    group_weights : "sqrt", None, array or dict
+        One weight per group: the square root of its size, 1, or as given. The order of an array is that of ``groups_``:
+        labels are sorted. A dict has the weights by the names of the groups.
     unknown : {"raise", "ignore"}
         What to do with members of groups that are not among the columns of X: refuse them with a list of all, or leave
         them out with a warning that counts them. A group that loses all its members stays in ``groups_`` and is empty.
@@ -735,6 +741,8 @@ class GroupLassoRegressorCV(SeveralOutputs, _Grouped, CrossValidated, Regression
         The intercept.
     groups_ : list of arrays
         The column numbers of each group.
+    group_names_ : list of str
+        The name of each group, where `groups` is a dict or holds labels.
     active_groups_ : ndarray of bool
         For each group (and class) whether any of its coefficients is not zero.
     adaptive_weights_ : ndarray

@@ -71,9 +71,22 @@ def _facts(model: Any, results: list[Any]) -> dict[str, Any]:
     if hasattr(model, "active_groups_"):
         active = np.atleast_2d(model.active_groups_)
         facts["groups in the model"] = f"{', '.join(str(row.sum()) for row in active)} of {active.shape[1]}"
+        if hasattr(model, "group_names_"):
+            facts["active groups"] = active_groups(model)
     facts["status"] = ", ".join(dict.fromkeys(str(result.status) for result in results))
     facts["cost"] = "; ".join(result.cost for result in results)
     return facts
+
+
+def group_labels(model: Any) -> list[str]:
+    """The names of the groups, or their numbers."""
+    return getattr(model, "group_names_", None) or [str(number) for number in range(len(model.groups_))]
+
+
+def active_groups(model: Any) -> str:
+    """The groups with a coefficient that is not zero, of each class or output, by name."""
+    labels = np.array(group_labels(model), dtype=object)
+    return "; ".join(", ".join(labels[row]) or "none" for row in np.atleast_2d(model.active_groups_))
 
 
 def _proof(results: list[Any]) -> str:
@@ -159,7 +172,7 @@ def _coefficients(model: Any) -> str:
     link = html.download(stream.getvalue(), "coefficients.csv", "All of them as CSV")
     listed = f"<details><summary>The {order.size} largest as a table</summary>{table}</details>" if order.size else ""
     favoured = favoured_class(model)
-    said = "" if favoured is None else f"<p>{html.escape('P' + in_favour(favoured)[1:])}.</p>"
+    said = "" if favoured is None else f"<p>Positive coefficients favour class: {html.escape(str(favoured))}.</p>"
     return f"{_picture(model)}{said}<p>{link}.</p>{listed}"
 
 
