@@ -92,6 +92,16 @@ def test_the_coefficients_of_a_signal_go_by_their_positions(tmp_path, monkeypatc
     rows = [line.split(",") for line in capsys.readouterr().out.splitlines()[1:]]
     np.testing.assert_array_equal([float(row[0]) for row in rows], LINE[:, 0])
     np.testing.assert_array_equal([float(row[1]) for row in rows], model.coef_)
+    assert run(["coef", "model.skadmm"]) == 0
+    listed = ", ".join(f"{knot:g}" for knot in model.knots_)
+    assert model.knots_.size > 0
+    assert f"{model.knots_.size} knots, at {listed}" in capsys.readouterr().out.splitlines()
+    assert run(["coef", "model.skadmm", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["knots"], facts["changepoints"]) == (model.knots_.tolist(), model.changepoints_.tolist())
+    skadmm.TrendFilter(alpha=100.0).fit(LINE, Y).save("flat.skadmm")
+    assert run(["coef", "flat.skadmm"]) == 0
+    assert "no knots: one piece" in capsys.readouterr().out.splitlines()
 
 
 def code_on(page):

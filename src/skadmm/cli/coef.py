@@ -40,7 +40,10 @@ def coef(
     intercepts = np.atleast_1d(np.asarray(estimator.intercept_, dtype=float))
     if as_json:
         listed = {name: np.asarray(column).tolist() for name, column in columns.items()}
-        print(json.dumps({"model": type(estimator).__name__, "intercept": intercepts.tolist()} | listed))
+        facts = {"model": type(estimator).__name__, "intercept": intercepts.tolist()}
+        if _has_knots(estimator):
+            facts |= {"knots": estimator.knots_.tolist(), "changepoints": estimator.changepoints_.tolist()}
+        print(json.dumps(facts | listed))
         return
     if as_csv:
         print(",".join(map(as_text, columns)))
@@ -86,6 +89,8 @@ def _tell(estimator: Any, columns: dict[str, Any], intercepts: np.ndarray, every
         print(in_favour(favoured))
     if hasattr(estimator, "group_names_"):
         print(f"active groups: {active_groups(estimator)}")
+    if _has_knots(estimator):
+        print(_knots(estimator, every))
     if not shown.size:
         return
     cells = [[name, *(_cell(column[k]) for k in shown)] for name, column in columns.items()]
@@ -95,6 +100,20 @@ def _tell(estimator: Any, columns: dict[str, Any], intercepts: np.ndarray, every
         print("  ".join([first.ljust(widths[0]), *numbers]))
     if shown.size < order.size:
         print(f"… and {order.size - shown.size} more: --all or --csv shows them")
+
+
+def _has_knots(estimator: Any) -> bool:
+    return getattr(estimator, "knots_", None) is not None
+
+
+def _knots(estimator: Any, every: bool) -> str:
+    """A line with the positions at which pieces of a trend meet."""
+    knots = estimator.knots_
+    if not knots.size:
+        return "no knots: one piece"
+    shown = knots if every else knots[:SHOWN]
+    more = f", … and {knots.size - shown.size} more: --all shows them" if shown.size < knots.size else ""
+    return f"{knots.size} knots, at {', '.join(f'{knot:g}' for knot in shown)}{more}"
 
 
 def _cell(value: Any) -> str:
