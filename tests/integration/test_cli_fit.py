@@ -253,6 +253,38 @@ def test_numbers_for_a_classifier(csv, table, capsys):
     assert "try --model fused-regressor" in capsys.readouterr().err
 
 
+def test_texts_for_a_regressor(csv, capsys):
+    assert run(["fit", str(csv), "-o", "m.skadmm", "--alpha", "0.01", "--model", "fused-regressor"]) == 2
+    said = capsys.readouterr().err
+    assert "--model fused-regressor takes numbers: for classes, --model fused-classifier" in said
+    assert "the target holds '" in said
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("where", ["--on-disk", "--in-memory"])
+def test_a_column_of_texts_and_its_remedies(csv, table, capsys, ending, where):
+    X, y = table
+    frame = X.assign(town=np.where(X["a"] > 0, "Bern", "Graz"), label=y)
+    frame.to_csv("towns.csv", index=False)
+    frame.to_parquet("towns.parquet")
+    fit = ["fit", f"towns.{ending}", "--alpha", "0.01", "-q", where, "--cache-dir", "cache", "-o"]
+    assert run(["info", f"towns.{ending}", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["not numbers"] == ["town (text)", "label (text)"]
+    assert facts["names"] == [*"abcdef", "town"]
+    assert facts["GB as blocks"] > 0
+    assert run([*fit, "m.skadmm"]) == 2
+    said = capsys.readouterr().err
+    assert f"column 'town' holds {frame['town'][0]!r}, which is not a number" in said
+    assert "after row" not in said
+    for remedy in ("--drop town", """--set 'categorical_features=["town"]'""",
+                   """--set 'categorical_features={"town":"ordered"}'"""):  # fmt: skip
+        assert remedy in said
+        name = f"m{len(remedy)}.skadmm"
+        assert run([*fit, name, *remedy.replace("'", "").split()]) == 0
+        assert ("town" in skadmm.load(name).feature_names_in_) == ("categorical" in remedy)
+
+
 def test_coefficients_with_their_clusters_and_groups(csv, table, capsys):
     assert run(["fit", str(csv), "-o", "model.skadmm", "--alpha", "0.05", "-q"]) == 0
     told = capsys.readouterr().out

@@ -30,6 +30,18 @@ ENDINGS = {".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight", "
            ".tsv": "\t", ".parquet": "parquet", ".pq": "parquet", ".npy": "npy"}  # fmt: skip
 
 
+class TextColumnError(BlocksError):
+    """A column of features that is not one of numbers."""
+
+    def __init__(self, column: str, value: Any, path: Path | None = None) -> None:
+        where = "" if path is None else f"{path}: "
+        super().__init__(
+            f"{where}column {column!r} holds {value!r}, which is not a number: encode it, or name it in "
+            "categorical_features"
+        )
+        self.column, self.value = column, value
+
+
 class Columns(NamedTuple):
     """Which columns of a table are read as what."""
 
@@ -198,6 +210,8 @@ class TextSource:
     def _parsed(self, text: bytes, rows: int) -> Parts:
         try:
             return self.parse(text)
+        except TextColumnError as error:
+            raise TextColumnError(error.column, error.value, self.path) from None
         except (ValueError, OverflowError) as error:
             if isinstance(error, BlocksError):
                 raise
@@ -361,6 +375,8 @@ class ParquetSource:
                         seen += batch.num_rows
                         if seen > position:
                             yield Block(*split_frame(batch.to_pandas(), self._chosen, self.ones), seen)
+                except TextColumnError as error:
+                    raise TextColumnError(error.column, error.value, self.path) from None
                 except (self._broken, OSError, ValueError) as error:
                     raise BlocksError(f"{self.path}: after row {seen:,}: {error}") from error
 
@@ -434,11 +450,25 @@ def split_frame(frame: Any, chosen: Chosen, ones: bool) -> Parts:
     if chosen.encoding is not None:
         X = chosen.encoding(features)
         return (with_ones(X) if ones else X), _targets(frame, chosen.target), weight
-    others = [str(name) for name, dtype in features.dtypes.items() if getattr(dtype, "kind", "O") not in "fiub"]
-    if others:
-        raise ValueError(f"columns that are not numbers throughout: {', '.join(others[:5])}. Encode them first")
+    for name, dtype in features.dtypes.items():
+        if getattr(dtype, "kind", "O") not in "fiub":
+            raise TextColumnError(str(name), first_text(features[name]))
     X = features.to_numpy(dtype=np.float64)
     return (with_ones(X) if ones else X), _targets(frame, chosen.target), weight
+
+
+def first_text(column: Any) -> Any:
+    """The first value of a column that is not a number; the first of all where only the type is another one."""
+    return next((value for value in column if not is_number(value)), column.iloc[0])
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value is a number, or a text that reads as one."""
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _targets(frame: Any, name: str | None) -> np.ndarray | None:

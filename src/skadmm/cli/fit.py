@@ -116,6 +116,7 @@ def fit(
             f"try --model {model.replace('classifier', 'regressor')}",
             2,
         )
+    _check_numbers(model, table.target)
     options: dict[str, Any] = {
         "ridge": ridge, "standardize": standardize, "fit_intercept": intercept, "tol": tol, "max_passes": max_passes,
         "method": method,
@@ -146,6 +147,19 @@ def fit(
     measure = score_name(estimator).lower().replace("²", "2")
     facts = summary(estimator) | {f"training_{measure}": score, "seconds": seconds, "file": str(out)}
     print(json.dumps(facts | {"warnings": notes}) if as_json else "\n".join(lines_of(facts)))
+
+
+def _check_numbers(model: str, target: Any) -> None:
+    """Refuse texts as targets of a regression."""
+    if not model.endswith("regressor") or target.dtype.kind not in "OUS":
+        return
+    text = next((value for value in target.ravel() if isinstance(value, str)), None)
+    if text is not None:
+        raise CommandError(
+            f"the target holds {text!r}, and --model {model} takes numbers: for classes, "
+            f"--model {model.replace('regressor', 'classifier')}",
+            2,
+        )
 
 
 def _given(**options: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from skadmm.cli._errors import CommandError
-from skadmm.cli.tables import Table, numbers_only, read_table
+from skadmm.cli.tables import Table, not_a_number, numbers_only, read_table
 
 LARGE_SHARE = 0.25
 """A file whose numbers take a larger share of the free memory stays on disk."""
@@ -37,6 +37,7 @@ def open_table(
         table = numbers_only(read_table(path, target, labelled=True), path, dropped, texts)
         return table if weight is None else _with_weight(table, path, weight)
     from skadmm.backends import BlocksError, as_folder
+    from skadmm.backends.readers import TextColumnError
     from skadmm.backends.sources import is_block_folder
 
     if not isinstance(target, str) and target is not None:
@@ -49,6 +50,8 @@ def open_table(
         folder = as_folder(path, target, weight, drop=tuple(dropped), ones=ones, cache=cache,
                            progress=None if quiet or not sys.stderr.isatty() else tell,
                            announce=None if quiet else partial(tell_size, path))  # fmt: skip
+    except TextColumnError as error:
+        raise not_a_number(path, error.column, error.value) from error
     except (BlocksError, ValueError) as error:
         raise CommandError(str(error)) from error
     return Table(folder, folder.target, folder.sample_weight)

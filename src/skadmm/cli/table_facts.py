@@ -68,7 +68,11 @@ def _source(path: Path) -> dict[str, Any]:
     from skadmm.backends.readers import Columns, kind_of, open_source
 
     kind, source = kind_of(path), open_source(path, Columns())
-    names, numbers = source.names, source.estimate()
+    names, kinds = source.names, _kinds(path)
+    texts = tuple(name for name in names or [] if kinds[name] != "number")
+    numbers = (
+        open_source(path, Columns(getattr(source, "target", None), dropped=texts)) if texts else source
+    ).estimate()
     return {
         "table": str(path),
         "kind": {",": "CSV", "\t": "TSV"}.get(kind, kind) + (", a folder of files" if path.is_dir() else ""),
@@ -78,7 +82,26 @@ def _source(path: Path) -> dict[str, Any]:
         "GB on disk": _size(path),
         "GB as blocks": None if math.isnan(numbers) else round(numbers / 1e9, 6),
         "names": None if names is None else _first(names),
+        "not numbers": _first([f"{name} ({kinds[name]})" for name in kinds if kinds[name] != "number"]),
     }
+
+
+def _kinds(path: Path) -> dict[str, str]:
+    """What each column holds, by its first rows: numbers, texts, levels or dates; empty for rows without names."""
+    from skadmm.backends.readers import Columns, open_source
+
+    source: Any = open_source(path, Columns(labelled=False))
+    frame = next(source.frames(source.names, []), None) if source.names is not None else None
+    if frame is None:
+        return dict.fromkeys(source.names or [], "number")
+    return {str(name): _kind(dtype) for name, dtype in frame.dtypes.items()}
+
+
+def _kind(dtype: Any) -> str:
+    """A type of pandas, in a word."""
+    if str(dtype) == "category":
+        return "levels"
+    return {"M": "date", "m": "duration"}.get(dtype.kind, "number" if dtype.kind in "fiub" else "text")
 
 
 def _arrays(path: Path) -> dict[str, Any]:

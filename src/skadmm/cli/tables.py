@@ -106,16 +106,21 @@ def _from_frame(frame: Any, path: Path, targets: tuple[str, ...], labelled: bool
     return Table(frame.drop(columns=list(targets)), labels)
 
 
-def _is_number(value: Any) -> bool:
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    return True
+def not_a_number(path: Path, name: str, value: Any) -> CommandError:
+    """The error for a column of texts, with what can be done about it."""
+    as_levels = f"--set 'categorical_features=[\"{name}\"]'"
+    in_order = f'--set \'categorical_features={{"{name}":"ordered"}}\''
+    return CommandError(
+        f"{path}: column {name!r} holds {value!r}, which is not a number: encode it, or --drop {name}, or fit a "
+        f"coefficient for each of its levels: {as_levels}, or {in_order} if they have an order",
+        2,
+    )
 
 
 def numbers_only(table: Table, path: Path, drop: list[str], texts: Any = None) -> Table:
     """The table without some columns, once all that is left holds numbers, but for those named in `texts`."""
+    from skadmm.backends.readers import is_number
+
     X = table.X
     if not hasattr(X, "columns"):
         if drop:
@@ -130,11 +135,8 @@ def numbers_only(table: Table, path: Path, drop: list[str], texts: Any = None) -
         return Table(X.astype(dict.fromkeys(others.columns, "category")), table.target)
     for name, column in others.drop(columns=texts or [], errors="ignore").items():
         for value in column:
-            if not _is_number(value):
-                raise CommandError(
-                    f"{path}: column {str(name)!r} holds {value!r}, which is not a number: encode it, or --drop {name}",
-                    2,
-                )
+            if not is_number(value):
+                raise not_a_number(path, str(name), value)
     return Table(X, table.target)
 
 
