@@ -1,6 +1,7 @@
 """model.report: one file that needs nothing else, for every kind of model."""
 
 import base64
+import dataclasses
 import html
 import json
 import re
@@ -60,6 +61,26 @@ def test_a_report_lists_the_clusters(tmp_path):
     names = ", ".join(f"x{j}" for j in np.flatnonzero(model.clusters_ == 0))
     assert "<h2>Clusters</h2>" in page
     assert f"<td>{names}</td>" in page
+
+
+def test_rounding_is_not_drawn_as_convergence(tmp_path):
+    model = skadmm.FusedLassoRegressor(alpha=0.1, warm_start=True, tol=1e-10).fit(X, Y)
+    model.report(tmp_path / "first.html")
+    said = "The run started at the optimum"
+    assert said not in (tmp_path / "first.html").read_text(encoding="utf-8")
+    again = model.fit(X, Y)
+    assert len(again.result_.records) > 1
+    again.report(tmp_path / "second.html")
+    page = (tmp_path / "second.html").read_text(encoding="utf-8")
+    assert said in page
+    assert "The run: objective" not in page
+    result = skadmm.FusedLassoRegressor(alpha=0.1).fit(X, Y).result_
+    same = {"objective_average": np.nan}
+    near = [record | same | {"objective": 0.4899 + 1e-8 * k} for k, record in enumerate(result.records)]
+    assert len(near) > 1
+    axes = skadmm.plotting.convergence(dataclasses.replace(result, records=near))
+    axes[0, 0].figure.canvas.draw()
+    assert axes[0, 0].yaxis.get_offset_text().get_text() == ""
 
 
 def test_a_name_cannot_end_the_page(tmp_path):

@@ -18,6 +18,7 @@ from skadmm.estimators._large import stored_target
 from skadmm.io import page as html
 from skadmm.io.atomic import write_atomically
 from skadmm.plotting import coefficient_image, coefficients_on_graph, convergence, cv_curve, trend_fit
+from skadmm.run.result import Status
 
 MOST_ROWS = 50
 """Coefficients in the table of the page; the file to download has all of them."""
@@ -26,6 +27,8 @@ MOST_FEATURES = 1000
 MOST_NAMES = 12
 """Names of features that are listed for a cluster, or for the data."""
 DIGITS = 5
+ROUNDING = 1e-9
+"""Relative changes of an objective that are not drawn."""
 
 
 def write_report(model: Any, path: Any, X: Any = None, y: Any = None, offset: Any = None) -> None:
@@ -259,7 +262,16 @@ def _convergence(results: list[Any]) -> str:
     drawn = [result for result in results if len(result.records) > 1]
     if not drawn:
         return ""
-    return _figure(convergence(drawn[0])[0, 0], "The run: objective and certificate against passes and seconds.")
+    moved = [result for result in drawn if not _started_at_optimum(result)]
+    if not moved:
+        return "<p>The run started at the optimum: its objective changed by rounding only.</p>"
+    return _figure(convergence(moved[0])[0, 0], "The run: objective and certificate against passes and seconds.")
+
+
+def _started_at_optimum(result: Any) -> bool:
+    """Return whether a run that was solved has the same objective from its start on, but for rounding."""
+    values = result.trace["objective"].to_numpy()
+    return result.status is Status.SOLVED and bool(np.ptp(values) <= ROUNDING * np.abs(values).max())
 
 
 def _reproduce(model: Any, with_offset: bool) -> str:

@@ -398,6 +398,8 @@ def _finish(ax: Any, quantity: str, *, distance: bool) -> None:
         ax.set_yscale("log", nonpositive="mask")
     ax.grid(True, which="major", linewidth=0.5, alpha=0.4)
     ax.spines[["top", "right"]].set_visible(False)
+    if ax.get_yscale() == "linear":
+        ax.ticklabel_format(axis="y", useOffset=False)
     if ax.get_xscale() == "linear":
         ax.locator_params(axis="x", nbins=6)
 
