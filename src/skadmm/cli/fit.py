@@ -116,7 +116,6 @@ def fit(
             f"try --model {model.replace('classifier', 'regressor')}",
             2,
         )
-    _check_numbers(model, table.target)
     options: dict[str, Any] = {
         "ridge": ridge, "standardize": standardize, "fit_intercept": intercept, "tol": tol, "max_passes": max_passes,
         "method": method,
@@ -128,6 +127,7 @@ def fit(
     names = list(map(str, getattr(table.X, "columns", [])))
     own = _own_options(model, graph, groups, unknown, penalty, order, names)
     estimator.set_params(**(options | own | further))
+    _check_numbers(model, table.target)
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
