@@ -277,6 +277,8 @@ def test_a_column_of_texts_and_its_remedies(csv, table, capsys, ending, where):
     said = capsys.readouterr().err
     assert f"column 'town' holds {frame['town'][0]!r}, which is not a number" in said
     assert "after row" not in said
+    assert run(["data", "convert", f"towns.{ending}", "blocks"]) == 1
+    assert "--drop town" in capsys.readouterr().err
     for remedy in ("--drop town", """--set 'categorical_features=["town"]'""",
                    """--set 'categorical_features={"town":"ordered"}'"""):  # fmt: skip
         assert remedy in said

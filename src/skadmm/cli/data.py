@@ -69,6 +69,7 @@ def convert(
     import sys
 
     from skadmm.backends.convert import convert
+    from skadmm.backends.readers import TextColumnError
     from skadmm.cli._errors import CommandError
     from skadmm.cli.large import tell
 
@@ -77,7 +78,10 @@ def convert(
         raise CommandError(f"--dtype {dtype}: it takes float64 or float32", 2)
 
     shown = None if quiet or not sys.stderr.isatty() else tell
-    rows = convert(source, folder, target=target, weight=weight,
-                   drop=tuple(name for name in drop.split(",") if name), block_rows=block_rows, dtype=types[dtype],
-                   ones=ones, columns=columns, progress=shown)  # fmt: skip
+    try:
+        rows = convert(source, folder, target=target, weight=weight,
+                       drop=tuple(name for name in drop.split(",") if name), block_rows=block_rows, dtype=types[dtype],
+                       ones=ones, columns=columns, progress=shown)  # fmt: skip
+    except TextColumnError as error:
+        raise CommandError(f"{error}, or --drop {error.column}") from error
     print(f"{rows:,} rows in {folder}")

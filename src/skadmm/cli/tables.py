@@ -112,7 +112,7 @@ def not_a_number(path: Path, name: str, value: Any) -> CommandError:
     in_order = f'--set \'categorical_features={{"{name}":"ordered"}}\''
     return CommandError(
         f"{path}: column {name!r} holds {value!r}, which is not a number: encode it, or --drop {name}, or fit a "
-        f"coefficient for each of its levels: {as_levels}, or {in_order} if they have an order",
+        f"coefficient for each of its levels: skadmm fit {as_levels}, or {in_order} if they have an order",
         2,
     )
 
