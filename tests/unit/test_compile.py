@@ -9,7 +9,7 @@ import sys
 import numba
 import pytest
 
-import skadmm.kernels.compile  # noqa: F401  listens to compilations
+from skadmm.kernels.compile import KernelFiles
 
 PROGRAM = """
 import numpy as np
@@ -112,3 +112,25 @@ def test_losses_of_one_name_are_told_apart():
     X, target, x = np.ones((3, 2)), np.array([1.0, 2.0, 3.0]), np.array([2.0, 3.0])
     found = [Problem(X, target, loss=loss).loss_value(x) for loss in (defined(1.0), defined(10.0), "squared")]
     np.testing.assert_allclose(found, [3.0, 30.0, np.mean((5.0 - target) ** 2) / 2])
+
+
+def test_processes_that_compile_a_kernel_at_the_same_time_do_not_get_the_code_of_each_other(tmp_path):
+    """Two processes read the index before either has written to it; the second one saves while the first one does."""
+
+    def files(kind):
+        return kind(str(tmp_path), "kernel", "stamp")
+
+    class Second(KernelFiles):
+        def _load_index(self):
+            return {}  # as it was before the first one saved
+
+    class First(KernelFiles):
+        def _save_data(self, name, data):
+            files(Second).save("b", "machine code of b")
+            super()._save_data(name, data)
+
+    files(First).save("a", "machine code of a")
+    assert files(KernelFiles).load("a") == "machine code of a"
+    assert files(KernelFiles).load("b") in (None, "machine code of b")
+    files(KernelFiles).save("b", "machine code of b")
+    assert {key: files(KernelFiles).load(key) for key in "ab"} == {key: f"machine code of {key}" for key in "ab"}

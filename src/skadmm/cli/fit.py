@@ -86,8 +86,6 @@ def fit(
     quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress."),
 ) -> None:  # fmt: skip
     """Fit a model and write it to a file."""
-    from sklearn.utils.multiclass import type_of_target
-
     from skadmm.estimators.report import score_name, score_with
 
     if model not in MODELS:
@@ -110,12 +108,7 @@ def fit(
     table, shift = take_offset(table, data, offset, exposure)
     if table.target is None:
         raise CommandError(f"{data}: the folder has no target; convert the data with --target", 2)
-    if model.endswith("classifier") and type_of_target(table.target).startswith("continuous"):
-        raise CommandError(
-            f"the target holds numbers that are not classes, and --model {model} takes two or more classes: "
-            f"try --model {model.replace('classifier', 'regressor')}",
-            2,
-        )
+    _check_classes(model, table.target)
     options: dict[str, Any] = {
         "ridge": ridge, "standardize": standardize, "fit_intercept": intercept, "tol": tol, "max_passes": max_passes,
         "method": method,
@@ -147,6 +140,18 @@ def fit(
     measure = score_name(estimator).lower().replace("²", "2")
     facts = summary(estimator) | {f"training_{measure}": score, "seconds": seconds, "file": str(out)}
     print(json.dumps(facts | {"warnings": notes}) if as_json else "\n".join(lines_of(facts)))
+
+
+def _check_classes(model: str, target: Any) -> None:
+    """Refuse numbers for a classifier, with the model that takes them."""
+    from sklearn.utils.multiclass import type_of_target
+
+    if model.endswith("classifier") and type_of_target(target).startswith("continuous"):
+        raise CommandError(
+            f"the target holds numbers that are not classes, and --model {model} takes two or more classes: "
+            f"try --model {model.replace('classifier', 'regressor')}",
+            2,
+        )
 
 
 def _check_numbers(model: str, target: Any) -> None:

@@ -255,6 +255,24 @@ class _WheelOnly(NullCache):
         return self._wheel.load(sig, target_context)
 
 
+class KernelFiles(IndexDataCacheFile):
+    """The files of a kernel: an index, and one file of machine code for each signature.
+
+    Numba numbers the files in order. Two processes that compile a kernel for different signatures at the same time may
+    take the same number, and then one runs the machine code of the other. Here a file is named by what it is compiled
+    for; of two indices that are written at the same time one is lost, and what it named is compiled again.
+    """
+
+    def save(self, key: Any, data: Any) -> None:
+        """Keep the machine code `data` of one signature."""
+        digest = hashlib.sha256(dumps((self._source_stamp, key))).hexdigest()
+        name = self._data_name(int(digest[:15], 16))
+        self._save_data(name, data)
+        overloads = self._load_index()
+        if overloads.get(key) != name:
+            self._save_index(overloads | {key: name})
+
+
 class _SourceKeyedCache(FunctionCache):
     """Numba's cache on disk sees changes in a kernel's own file only. This one also keys on what kernels share and on
     the sources of its arguments' classes. A kernel for a class from elsewhere (a user's own loss) has an index file of
@@ -264,6 +282,12 @@ class _SourceKeyedCache(FunctionCache):
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         self._wheel = _Wheel(function)
+        self._cache_file = self._files(self._impl.filename_base)
+
+    def _files(self, name: str) -> KernelFiles:
+        return KernelFiles(
+            cache_path=self._cache_path, filename_base=name, source_stamp=self._impl.locator.get_source_stamp()
+        )
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         return (*super()._index_key(sig, codegen), _shared_fingerprint(), _sources_of(sig))
@@ -306,11 +330,7 @@ class _SourceKeyedCache(FunctionCache):
             return self._readable(action)
         digest = hashlib.sha256("".join(map(_fingerprint, sorted(sources))).encode()).hexdigest()[:16]
         common = self._cache_file
-        self._cache_file = IndexDataCacheFile(
-            cache_path=self._cache_path,
-            filename_base=f"{self._impl.filename_base}.{digest}",
-            source_stamp=self._impl.locator.get_source_stamp(),
-        )
+        self._cache_file = self._files(f"{self._impl.filename_base}.{digest}")
         try:
             return self._readable(action)
         finally:
