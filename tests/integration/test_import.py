@@ -1,16 +1,18 @@
 """Importing skadmm and asking for help load nothing that they do not need; editors and type checkers see every name."""
 
+import inspect
 import json
 import os
 import resource
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import skadmm
-from skadmm import estimators
+from skadmm import datasets, estimators, losses, operators, regularizers
 
 HEAVY = {
     "numpy",
@@ -99,11 +101,17 @@ def test_path_and_compare_are_functions():
 FROM_THE_TOP = sorted(set(skadmm.__all__) - {"__version__"})
 ESTIMATORS = sorted(set(estimators.__all__) - {"ESTIMATORS"})
 USER = f"""
+import pathlib
+
 import numpy as np
+import pandas as pd
+import scipy.sparse as sp
 import skadmm
+from sklearn.model_selection import KFold
+from skadmm.losses import Huber
 from skadmm import {", ".join(FROM_THE_TOP)}
 from skadmm.estimators import {", ".join(ESTIMATORS)}
-from skadmm.regularizers import L1
+from skadmm.regularizers import L1, GroupL2
 
 {chr(10).join(f"reveal_type(skadmm.{name})" for name in FROM_THE_TOP)}
 {chr(10).join(f"reveal_type(skadmm.estimators.{name})" for name in ESTIMATORS)}
@@ -120,8 +128,17 @@ reveal_type(result.objective)
 reveal_type(path(problem, [0.1, 0.01]))
 reveal_type(FusedLassoRegressor(alpha=0.1))
 skadmm.no_such_name
+
+frame = pd.DataFrame(X, columns=["a", "b", "c"])
+Problem(sp.csr_array(X), b, loss=Huber(0.5), psi=GroupL2(0.1, groups=[[0, 1], [2]]), A=sp.eye_array(3))
+Problem("folder", pathlib.Path("table.csv"))
+FusedLassoRegressor(graph=[("a", "b", 2.0)], penalty_factor={{"a": 2.0}}, bounds=(0.0, [1.0, 2.0, 3.0])).fit(frame, b)
+FusedLassoRegressor(loss=Huber(0.5), random_state=np.random.default_rng(0)).fit(pathlib.Path("a.parquet"), "price")
+skadmm.FusedLassoClassifier(graph=sp.eye_array(3), class_weight={{0: 1.0, 1: 2.0}}, adaptive=True).fit(X, ["u", "v"])
+skadmm.GroupLassoRegressorCV(groups={{"one": ["a", "b"], "two": ["c"]}}, cv=KFold(3), l1_ratio=[0.1, 0.5]).fit(frame, b)
+FusedLassoRegressor(output_penalty="columns")
 """
-"""What an editor sees of every public name, of estimators and of the results of functions."""
+"""What an editor sees of every public name and of results; arguments that users give, two of them wrong."""
 USES = 7
 """Lines of it that reveal the type of a value."""
 
@@ -141,4 +158,35 @@ def test_type_checkers_see_every_name(tmp_path):
             assert f".{name}" in kind, said
     assert '.Result"' in revealed[-USES + 1], said
     assert '.FusedLassoRegressor"' in revealed[-1], said
-    assert 'has no attribute "no_such_name"' in said
+    errors = [line for line in said.splitlines() if ": error: " in line]
+    assert len(errors) == 3, errors
+    assert 'has no attribute "no_such_name"' in errors[0]
+    assert 'Argument 2 to "Problem"' in errors[1]
+    assert 'Argument "output_penalty"' in errors[2]
+
+
+GENERICS = {"value", "derivative", "curvature", "conjugate", "load"}
+"""Functions that take or return objects of any class."""
+
+
+def test_public_signatures_name_their_types():
+    found = []
+    for package in (skadmm, skadmm.plotting, operators, losses, regularizers, datasets):
+        for name in set(package.__all__) - GENERICS:
+            public = getattr(package, name)
+            functions = [public] if inspect.isfunction(public) else []
+            if inspect.isclass(public):
+                own = inspect.getmembers(public, inspect.isfunction)
+                functions += [method for key, method in own if key == "__init__" or not key.startswith("_")]
+            for function in functions:
+                if function.__module__.startswith("skadmm."):
+                    found += [
+                        f"{function.__module__}.{function.__qualname__}({argument})"
+                        for argument, kind in function.__annotations__.items()
+                        if kind in ("Any", Any) and argument not in VARIADIC
+                    ]
+    assert not found, sorted(set(found))
+
+
+VARIADIC = {"options", "common", "params", "changes"}
+"""Keyword arguments that are passed on."""

@@ -1,9 +1,9 @@
 """Recognising the tables of other libraries without importing them."""
 
-from typing import Any
+from skadmm._types import TableLike
 
 
-def is_dask(X: Any) -> bool:
+def is_dask(X: TableLike) -> bool:
     """Return whether X is a Dask collection, or a list of delayed blocks.
 
     Dask is not imported for it.

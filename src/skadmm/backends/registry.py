@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from skadmm._names import Registry
+from skadmm._types import TableLike, Values
 from skadmm.backends.base import Backend, StoredSamples
 from skadmm.backends.kinds import is_dask
 from skadmm.backends.local import FileBackend, LocalBackend
@@ -90,7 +91,7 @@ BACKENDS.add("dask", BackendKind(is_dask, _open_dask))
 BACKENDS.add("processes", BackendKind(lambda X: isinstance(X, Processes), _open_processes))
 
 
-def open_backend(X: Any, target: Any, sample_weight: Any, loss: Loss) -> Backend:
+def open_backend(X: TableLike, target: Values | None, sample_weight: Values | None, loss: Loss) -> Backend:
     """Open the backend that holds the samples of X.
 
     Parameters

@@ -12,11 +12,12 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse
 
+from skadmm._types import FilePath, TableLike
 from skadmm.backends.convert import convert
 from skadmm.backends.files import MANIFEST, VERSION, BlocksError, FileBlocks
 from skadmm.backends.levels import Encoding
@@ -33,7 +34,7 @@ Announce = Callable[[float, Path], None]
 """Called before a conversion with the bytes that it will take, about, and the folder in which they will be."""
 
 
-def is_stored(X: Any) -> bool:
+def is_stored(X: TableLike) -> bool:
     """Return whether X is a table that stays on disk.
 
     Parameters
@@ -71,7 +72,7 @@ def is_npz(X: Any) -> bool:
 
 
 def as_folder(
-    X: Any,
+    X: TableLike,
     target: str | None = None,
     weight: str | None = None,
     *,
@@ -128,7 +129,7 @@ def as_folder(
     columns = Columns(target, weight, labelled=labelled, dropped=drop, encoding=encoding)
     cache = cache or cache_folder("blocks")
     if not isinstance(X, FileBlocks) and not is_lazy(X):
-        path = Path(X)
+        path = Path(cast(FilePath, X))
         if not path.exists():
             raise FileNotFoundError(f"{path}: there is no such file or folder")
         if not is_block_folder(path):
@@ -141,7 +142,7 @@ def as_folder(
             raise ValueError(f"{name}={column!r}: a folder of blocks has its own; it takes an array, or None")
     if drop:
         raise ValueError(f"drop={drop!r}: the columns of a folder of blocks are chosen when it is written")
-    return X
+    return cast(FileBlocks, X)
 
 
 def is_block_folder(path: Path) -> bool:

@@ -7,10 +7,12 @@ import io
 import lzma
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 import scipy.sparse
+
+from skadmm._types import FilePath
 
 OPENERS: dict[str, Callable[..., IO[bytes]]] = {"": open, ".xz": lzma.open, ".bz2": bz2.open, ".gz": gzip.open}  # type: ignore[dict-item]
 ENDINGS = tuple(OPENERS)
@@ -46,7 +48,7 @@ def parse(content: bytes, n_features: int | None, origin: str) -> tuple[scipy.sp
     return scipy.sparse.csr_array(X), target
 
 
-def read_svmlight(path: Any, n_features: int | None = None) -> tuple[scipy.sparse.csr_array, np.ndarray]:
+def read_svmlight(path: FilePath, n_features: int | None = None) -> tuple[scipy.sparse.csr_array, np.ndarray]:
     r"""Read the rows and the labels of an svmlight file.
 
     Parameters

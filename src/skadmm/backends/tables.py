@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse
 
 from skadmm import _checks
+from skadmm._types import TableLike, Values
 from skadmm.backends.files import FileBlocks
 from skadmm.backends.frames import frame_values
 from skadmm.backends.local import normalised
@@ -17,7 +18,7 @@ from skadmm.losses import Loss
 from skadmm.losses.offset import TARGET, CoupledOffset, Offset, with_offset
 
 
-def as_rows(X: Any, name: str = "X") -> tuple[DenseRows | CSRRows, list[str] | None]:
+def as_rows(X: TableLike, name: str = "X") -> tuple[DenseRows | CSRRows, list[str] | None]:
     """Turn a table into rows that compiled code reads, and find the names of its columns.
 
     No copy is made of a C- or F-ordered float32 or float64 array, nor of the values of a CSR matrix of those types.
@@ -99,7 +100,7 @@ def _sparse_rows(X: Any, name: str) -> CSRRows:
 
 
 def as_target(
-    target: Any, n: int, loss: Loss, classes: np.ndarray | None = None
+    target: Values | None, n: int, loss: Loss, classes: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Check the targets; classes are coded as −1 and +1.
 
@@ -218,7 +219,7 @@ def for_outputs(rows: DenseRows | CSRRows, target: np.ndarray, weight: np.ndarra
     return stacked(rows, outputs), outputs * weight
 
 
-def as_weight(weight: Any, n: int) -> np.ndarray:
+def as_weight(weight: Values | None, n: int) -> np.ndarray:
     """Check the weights of the samples, and scale them to mean one.
 
     Parameters

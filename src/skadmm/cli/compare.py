@@ -6,12 +6,16 @@ import json
 import sys
 import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import typer
 
 from skadmm.cli._errors import CommandError
 from skadmm.cli.fit import read_graph
 from skadmm.cli.large import open_table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def add_to(app: typer.Typer) -> None:
@@ -69,7 +73,7 @@ def compare(
         mpl.use("Agg")
         from skadmm.plotting import comparison
 
-        comparison(frame).figure.savefig(plot, dpi=150)
+        cast("Figure", comparison(frame).figure).savefig(plot, dpi=150)
     last = frame.sort_values("record").groupby(["method", "repeat"], sort=False).last()
     shown = ["objective", "run_passes", "selection_passes", "run_seconds", "selection_seconds"]
     ends = last.groupby("method", sort=False)[shown].mean().sort_values("objective")

@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse
 
 from skadmm import _checks
+from skadmm._types import RandomState
 
 
 class GraphClassification(NamedTuple):
@@ -44,7 +45,7 @@ def make_graph_classification(
     correlation: float = 0.6,
     strength: float = 1.0,
     density: float = 1.0,
-    random_state: Any = 0,
+    random_state: RandomState = 0,
 ) -> GraphClassification:
     """Generate two classes whose logistic coefficients are constant over groups of a graph and zero on most.
 
@@ -130,7 +131,7 @@ def make_fused_signal(
     *,
     n_pieces: int = 5,
     noise: float = 0.1,
-    random_state: Any = 0,
+    random_state: RandomState = 0,
 ) -> FusedSignal:
     """Generate regression data whose coefficients are piecewise constant along the features.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from skadmm import _checks
+from skadmm._types import FilePath, TableLike, Values
 from skadmm.backends import is_dask
 from skadmm.backends.frames import for_sklearn
 from skadmm.backends.sources import is_npz, read_npz
@@ -118,7 +119,9 @@ class StructuredModel(CallbackSupport, BaseEstimator):
     # -- fitting ---------------------------------------------------------------------------------------------
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None) -> Any:
+    def fit(
+        self, X: TableLike, y: Values | None = None, sample_weight: Values | None = None, offset: Values | None = None
+    ) -> Self:
         """Fit the model.
 
         Parameters
@@ -419,14 +422,16 @@ class StructuredModel(CallbackSupport, BaseEstimator):
             X = validate_data(self, for_sklearn(X), accept_sparse="csr", dtype=np.float64, reset=False)
         return np.asarray(X @ np.asarray(self.coef_).T) + self.intercept_
 
-    def save(self, path: Any) -> None:
+    def save(self, path: FilePath) -> None:
         """Write the fitted model to one file, without pickle; :func:`skadmm.load` reads it."""
         from skadmm.estimators.persistence import save
 
         self._check_storable()
         save(self, path)
 
-    def report(self, path: Any, X: Any = None, y: Any = None, offset: Any = None) -> None:
+    def report(
+        self, path: FilePath, X: TableLike | None = None, y: Values | None = None, offset: Values | None = None
+    ) -> None:
         """Write a page about the fitted model: one HTML file that needs no network.
 
         It has the coefficients as a table and on their graph, grid or signal; the curve from which a CV estimator chose

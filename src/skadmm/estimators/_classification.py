@@ -13,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from skadmm._types import TableLike, Values
 from skadmm.backends import is_dask
 from skadmm.estimators._base import SeveralOutputs, StructuredModel
 from skadmm.estimators._large import LargeTable, classes_of, computed, stored_column, stored_target
@@ -86,7 +87,7 @@ class Classification(ClassifierMixin, StructuredModel):
             return sample_weight
         here = computed(y)
         by_class = compute_sample_weight(self.class_weight, here)
-        if is_dask(sample_weight):
+        if sample_weight is not None and is_dask(sample_weight):
             return by_class * computed(sample_weight)
         return by_class if sample_weight is None else by_class * sample_weight
 
@@ -113,7 +114,7 @@ class Classification(ClassifierMixin, StructuredModel):
         """Margins of shape (models, rows, problems) as ``_scores`` returns them."""
         return margins
 
-    def decision_function(self, X: Any, offset: Any = None) -> np.ndarray:
+    def decision_function(self, X: TableLike, offset: Values | None = None) -> np.ndarray:
         """The margins. With two classes a positive margin means the second class; otherwise each class has a column.
 
         Parameters
@@ -132,7 +133,7 @@ class Classification(ClassifierMixin, StructuredModel):
             scores = scores + (numbers if numbers.ndim == 2 else numbers[:, None])
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def predict(self, X: Any, offset: Any = None) -> np.ndarray:
+    def predict(self, X: TableLike, offset: Values | None = None) -> np.ndarray:
         """The predicted classes.
 
         Parameters
@@ -149,7 +150,7 @@ class Classification(ClassifierMixin, StructuredModel):
         index = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[index]
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: TableLike, y: Values | None, sample_weight: Values | None = None) -> float:
         """The accuracy: the share of rows whose predicted class is right.
 
         Parameters
@@ -165,7 +166,7 @@ class Classification(ClassifierMixin, StructuredModel):
         return float(super().score(X, stored_target(X, y), stored_column(X, sample_weight)))
 
     @available_if(_has_probabilities)
-    def predict_proba(self, X: Any, offset: Any = None) -> np.ndarray:
+    def predict_proba(self, X: TableLike, offset: Values | None = None) -> np.ndarray:
         """The probability of each class. With one model per class the probabilities are scaled to add up to one.
 
         Parameters
@@ -189,7 +190,7 @@ class Classification(ClassifierMixin, StructuredModel):
         return np.where(total > 0, shares / np.where(total > 0, total, 1.0), 1.0 / scores.shape[1])
 
     @available_if(_has_probabilities)
-    def predict_log_proba(self, X: Any, offset: Any = None) -> np.ndarray:
+    def predict_log_proba(self, X: TableLike, offset: Values | None = None) -> np.ndarray:
         """The logarithm of :meth:`predict_proba`.
 
         Parameters

@@ -6,7 +6,7 @@ import copy
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -15,6 +15,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
 from skadmm import _checks
+from skadmm._types import TableLike, Values
 from skadmm.backends import as_rows
 from skadmm.estimators import _splitters  # noqa: F401  registers how they are stored
 from skadmm.estimators._base import StructuredModel
@@ -42,6 +43,9 @@ from skadmm.run.checkpoint import Keeper
 from skadmm.run.follow import reached
 from skadmm.run.path import Path, alpha_grid, alpha_max, checked_alphas, path
 from skadmm.solvers import SOLVERS
+
+if TYPE_CHECKING:
+    from sklearn.utils.metadata_routing import MetadataRouter
 
 OF_A_SEARCH = (
     "criterion_", "cv_losses_", "cv_scores_", "cv_mean_", "cv_se_", "l1_ratio_", "path_", "coefs_path_", "coef_",
@@ -94,7 +98,14 @@ class CrossValidated(StructuredModel):
     checkpoint: Any
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None, **params: Any) -> Any:
+    def fit(
+        self,
+        X: TableLike,
+        y: Values | None = None,
+        sample_weight: Values | None = None,
+        offset: Values | None = None,
+        **params: Any,
+    ) -> Self:
         """Choose alpha (and l1_ratio, where it is a list), and fit the model with it.
 
         Parameters
@@ -256,7 +267,7 @@ class CrossValidated(StructuredModel):
     def _splitter(self, y: Any) -> Any:
         return check_cv(self.cv, y, classifier=is_classifier(self))
 
-    def get_metadata_routing(self) -> Any:
+    def get_metadata_routing(self) -> MetadataRouter:
         """Where the metadata of :meth:`fit` go; see scikit-learn's guide on metadata routing.
 
         Returns

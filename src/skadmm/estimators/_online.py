@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
+from skadmm._types import TableLike, Values
 from skadmm.backends import as_rows
 from skadmm.estimators._base import StructuredModel
 from skadmm.estimators._classification import Classification, SeveralClasses
@@ -81,7 +83,7 @@ class OnlineRegression(Regression, _Going):
     """Regression that also learns batch by batch."""
 
     @available_if(_takes_batches)
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def partial_fit(self, X: TableLike, y: Values | None, sample_weight: Values | None = None) -> Self:
         """One pass of opg-admm over a batch, going on from where the model is.
 
         The graph, the scale of the columns and the step are those of the first batch. The result is approximate:
@@ -114,7 +116,9 @@ class OnlineClassification(Classification, _Going):
     """Classification that also learns batch by batch."""
 
     @available_if(_takes_batches)
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
+    def partial_fit(
+        self, X: TableLike, y: Values | None, classes: ArrayLike | None = None, sample_weight: Values | None = None
+    ) -> Self:
         """One pass of opg-admm over a batch, going on from where the model is.
 
         The graph, the scale of the columns and the step are those of the first batch. The result is approximate:
@@ -144,7 +148,7 @@ class OnlineClassification(Classification, _Going):
                 raise ValueError(f"classes={classes!r} holds only one class: it takes two or more")
         elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError(f"classes={classes!r} is not the same as in the first call, {self.classes_.tolist()}")
-        strange = np.setdiff1d(y, self.classes_)
+        strange = np.setdiff1d(np.asarray(y), self.classes_)
         if strange.size:
             raise ValueError(f"y holds {strange[0]!r}, which is not among classes, {self.classes_.tolist()}")
         if isinstance(self.class_weight, str):

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
+from skadmm._types import TableLike, Values
 from skadmm.backends import is_dask
 from skadmm.backends.tables import check_range
 from skadmm.estimators import _losses
@@ -65,7 +66,7 @@ class Regression(RegressorMixin, StructuredModel):
         """Margins of shape (models, rows, outputs) as ``_scores`` returns them, the offset added."""
         return (margins[..., 0] if margins.shape[2] == 1 else margins) + self._offset
 
-    def predict(self, X: Any, offset: Any = None) -> np.ndarray:
+    def predict(self, X: TableLike, offset: Values | None = None) -> np.ndarray:
         """The predicted targets: the margins x·coef + intercept, or the mean that the loss defines at them.
 
         Parameters
@@ -85,7 +86,9 @@ class Regression(RegressorMixin, StructuredModel):
             margins = margins + _losses.checked_offset(offset, margins.shape[0], outputs)
         return margins if mean is None else mean(margins)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
+    def score(
+        self, X: TableLike, y: Values | None, sample_weight: Values | None = None, offset: Values | None = None
+    ) -> float:
         """D², the share of the deviance explained, under the loss of the model; R² for the squared loss. With several
         outputs it is the mean of theirs.
 
@@ -106,20 +109,21 @@ class Regression(RegressorMixin, StructuredModel):
         float
         """
         loss = self._checked_loss()
-        y, sample_weight = stored_target(X, y), stored_column(X, sample_weight)
+        y, weight = stored_target(X, y), stored_column(X, sample_weight)
         if loss.gaussian and offset is None:
-            return float(super().score(X, y, sample_weight))
+            return float(super().score(X, y, weight))
         margins = np.asarray(self._scores(X), dtype=np.float64)
-        target = np.asarray(y if np.ndim(y) == 2 and margins.ndim == 2 else column_or_1d(y), dtype=np.float64)
+        y = np.asarray(y)
+        target = np.asarray(y if y.ndim == 2 and margins.ndim == 2 else column_or_1d(y), dtype=np.float64)
         check_range(target, loss, "y")
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, target, dtype=np.float64)
+        if weight is not None:
+            weight = _check_sample_weight(weight, target, dtype=np.float64)
         if offset is not None:
             outputs = 1 if target.ndim == 1 else target.shape[1]
             target = _losses.offset_target(loss, target, _losses.checked_offset(offset, target.shape[0], outputs))
         of, columns = _losses.loss_of(loss, target), target.T if target.ndim == 2 else [target]
         shares = [
-            _losses.explained(of, np.ascontiguousarray(b), np.ascontiguousarray(z), sample_weight)
+            _losses.explained(of, np.ascontiguousarray(b), np.ascontiguousarray(z), weight)
             for b, z in zip(columns, margins.T if target.ndim == 2 else [margins], strict=True)
         ]
         return float(np.mean(shares))

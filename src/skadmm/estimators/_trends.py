@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from sklearn.model_selection import PredefinedSplit
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -224,7 +225,7 @@ class TrendModel(StructuredModel):
         order = int(self.order) if self.graph is None else 0
         return self.intercept_ + interpolation(self.positions_, _column(X), order) @ self.coef_
 
-    def smooth(self, signal: Any) -> np.ndarray:
+    def smooth(self, signal: ArrayLike) -> np.ndarray:
         """Fit a signal at positions 0, 1, 2, … (or over the graph's nodes), and return the fitted values."""
         signal = np.asarray(signal)
         if signal.ndim != 1:

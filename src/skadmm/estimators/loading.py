@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from skadmm._types import FilePath
 from skadmm.estimators import ESTIMATORS
 from skadmm.estimators.persistence import KIND, ModelFileError
 from skadmm.io import archive, codec
@@ -20,7 +20,7 @@ ADDED = (
 """Parameters that older files do not have; for those files they take their defaults."""
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: FilePath) -> Any:
     """Load an estimator from a file that its ``save`` method has written.
 
     Nothing in the file is executed: it holds numbers, text and the name of a class of this package.

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Literal
 
+from numpy.typing import ArrayLike
+
+from skadmm._types import Bounds, ByName, CrossValidator, FilePath, Graph, LossLike, RandomState, Scoring
 from skadmm.estimators._cv import CrossValidated
 from skadmm.estimators._regression import Regression
 from skadmm.estimators._trends import TrendModel
@@ -114,22 +117,22 @@ class TrendFilter(TrendModel, Regression):
         alpha: float = 0.01,
         *,
         order: int = 1,
-        graph: Any = None,
-        design: str = "auto",
+        graph: Graph | None = None,
+        design: Literal["auto", "positions", "matrix"] = "auto",
         l1_ratio: float = 0.0,
         positive: bool = False,
-        bounds: Any = None,
-        monotone: Any = None,
+        bounds: Bounds | None = None,
+        monotone: ByName | None = None,
         relax: bool = False,
         ridge: float = 0.0,
-        loss: Any = "squared",
+        loss: LossLike = "squared",
         fit_intercept: bool = True,
         standardize: bool = False,
         method: str = "auto",
         max_passes: float = 2000,
         tol: float = 1e-6,
         warm_start: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.alpha = alpha
@@ -286,30 +289,30 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
     def __init__(
         self,
         *,
-        alphas: Any = 50,
+        alphas: ArrayLike | None = 50,
         eps: float | None = None,
-        cv: Any = None,
-        selection: str = "min",
-        scoring: Any = None,
+        cv: CrossValidator | None = None,
+        selection: Literal["min", "1se", "aic", "bic"] = "min",
+        scoring: Scoring | None = None,
         refit: bool = True,
-        n_jobs: Any = None,
-        checkpoint: Any = None,
+        n_jobs: int | None = None,
+        checkpoint: FilePath | None = None,
         order: int = 1,
-        graph: Any = None,
-        design: str = "auto",
-        l1_ratio: Any = 0.0,
+        graph: Graph | None = None,
+        design: Literal["auto", "positions", "matrix"] = "auto",
+        l1_ratio: ArrayLike = 0.0,
         positive: bool = False,
-        bounds: Any = None,
-        monotone: Any = None,
+        bounds: Bounds | None = None,
+        monotone: ByName | None = None,
         relax: bool = False,
         ridge: float = 0.0,
-        loss: Any = "squared",
+        loss: LossLike = "squared",
         fit_intercept: bool = True,
         standardize: bool = False,
         method: str = "auto",
         max_passes: float = 2000,
         tol: float = 1e-6,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.alphas = alphas

@@ -1,8 +1,9 @@
 """Losses ℓ(z, b) of a margin z = a·x, one file each."""
 
-from typing import Any
+from typing import cast
 
 from skadmm._names import Registry
+from skadmm._types import LossLike
 from skadmm.kernels.loss_functions import conjugate, curvature, derivative, value
 from skadmm.losses._base import Loss, define, deviance
 from skadmm.losses.absolute import Absolute
@@ -38,7 +39,7 @@ LOSSES.add("absolute", Absolute)
 LOSSES.add("hinge", Hinge)
 
 
-def as_loss(loss: Any) -> Any:
+def as_loss(loss: LossLike | Loss) -> Loss:
     """Turn the name of a loss into the loss.
 
     Parameters
@@ -66,7 +67,7 @@ def as_loss(loss: Any) -> Any:
     if isinstance(loss, type) or not hasattr(loss, "curvature_bound"):
         known = ", ".join(map(repr, LOSSES))
         raise TypeError(f"loss={loss!r} is not a loss; it takes one of {known}, or an instance such as Huber(0.5)")
-    return loss.prepared() if hasattr(loss, "prepared") else loss
+    return cast(Loss, loss.prepared() if hasattr(loss, "prepared") else loss)
 
 
 __all__ = [

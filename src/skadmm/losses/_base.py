@@ -93,7 +93,7 @@ class Loss(Protocol):
         ...
 
 
-def _deviance(loss: Any, mean_loss: float, n_samples: int) -> float:
+def _deviance(loss: Loss, mean_loss: float, n_samples: int) -> float:
     """The likelihood of a sample is exp(−ℓ), or that of a normal distribution whose variance is estimated."""
     if loss.gaussian:
         return n_samples * math.log(max(2.0 * mean_loss, sys.float_info.min))
@@ -207,7 +207,7 @@ def define_coupled(
     attach(coupled_samples.row_conjugate, cls, conjugate)
 
 
-def deviance(loss: Any, mean_loss: float, n_samples: int, n_outputs: int = 1) -> float:
+def deviance(loss: Loss, mean_loss: float, n_samples: int, n_outputs: int = 1) -> float:
     """Compute −2 log likelihood of n samples, up to a constant that does not depend on the model.
 
     The likelihood of a sample is taken to be exp(−ℓ), so the deviance is 2n times the mean loss. The squared loss

@@ -1,7 +1,7 @@
 """The binomial loss, for proportions and for probabilities of two outcomes."""
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,14 +13,14 @@ SATURATED = 8.0
 """Beyond this margin on the wrong side a model takes the majoriser's curvature."""
 
 
-def _mean(loss: Any, margins: np.ndarray) -> np.ndarray:
+def _mean(loss: object, margins: np.ndarray) -> np.ndarray:
     """The probability."""
     from scipy.special import expit
 
     return np.asarray(expit(margins))
 
 
-def _link(loss: Any, means: np.ndarray) -> np.ndarray:
+def _link(loss: object, means: np.ndarray) -> np.ndarray:
     """The logarithm of the odds."""
     from scipy.special import logit
 

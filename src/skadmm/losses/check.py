@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from skadmm.kernels.loss_functions import conjugate, curvature, derivative, value
+from skadmm.losses._base import Loss
 
 WIDTH = 1e-4
 """The step of differences."""
@@ -14,7 +15,7 @@ FAR = 30.0
 """The margin at which a conjugate that is finite outside its domain shows."""
 
 
-def check_loss(loss: Any, targets: Iterable[float] | None = None, margins: Iterable[float] | None = None) -> None:
+def check_loss(loss: Loss, targets: Iterable[float] | None = None, margins: Iterable[float] | None = None) -> None:
     """Check that the functions of a loss belong together; raise ValueError where they do not.
 
     At every margin z and target b the derivative must lie between the slopes of the value to both sides, the curvature

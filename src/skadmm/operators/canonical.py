@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from skadmm._types import Matrix
+
 
 def canonical(matrix: Any) -> sp.csr_array:
     """`matrix` as a ``csr_array`` of float64 in canonical form, with 32-bit indices when they fit."""
@@ -47,7 +49,7 @@ def identity(d: int) -> sp.csr_array:
     return canonical(sp.eye_array(checked_count(d, "d"), format="csr"))
 
 
-def as_operator(A: Any, n_features: int, role: str = "A") -> sp.csr_array:
+def as_operator(A: Matrix | None, n_features: int, role: str = "A") -> sp.csr_array:
     """Check a matrix and bring it to canonical form.
 
     Parameters

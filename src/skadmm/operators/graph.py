@@ -6,7 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
+from skadmm._types import Graph
 from skadmm.operators.canonical import canonical, checked_count, checked_matrix, checked_weights
 from skadmm.operators.precision_result import PrecisionGraph
 
@@ -30,11 +32,11 @@ class Carried(NamedTuple):
 
 
 def incidence(
-    graph: Any,
+    graph: Graph | PrecisionGraph | None,
     *,
     nodes: Sequence[Hashable] | None = None,
-    weights: Any = None,
-    signs: Any = None,
+    weights: ArrayLike | None = None,
+    signs: ArrayLike | None = None,
     n_features: int | None = None,
 ) -> sp.csr_array:
     """Build the differences over the edges of a graph.

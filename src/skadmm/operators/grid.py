@@ -1,15 +1,16 @@
 """Differences between neighbours on a grid: images, volumes, and beyond."""
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from skadmm.operators.canonical import canonical, checked_weights
 from skadmm.operators.trend import checked_shape
 
 
-def grid(shape: Any, *, weights: Any = None) -> sp.csr_array:
+def grid(shape: int | Sequence[int], *, weights: ArrayLike | None = None) -> sp.csr_array:
     """Build the differences along every axis of an image or volume: anisotropic total variation.
 
     A = [w₁ D₁; w₂ D₂; …] with D_k = I ⊗ D ⊗ I, D the first differences.

@@ -5,11 +5,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from skadmm.operators.canonical import canonical, checked_count, checked_weights
 
 
-def overlapping_groups(groups: Iterable[Any], d: int, *, weights: Any = None) -> tuple[sp.csr_array, list[np.ndarray]]:
+def overlapping_groups(
+    groups: Iterable[Iterable[int]], d: int, *, weights: ArrayLike | None = None
+) -> tuple[sp.csr_array, list[np.ndarray]]:
     """Build the matrix that copies the features group by group, A x = [w_g x_g]_g.
 
     The penalty Σ_g w_g ‖x_g‖ is then separable in y = A x, also where groups overlap.

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from skadmm._types import Matrix
 from skadmm.operators.canonical import as_operator
 
 
@@ -35,7 +36,7 @@ def for_each_output(A: Any, n_outputs: int, size: int) -> Any:
     return sp.csr_array(sp.kron(sp.eye_array(n_outputs), as_operator(A, size // n_outputs), format="csr"))
 
 
-def across_outputs(A: Any, n_features: int) -> sp.csr_array:
+def across_outputs(A: Matrix | None, n_features: int) -> sp.csr_array:
     """A penalty matrix over the outputs (tasks, classes) used for every feature: A ⊗ I.
 
     Parameters

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from skadmm._types import TableLike
 from skadmm.operators.canonical import canonical, checked_count
 from skadmm.operators.glasso import sparse_precision
 from skadmm.operators.moments import Moments
@@ -24,7 +25,7 @@ NEARLY_IDENTICAL = 0.95
 
 
 def precision_graph(
-    X: Any,
+    X: TableLike | Moments,
     *,
     alpha: float | str = "auto",
     degree: float = 2.0,
@@ -97,8 +98,8 @@ def precision_graph(
     if alpha != "auto":
         alpha = _checked_number(alpha, "alpha", above=True, names="'auto' or ")
     if not isinstance(X, Moments):
-        X = check_array(X, accept_sparse="csc", dtype=np.float64, ensure_min_samples=2, input_name="X")
-    n, d = (X.rows, X.mean.size) if isinstance(X, Moments) else X.shape
+        X = checked = check_array(X, accept_sparse="csc", dtype=np.float64, ensure_min_samples=2, input_name="X")
+    n, d = (X.rows, X.mean.size) if isinstance(X, Moments) else checked.shape
     if min_support == "auto":
         min_support = min(10.0, n / 20)
     min_support = _checked_number(min_support, "min_support", above=False, names="'auto' or ")

@@ -1,13 +1,13 @@
 """Several operators at once, one above the other."""
 
-from typing import Any
-
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
+from skadmm._types import Matrix
 from skadmm.operators.canonical import canonical, checked_matrix, checked_weights, identity
 
 
-def stack(*parts: Any, weights: Any = None) -> sp.csr_array:
+def stack(*parts: Matrix, weights: ArrayLike | None = None) -> sp.csr_array:
     """Stack matrices, A = [w₁ A₁; w₂ A₂; …], so that ψ penalises every A_k x.
 
     Parameters

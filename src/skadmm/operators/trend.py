@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from skadmm.operators.canonical import canonical, checked_count
 
 
-def trend(d: int, order: int, positions: Any = None) -> sp.csr_array:
+def trend(d: int, order: int, positions: ArrayLike | None = None) -> sp.csr_array:
     """Build the differences of order k + 1 along a line, as ``numpy.diff(x, k + 1)``.
 
     (A x)_i = Σ_j (−1)^(k+1−j) C(k+1, j) x_{i+j}. At uneven positions they are divided differences, in units of the mean

@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
@@ -12,7 +13,9 @@ from skadmm.operators.canonical import canonical, checked_count
 from skadmm.operators.trend import checked_shape
 
 
-def wavelet(shape: Any, name: str = "db2", *, level: int | None = None, mode: str = "periodization") -> sp.csr_array:
+def wavelet(
+    shape: int | Sequence[int], name: str = "db2", *, level: int | None = None, mode: str = "periodization"
+) -> sp.csr_array:
     """Build the analysis matrix W of a discrete wavelet transform: W x are the wavelet coefficients of x.
 
     Needs PyWavelets (the extra ``wavelet``).

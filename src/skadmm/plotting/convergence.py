@@ -12,6 +12,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
     from skadmm.run.result import Result
 
@@ -122,7 +123,7 @@ def style_of(method: str) -> Style:
 
 
 def convergence(
-    result: Result, *, optimum: float | None = None, axes: Any = None, label: str | None = None
+    result: Result, *, optimum: float | None = None, axes: np.ndarray | None = None, label: str | None = None
 ) -> np.ndarray:
     """Draw one run: objective, gap (where there is one) and feasibility against passes and seconds of the run itself.
 
@@ -209,9 +210,9 @@ def comparison(
     best: float | str | Mapping[int, float] | None = "lowest",
     band: str | None = "range",
     methods: Iterable[str] | None = None,
-    ax: Any = None,
+    ax: Axes | None = None,
     legend: bool = True,
-) -> Any:
+) -> Axes:
     """Draw several methods: the mean over repeats as a line, their spread as a band.
 
     Parameters

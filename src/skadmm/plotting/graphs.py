@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skadmm.plotting.models import INK, new_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from sklearn.base import BaseEstimator
 
 MOST_LABELS = 60
 """Beyond this many names, they would cover the picture."""
@@ -18,13 +23,13 @@ COLORS = "RdBu_r"
 
 
 def coefficients_on_graph(
-    model: Any,
+    model: BaseEstimator,
     *,
     problem: int = 0,
-    positions: Mapping[str, Any] | None = None,
+    positions: Mapping[str, ArrayLike] | None = None,
     labels: bool | None = None,
-    ax: Any = None,
-) -> Any:
+    ax: Axes | None = None,
+) -> Axes:
     """Draw the graph of a fused lasso, every node in the colour of its coefficient.
 
     Fused features have the same colour and thick edges between them; edges with a negative sign are dashed. A chain is
@@ -82,12 +87,12 @@ def coefficients_on_graph(
     places = _places(graph, positions) if chain is None else np.column_stack([np.argsort(chain), coef]).astype(float)
     for (i, j), sign in zip(graph.edges, graph.signs, strict=True):
         fused = clusters[i] == clusters[j]
-        line = {"color": INK if fused else "#BBBBBB", "linewidth": 1.6 if fused else 0.7}
+        line: dict[str, Any] = {"color": INK if fused else "#BBBBBB", "linewidth": 1.6 if fused else 0.7}
         ax.plot(*places[[i, j]].T, linestyle="-" if sign > 0 else "--", zorder=1, **line)
     limit = float(np.abs(coef).max()) or 1.0
     nodes = ax.scatter(
-        *places.T, s=30 if chain is not None else 90, c=coef, cmap=COLORS, vmin=-limit, vmax=limit, edgecolors=INK,
-        linewidths=0.6, zorder=2,
+        places[:, 0], places[:, 1], s=30 if chain is not None else 90, c=coef, cmap=COLORS, vmin=-limit, vmax=limit,
+        edgecolors=INK, linewidths=0.6, zorder=2,
     )  # fmt: skip
     name = "coefficient of the standardised column" if scaled else "coefficient"
     if own and chain is None:  # the axis of a chain has the values
@@ -145,7 +150,7 @@ def _chain(graph: Any) -> np.ndarray | None:
     return np.array(order)
 
 
-def _places(graph: Any, positions: Mapping[str, Any] | None) -> np.ndarray:
+def _places(graph: Any, positions: Mapping[str, ArrayLike] | None) -> np.ndarray:
     if positions is not None:
         missing = [name for name in graph.names if name not in positions]
         if missing:

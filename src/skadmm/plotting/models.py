@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from skadmm._types import TableLike, Values
 from skadmm.backends.frames import dates_as_numbers
 from skadmm.plotting.convergence import pyplot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from sklearn.base import BaseEstimator
 
 INK = "#444444"
 ACCENT = "#D55E00"
@@ -29,15 +35,15 @@ CLUSTERS = (
 
 
 def coefficient_path(
-    alphas: Any,
-    coefs: Any = None,
+    alphas: ArrayLike | BaseEstimator,
+    coefs: ArrayLike | None = None,
     *,
     names: Sequence[str] | None = None,
     chosen: float | None = None,
     n_named: int = 8,
     problem: int = 0,
-    ax: Any = None,
-) -> Any:
+    ax: Axes | None = None,
+) -> Axes:
     """Draw every coefficient against alpha, the strongest penalty on the left.
 
     Parameters
@@ -82,7 +88,7 @@ def coefficient_path(
     'alpha (weaker to the right)'
     """
     if coefs is None:
-        model = alphas
+        model: Any = alphas
         alphas, coefs = _path_of(model, problem)
         known = getattr(model, "feature_names_out_", getattr(model, "feature_names_in_", None))
         names = known if names is None else names
@@ -121,7 +127,7 @@ def coefficient_path(
     return _tidy(ax)
 
 
-def _path_of(model: Any, problem: int) -> tuple[np.ndarray, np.ndarray]:
+def _path_of(model: BaseEstimator, problem: int) -> tuple[np.ndarray, np.ndarray]:
     """The alphas and coefficients of a fitted estimator's path."""
     if not hasattr(model, "coefs_path_"):
         raise ValueError(
@@ -132,7 +138,7 @@ def _path_of(model: Any, problem: int) -> tuple[np.ndarray, np.ndarray]:
     return path.alphas, model.coefs_path_ if model.coefs_path_.ndim == 2 else model.coefs_path_[:, problem]
 
 
-def cv_curve(model: Any, *, ax: Any = None) -> Any:
+def cv_curve(model: BaseEstimator, *, ax: Axes | None = None) -> Axes:
     """Draw the held-out loss or score of a CV estimator: each fold, and the mean with one standard error.
 
     Parameters
@@ -201,8 +207,13 @@ def cv_curve(model: Any, *, ax: Any = None) -> Any:
 
 
 def coefficient_image(
-    model: Any, shape: Sequence[int] | None = None, *, problem: int = 0, limit: float | None = None, ax: Any = None
-) -> Any:
+    model: BaseEstimator,
+    shape: Sequence[int] | None = None,
+    *,
+    problem: int = 0,
+    limit: float | None = None,
+    ax: Axes | None = None,
+) -> Axes:
     """The coefficients of a model on a two-dimensional grid, red positive and blue negative.
 
     Parameters
@@ -252,7 +263,9 @@ def coefficient_image(
     return ax
 
 
-def trend_fit(model: Any, X: Any = None, y: Any = None, *, ax: Any = None) -> Any:
+def trend_fit(
+    model: BaseEstimator, X: TableLike | None = None, y: Values | None = None, *, ax: Axes | None = None
+) -> Axes:
     """Draw a fitted signal over its observations.
 
     Parameters
@@ -294,7 +307,7 @@ def trend_fit(model: Any, X: Any = None, y: Any = None, *, ax: Any = None) -> An
         positions = given.reshape(len(np.asarray(y)), -1)[:, 0]
         ax.scatter(positions, np.asarray(y), s=9, color="#999999", alpha=0.7, linewidths=0, label="observed")
     value = model.coef_ + model.intercept_
-    step = {"drawstyle": "steps-post"} if model.order == 0 else {}
+    step: dict[str, Any] = {"drawstyle": "steps-post"} if model.order == 0 else {}
     ax.plot(at, value, color=BLUE, linewidth=2.0, label="fitted", **step)
     bends = np.empty(0, dtype=int) if model.changepoints_ is None else model.changepoints_
     if 0 < bends.size <= 60:

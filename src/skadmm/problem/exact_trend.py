@@ -12,12 +12,22 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+
+from skadmm._types import Values
 
 Numbers = list[Decimal]
 
 
 def exact_trend_gap(
-    positions: Any, target: Any, order: int, alpha: float, y: Any, *, sample_weight: Any = None, digits: int = 60
+    positions: ArrayLike | None,
+    target: Values | None,
+    order: int,
+    alpha: float,
+    y: Values | None,
+    *,
+    sample_weight: Values | None = None,
+    digits: int = 60,
 ) -> float:
     """Compute the relative duality gap of trend filtering with squared loss, free of rounding.
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skadmm import _summary
+from skadmm._types import LossLike, Matrix, PenaltyLike, TableLike, Values
 from skadmm.backends import Backend, LocalBackend, as_rows, as_target, as_weight, open_backend, tasks
 from skadmm.backends.tables import for_outputs
 from skadmm.kernels.compile import compiled
@@ -113,23 +115,22 @@ class Problem:
 
     def __init__(
         self,
-        X: Any,
-        target: Any = None,
-        loss: Any = "logistic",
-        omega: Any = None,
-        psi: Any = None,
-        A: Any = None,
-        B: Any = None,
-        c: Any = None,
-        sample_weight: Any = None,
-        offset: Any = None,
+        X: TableLike,
+        target: Values | None = None,
+        loss: LossLike = "logistic",
+        omega: PenaltyLike | None = None,
+        psi: PenaltyLike | None = None,
+        A: Matrix | None = None,
+        B: Matrix | None = None,
+        c: ArrayLike | None = None,
+        sample_weight: Values | None = None,
+        offset: Values | None = None,
     ) -> None:
-        loss = as_loss(loss)
-        backend = open_backend(X, target, sample_weight, loss)
+        backend = open_backend(X, target, sample_weight, as_loss(loss))
         if offset is not None:
             backend = _offset_by(backend, offset)
-        loss = backend.loss
-        omega = as_regularizer(omega, backend.d, "omega")
+        own = backend.loss
+        on_x = as_regularizer(omega, backend.d, "omega")
         if psi is None or isinstance(psi, Zero):
             if B is not None or c is not None:
                 raise ValueError("B or c was given without psi: a constraint needs a psi on its y")
@@ -139,11 +140,11 @@ class Problem:
         if not isinstance(A, Constraint) and backend.n_outputs > 1:
             A = for_each_output(A, backend.n_outputs, backend.d)
         constraint = A if isinstance(A, Constraint) else Constraint(A, B, c, backend.d)
-        psi = as_regularizer(psi, constraint.n_split, "psi")
+        on_y = as_regularizer(psi, constraint.n_split, "psi")
         vars(self).update(
-            backend=backend, loss=loss, omega=omega, psi=psi, constraint=constraint,
+            backend=backend, loss=own, omega=on_x, psi=on_y, constraint=constraint,
             n_samples=backend.n, n_features=backend.d, n_outputs=backend.n_outputs, nnz=backend.nnz,
-            n_rows=backend.n // backend.n_outputs, is_sparse=backend.sparse, is_coupled=bool(loss.coupled),
+            n_rows=backend.n // backend.n_outputs, is_sparse=backend.sparse, is_coupled=bool(own.coupled),
             n_split=constraint.n_split, n_constraints=constraint.n_constraints,
         )  # fmt: skip
 
@@ -396,7 +397,7 @@ class Problem:
         gradient = self.gradient(x) if gradient is None else gradient
         return kkt_residual(self, x, y, multiplier, gradient, loss)
 
-    def test_loss(self, x: np.ndarray, X: Any, target: Any) -> float:
+    def test_loss(self, x: np.ndarray, X: TableLike, target: Values | None) -> float:
         """The mean loss of `x` on other data."""
         return held_out(self, X, target).loss_value(x)
 

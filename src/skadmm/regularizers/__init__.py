@@ -1,8 +1,9 @@
 """Regularisers Ω and ψ, one file each."""
 
-from typing import Any
+from typing import cast
 
 from skadmm._names import Registry
+from skadmm._types import PenaltyLike
 from skadmm.regularizers._base import Regularizer, define, define_separable, with_strength
 from skadmm.regularizers.box import Box
 from skadmm.regularizers.elastic_net import ElasticNet
@@ -31,7 +32,7 @@ REGULARIZERS.add("box", Box)
 REGULARIZERS.add("nuclear", Nuclear)
 
 
-def as_regularizer(reg: Any, size: int, role: str) -> Any:
+def as_regularizer(reg: PenaltyLike | Regularizer | None, size: int, role: str) -> Regularizer:
     """Check a regulariser and prepare it for vectors of a given length.
 
     Parameters
@@ -59,12 +60,12 @@ def as_regularizer(reg: Any, size: int, role: str) -> Any:
     Box(lower=array([0., 0.]), upper=array([1., 1.]))
     """
     if reg is None:
-        return Zero()
+        return cast(Regularizer, Zero())
     if isinstance(reg, str):
         reg = REGULARIZERS[reg]()
     if isinstance(reg, type) or not hasattr(reg, "prepared"):
         raise TypeError(f"{role}={reg!r} is not a regulariser; give an instance such as L1(0.1), or None")
-    return reg.prepared(size, role)
+    return cast(Regularizer, reg).prepared(size, role)
 
 
 __all__ = [

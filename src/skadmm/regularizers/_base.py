@@ -425,7 +425,7 @@ def _dual_norm_by_conjugate(reg, w):
 
 
 @singledispatch
-def with_strength(reg: Any, strength: float, role: str = "psi") -> Any:
+def with_strength(reg: tuple[object, ...], strength: float, role: str = "psi") -> Regularizer:
     """Replace the strength of a regulariser.
 
     Parameters
@@ -461,7 +461,8 @@ def with_strength(reg: Any, strength: float, role: str = "psi") -> Any:
         raise TypeError(
             f"{role}={type(reg).__name__} has no strength: it takes a regulariser with a field of that name"
         )
-    return reg._replace(strength=float(strength))
+    named: Any = reg
+    return named._replace(strength=float(strength))
 
 
 @jitable

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skadmm import _checks, _summary
 from skadmm._plots import plot
@@ -25,6 +26,7 @@ from skadmm.solvers import SOLVERS
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 MIN_STRENGTHS = 5
 """A path does not stop early before it has this many strengths."""
@@ -133,14 +135,14 @@ class Path:
     def _repr_html_(self) -> str:
         return _summary.table("Path", self._facts())
 
-    def plot(self, **options: Any) -> Any:
+    def plot(self, **options: Any) -> Axes:
         """The coefficients against alpha; see :func:`skadmm.plotting.coefficient_path`."""
         return plot("coefficient_path")(self.alphas, self.x, **options)
 
 
 def path(
     problem: Problem,
-    alphas: Any = None,
+    alphas: ArrayLike | None = None,
     *,
     n_alphas: int = 50,
     eps: float = 1e-3,

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skadmm import _checks
+from skadmm._types import RandomState, TableLike, Values
 from skadmm.problem.problem import Problem, held_out
 from skadmm.problem.rescaling import PRECONDITIONERS, balanced_rho, diagonal, rescaled
 from skadmm.regularizers import SquaredL2, Zero
@@ -31,8 +32,6 @@ WITH_MEMORY = ("san-admm", "sa-admm", "sa-iu-admm", "saga-admm", "saga-iu-admm")
 """Methods that need a backend on which tasks keep values with the blocks of rows."""
 OMEGA_MODES = ("prox", "system", "fold", "subgradient")
 
-RandomState = int | np.random.Generator | np.random.RandomState | None
-
 
 @dataclass(frozen=True, kw_only=True)
 class Arguments:
@@ -49,7 +48,7 @@ class Arguments:
     tol: float | None
     time_limit: float | None
     record_every: float
-    test: tuple[Any, ArrayLike] | None
+    test: tuple[TableLike, Values] | None
     x0: ArrayLike | None
     y0: ArrayLike | None
     dual0: ArrayLike | None
@@ -293,7 +292,7 @@ def _as_callbacks(callback: Callback | Iterable[Callback]) -> list[Callback]:
     return callbacks
 
 
-def _as_test(problem: Problem, test: tuple[Any, ArrayLike] | None) -> Problem | None:
+def _as_test(problem: Problem, test: tuple[TableLike, Values] | None) -> Problem | None:
     if test is None:
         return None
     if not isinstance(test, (tuple, list)) or len(test) != 2:

@@ -229,7 +229,7 @@ class Result:
 
         return pd.DataFrame(self.records, columns=list(TRACE_COLUMNS))
 
-    def plot(self, **options: Any) -> Any:
+    def plot(self, **options: Any) -> np.ndarray:
         """Objective and feasibility against passes and seconds; see :func:`skadmm.plotting.convergence`."""
         return plot("convergence")(self, **options)
 

@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skadmm import _cancel
+from skadmm._types import RandomState, TableLike, Values
 from skadmm.kernels.threads import one_thread
 from skadmm.problem.problem import Problem
 from skadmm.run import report, step_size
 from skadmm.run.checkpoint import Checkpoint, fingerprint
 from skadmm.run.driver import Run
-from skadmm.run.prepare import Arguments, Plan, RandomState, prepare
+from skadmm.run.prepare import Arguments, Plan, prepare
 from skadmm.run.progress import Progress
 from skadmm.run.recording import Recorder
 from skadmm.run.result import Callback, Result
@@ -77,7 +78,7 @@ def solve(
     tol: float | None = None,
     time_limit: float | None = None,
     record_every: float = 1.0,
-    test: tuple[Any, ArrayLike] | None = None,
+    test: tuple[TableLike, Values] | None = None,
     x0: ArrayLike | None = None,
     y0: ArrayLike | None = None,
     dual0: ArrayLike | None = None,

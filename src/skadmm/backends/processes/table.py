@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from skadmm import _checks
+from skadmm._types import TableLike
 from skadmm.backends.files import FileBlocks
 from skadmm.backends.processes.pool import WorkerProcess, workers
 from skadmm.backends.processes.serve import HoldRows
@@ -44,7 +45,7 @@ class Processes:
     Processes(4 × 4, workers=2)
     """
 
-    def __init__(self, X: Any, workers: int | None = None) -> None:
+    def __init__(self, X: TableLike, workers: int | None = None) -> None:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         self.count = _checks.count(cores if workers is None else workers, "workers")
         self.folder: FileBlocks | None = as_folder(X) if is_stored(X) else None
