@@ -188,10 +188,15 @@ def test_each_kind_of_problem_gets_its_method(monkeypatch):
     assert first(50, 80, 0.01) == ["coordinate-descent"]
     assert first(50, 80, 0.01, sparse=True) == ["coordinate-descent"]
     assert first(300, 80, 0.001, sparse=True) == ["coordinate-descent"]
-    assert first(300, 80, 2.0) == ["coordinate-descent"]
+    assert first(300, 80, 2.0) == ["block-descent"], "few features leave zero"
     assert first(300, 80, 0.001) == ["proximal-gradient"]
     assert first(300, 80, 2.0, "chain") == ["proximal-gradient"]
     assert first(50, 80, 2.0, "chain") == []
+
+
+def sweeps_first(monkeypatch):
+    """Coordinate descent comes first under the squared loss too, whatever the strength."""
+    monkeypatch.setattr(select, "CONFIG", select.SelectionConfig(sparse_share=np.inf))
 
 
 # -- giving way ------------------------------------------------------------------------------------------------
@@ -230,6 +235,7 @@ def test_a_run_that_gives_way_resumes_to_the_same_bits(tmp_path, monkeypatch):
 
 def test_many_features_may_take_many_sweeps(monkeypatch):
     """An exact solve would take longer still."""
+    sweeps_first(monkeypatch)
     rng = np.random.default_rng(5)
     X, b = make(rng, 200, 300, "squared", sparse=True)
     problem = Problem(X, b, loss="squared", psi=L1(0.05), A="identity")
@@ -243,16 +249,21 @@ def test_many_features_may_take_many_sweeps(monkeypatch):
     assert not starts
 
 
-def test_without_a_tolerance_it_ends_where_rounding_does():
+@pytest.mark.parametrize("sweeps", [False, True], ids=["block descent", "coordinate descent"])
+def test_without_a_tolerance_it_ends_where_rounding_does(sweeps, monkeypatch):
+    if sweeps:
+        sweeps_first(monkeypatch)
     rng = np.random.default_rng(5)
     X, b = make(rng, 100, 160, "squared")
     problem = Problem(X, b, loss="squared", psi=L1(0.05), A="identity")
     result = solve(problem, "san-admm", passes=500)
+    assert result.solver.startswith("coordinate-descent" if sweeps else "block-descent")
     assert result.gap <= 1e-11
     assert result.passes < 400
 
 
 def test_an_objective_that_cannot_fall_gives_way(monkeypatch):
+    sweeps_first(monkeypatch)
     rng = np.random.default_rng(1)
     X, b = make(rng, 100, 160, "squared")
     problem = Problem(X, b, loss="squared", psi=L1(0.05), A="identity")

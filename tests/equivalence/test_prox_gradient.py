@@ -167,8 +167,8 @@ def test_every_look_is_counted(monkeypatch):
 def test_where_it_has_looked_nobody_looks_again(monkeypatch):
     """The first look is the record's, the last one the result's."""
     rng = np.random.default_rng(3)
-    X, b = make(rng, 900, 160, "squared")
-    problem = Problem(X, b, loss="squared", psi=L1(0.05), A="identity")
+    X, b = make(rng, 900, 160, "logistic")
+    problem = Problem(X, b, psi=L1(0.02), A="identity")
     oracle = watched_looks(problem, monkeypatch)
     result = solve(problem, "san-admm", tol=1e-4, record_every=0)
     glance = 1.0  # a thousand samples at most, to choose units by
@@ -283,8 +283,8 @@ def test_with_fewer_samples_than_features_units_begin(monkeypatch):
 def test_an_objective_that_cannot_fall_gives_way(monkeypatch):
     """Halving ends, the step is counted, and the run goes on."""
     rng = np.random.default_rng(1)
-    X, b = make(rng, 900, 160, "squared")
-    problem = Problem(X, b, loss="squared", psi=L1(0.05), A="identity")
+    X, b = make(rng, 900, 160, "logistic")
+    problem = Problem(X, b, psi=L1(0.005), A="identity")
     configured(monkeypatch, sufficient_decrease=1e30)
     starts = watched_clusters(monkeypatch)
     result = solve(problem, "san-admm", tol=1e-8, passes=200)

@@ -220,6 +220,23 @@ class Situation:
         return self.chains is not None and self.chains.ties and self.tall
 
     @cached_property
+    def strong(self) -> bool:
+        """The solution is likely to be sparse or fused: λ is not small against the gradient, of a subset of samples."""
+        problem, config = self.problem, self.config
+        every = problem.n_samples // config.subset
+        subset = problem if every <= 1 else problem.subset(np.arange(0, problem.n_samples, every))
+        self.point.clock[1] += subset.n_samples
+        largest = float(np.abs(subset.gradient(self.point.x)).max())
+        return bool(np.median(l1_rows.checked_strengths(problem)) >= config.sparse_share * largest)
+
+    @property
+    def sparse_squares(self) -> bool:
+        """The lasso with the squared loss, rows in memory, and a solution that is likely to be sparse."""
+        if not isinstance(self.problem.loss, Squared) or self.problem.backend.slow_reads or not self.untied:
+            return False
+        return self.separates and self.strong
+
+    @cached_property
     def few_leave_zero(self) -> bool:
         """No feature is tied to another, and most will stay at zero."""
         if self.chains is None or self.chains.ties:
@@ -262,6 +279,7 @@ TABLE = (
     Row(lambda s: s.general_split, (Multipliers, NewtonADMM), "B is not −I"),
     Row(lambda s: s.following and s.separates, (BlockDescent,), "the penalty separates over blocks of features"),
     Row(lambda s: s.works_on_blocks, (BlockDescent,), "the penalty separates over blocks of features"),
+    Row(lambda s: s.sparse_squares, (BlockDescent, ReducedNewton), "a lasso of squares, and few features leave zero"),
     Row(lambda s: s.general_rows, (RowInteriorPoint,), "many features, few samples, and A is no graph"),
     Row(lambda s: s.many_on_workers, (ReducedNewton,), "many features, rows on workers"),
     Row(lambda s: s.dense_model, (NewtonADMM,), "a dense second-order model fits"),
@@ -526,11 +544,7 @@ def prefers_clusters(situation: Situation) -> bool:
         return False
     if config.tied_share <= _share_tied(problem, situation.point.x) < 1.0:
         return True
-    every = problem.n_samples // config.subset
-    subset = problem if every <= 1 else problem.subset(np.arange(0, problem.n_samples, every))
-    situation.point.clock[1] += subset.n_samples
-    largest = float(np.abs(subset.gradient(situation.point.x)).max())
-    return bool(np.median(l1_rows.checked_strengths(problem)) >= config.sparse_share * largest)
+    return situation.strong
 
 
 def _share_tied(problem: Problem, x: np.ndarray) -> float:

@@ -43,7 +43,7 @@ from skadmm.solvers.second_order.block_set import BlockSet
 from skadmm.solvers.second_order.block_sweeps import violations
 from skadmm.solvers.second_order.blocks import BlockPenalty, NotInBlocks, block_penalty
 from skadmm.solvers.second_order.free_features import FreeFeatures
-from skadmm.solvers.second_order.line_search import shorten
+from skadmm.solvers.second_order.line_search import ROUNDING, shorten
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,8 @@ class BlockDescentConfig:
     max_set: int = 5000
     """The maximum number of features for which a Gram matrix is formed."""
     max_refusals: int = 6
-    """Steps in a row without a decrease after which the solver stops."""
+    """Steps in a row without progress after which the solver stops: the objective does not decrease by more than
+    rounding, and the gap or residual is not half of what it was at the last step with progress."""
     inner_tol: float = 1e-3
     """Sweeps on a model end when no step changes more than this share of the largest violation."""
     exact_tol: float = 1e-6
@@ -129,7 +130,9 @@ class BlockDescentState(SolverState):
     begun: float = 0.0
     """Samples touched before the first step at this strength."""
     refusals: int = 0
-    """Steps in a row that did not decrease the objective."""
+    """Steps in a row without progress."""
+    last_accuracy: float = np.inf
+    """The relative gap or residual at the last step with progress."""
     kept_by_strong_rule: np.ndarray | None = None
     """Blocks that may leave zero at a new strength."""
     origin: float = 0.0
@@ -230,11 +233,24 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         """A proximal Newton step on the working set."""
         if not state.evaluated:
             self.evaluate(state)
+            self._certify(state)
             self._judge(state)
             if state.finished:
                 return
-        self._descend(state, self._choose(state))
+        before = state.objective
+        moved = self._descend(state, self._choose(state))
+        self._certify(state)
+        self._note_progress(state, before, moved)
         self._judge(state)
+
+    def _note_progress(self, state: BlockDescentState, before: float, moved: bool) -> None:
+        """Count the steps in a row without progress."""
+        accuracy = self.optimality(state)[1]
+        decreased = before - state.objective > ROUNDING * abs(before)
+        if moved and (decreased or accuracy < 0.5 * state.last_accuracy):
+            state.last_accuracy, state.refusals = accuracy, 0
+        else:
+            state.refusals += 1
 
     def reweighted(self, problem: Problem) -> Self:
         """The same solver for another strength of ψ; columns, Gram matrices and the structure of A are shared."""
@@ -258,7 +274,7 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         """Margins, gradient and Gram matrix stay; the blocks that the sequential strong rule keeps join the set."""
         state.finished = state.stalled = False
         state.origin = self.origin.strength
-        state.steps, state.refusals, state.lower_bound = 0, 0, -np.inf
+        state.steps, state.refusals, state.lower_bound, state.last_accuracy = 0, 0, -np.inf, np.inf
         state.begun = float(state.point.clock[1])
         if self.squares_change:
             state.working, state.evaluated = self._empty_set(), False
@@ -402,8 +418,9 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         if changed > (0.0 if cheap else config.stale_curvature * largest):
             working.reweigh(self, curvatures)
 
-    def _descend(self, state: BlockDescentState, working: BlockSet) -> None:
-        """Steps on models over the working set until it is near optimal; then evaluate all features."""
+    def _descend(self, state: BlockDescentState, working: BlockSet) -> bool:
+        """Steps on models over the working set until it is near optimal; then evaluate all features. Returns False
+        where x has not moved."""
         n, features, free = self.every.size, working.features, state.gradient[self.free.index]
         gradient = state.gradient[features] - free @ working.centre
         violation = largest = float(np.abs(state.violation[working.blocks]).max(initial=0.0))
@@ -425,9 +442,9 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
             least = max(self._target(state, working), self.config.min_reduction * largest)
             if violation <= min(least, self.config.max_reduction * largest):
                 break
-        state.refusals = 0 if moved else state.refusals + 1
         if moved:
             self._from_slopes(state)
+        return moved
 
     def _target(self, state: BlockDescentState, working: BlockSet) -> float:
         """The violation that goes with a share of the tolerance: a violation of v, for which the dual point must shrink
@@ -506,7 +523,6 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         return super().slow(state) or (self.tol is not None and not state.finished and long)
 
     def _judge(self, state: BlockDescentState) -> None:
-        self._certify(state)
         state.finished = self.tol is not None and self.optimality(state)[1] <= self.tol
         state.stalled = not state.finished and (
             state.refusals >= self.config.max_refusals or state.working.size > self.config.max_set
