@@ -95,8 +95,12 @@ class ReducedOracle(Protocol):
         """Contract X to clusters; Σ h z zᵀ on them, as accurate as the last relative `improvement` asks for. The caller
         may change the array."""
 
+    def curved(self, v: np.ndarray) -> np.ndarray:
+        """Σ h a (a·v) over all features, h the curvatures where the samples were last evaluated."""
+
     def along(self, step: np.ndarray, t: float) -> float:
-        """Σ of the losses at t times a step of the clusters, with slopes and curvatures there."""
+        """Σ of the losses at t times a step, with slopes and curvatures there: a step of the clusters, or, where X has
+        not been contracted, of the features."""
 
     def losses(self, t: float) -> float:
         """The same at another t."""
@@ -239,12 +243,20 @@ class LocalReducedOracle:
         H = self._contract_rows(packed.unpacked(self.d), improvement, config)
         return tuple(HessianChange.between(known, H, fresh))
 
+    def curved(self, v: np.ndarray) -> np.ndarray:
+        """Σ h a (a·v) over all features."""
+        products = np.empty(self.size)
+        margins(self.samples.rows, self._index, v, products)
+        return sum_rows(self.samples.rows, self._index, self.scalars.curvature * products, self._entries)
+
     def along(self, step: np.ndarray, t: float) -> float:
-        """Σ of the losses at t times a step of the clusters."""
+        """Σ of the losses at t times a step of the clusters, or of the features where there are no clusters."""
         if self._contracted is not None:
             margins(self._contracted, self._index, step, self._move)
         elif self._contraction is not None:
             margins(self.samples.rows, self._index, expand_vector(step, *self._contraction[:2]), self._move)
+        else:
+            margins(self.samples.rows, self._index, step, self._move)
         return self.losses(t)
 
     def losses(self, t: float) -> float:

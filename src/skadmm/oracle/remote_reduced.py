@@ -83,8 +83,12 @@ class RemoteReducedOracle:
         known.matrix, known.keys = change.added_to(known.known_part(keys), fresh), keys
         return known.matrix.copy()
 
+    def curved(self, v: np.ndarray) -> np.ndarray:
+        """Σ h a (a·v) over all features."""
+        return np.array(self._channel.ask(curved_at, packed(v)))
+
     def along(self, step: np.ndarray, t: float) -> float:
-        """Σ of the losses at t times a step of the clusters. With the whole step comes the gradient at its end."""
+        """Σ of the losses at t times a step. With the whole step comes the gradient at its end."""
         if t != 1.0:
             self._gradient = None
             return float(self._channel.ask(LocalReducedOracle.along, step, t))
@@ -113,3 +117,8 @@ class RemoteReducedOracle:
 def place_at(oracle: LocalReducedOracle, x: np.ndarray | SparseVector) -> Any:
     """Place the samples of a block at the x that was sent: Σ of the losses, and Σ slope a."""
     return oracle.place_ahead(unpacked(x))
+
+
+def curved_at(oracle: LocalReducedOracle, v: np.ndarray | SparseVector) -> np.ndarray:
+    """Σ h a (a·v) of a block, for the v that was sent."""
+    return oracle.curved(unpacked(v))

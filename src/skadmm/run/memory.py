@@ -15,6 +15,7 @@ from skadmm.solvers.second_order.newton_admm import MAX_FEATURES, NewtonADMMConf
 from skadmm.solvers.select import (
     few_at_once,
     few_on_workers,
+    prefers_conjugate_gradients,
     prefers_interior_point,
     prefers_row_interior_point,
     works_along_chains,
@@ -61,6 +62,8 @@ def estimate(setup: Setup, algorithm: Algorithm) -> dict[str, float]:
         needs["a working set of features"] = FLOAT * (working * n + 3.0 * working**2)
     elif algorithm.certifies and prefers_row_interior_point(problem, setup.rho_given):
         needs["samples in other coordinates"] = FLOAT * (3.0 * n * d + 4.0 * n * n)
+        needs["sparse systems"] = SPARSE_FILL * SPARSE_ENTRY * float(problem.constraint.A.nnz + d)
+    elif algorithm.certifies and prefers_conjugate_gradients(problem, setup.rho_given):
         needs["sparse systems"] = SPARSE_FILL * SPARSE_ENTRY * float(problem.constraint.A.nnz + d)
     elif algorithm.certifies and few_on_workers(problem, setup.rho_given):
         needs["second-order steps on few features"] = FLOAT * SAN_MATRICES * float(min(d, WORKING_SET)) ** 2

@@ -19,6 +19,7 @@ from skadmm.solvers.second_order.coordinate_descent import CoordinateDescent
 from skadmm.solvers.second_order.graph_trend import GraphTrendADMM
 from skadmm.solvers.second_order.interior_point import InteriorPoint
 from skadmm.solvers.second_order.multipliers import Multipliers
+from skadmm.solvers.second_order.multipliers_cg import MultipliersCG
 from skadmm.solvers.second_order.newton_admm import NewtonADMM
 from skadmm.solvers.second_order.output_descent import OutputDescent
 from skadmm.solvers.second_order.output_sweeps import OutputSweeps
@@ -79,6 +80,7 @@ register_solver(CoordinateDescent)
 register_solver(ProxGradient)
 register_solver(WorkingSet)
 register_solver(Multipliers)
+register_solver(MultipliersCG)
 register_solver(RowInteriorPoint)
 register_solver(Conic)
 

@@ -36,6 +36,7 @@ from skadmm.solvers.second_order.diagonal_quadratic import DiagonalQuadratic
 from skadmm.solvers.second_order.graph_trend import GraphTrendADMM
 from skadmm.solvers.second_order.interior_point import InteriorPoint
 from skadmm.solvers.second_order.multipliers import Multipliers
+from skadmm.solvers.second_order.multipliers_cg import MultipliersCG
 from skadmm.solvers.second_order.newton_admm import MAX_FEATURES, NewtonADMM
 from skadmm.solvers.second_order.output_descent import OutputDescent
 from skadmm.solvers.second_order.output_sweeps import OutputSweeps
@@ -210,6 +211,11 @@ class Situation:
         return prefers_row_interior_point(self.problem, self.setup.rho_given)
 
     @property
+    def joined_features(self) -> bool:
+        """More features than a dense model takes, joined in a way that leaves neither clusters nor blocks."""
+        return prefers_conjugate_gradients(self.problem, self.setup.rho_given)
+
+    @property
     def tall(self) -> bool:
         """At least as many samples as features."""
         return self.problem.n_samples >= self.problem.n_features
@@ -282,6 +288,7 @@ TABLE = (
     Row(lambda s: s.sparse_squares, (BlockDescent, ReducedNewton), "a lasso of squares, and few features leave zero"),
     Row(lambda s: s.general_rows, (RowInteriorPoint,), "many features, few samples, and A is no graph"),
     Row(lambda s: s.many_on_workers, (ReducedNewton,), "many features, rows on workers"),
+    Row(lambda s: s.joined_features, (MultipliersCG,), "many features, in rows or groups that share them"),
     Row(lambda s: s.dense_model, (NewtonADMM,), "a dense second-order model fits"),
     Row(lambda s: not s.has_short_rows, (WorkingSet,), "many features, rows of A with three entries or more"),
     Row(lambda s: s.tied_chains, (ProxGradient, ReducedNewton), "the penalty lies along chains"),
@@ -291,11 +298,6 @@ TABLE = (
 )
 
 
-ON_WORKERS = (
-    "an ℓ1 norm on rows of A with one or two entries (the lasso, the fused lasso, graphs), or a penalty over disjoint "
-    "groups of features"
-)
-"""What second-order steps take with any number of features on workers."""
 FOR_KINKS = "dual-proximal"
 """The solver of losses that are not differentiable. It imports this file: the smooth problems that it solves get their
 solvers from the table."""
@@ -437,11 +439,10 @@ def refusal(problem: Problem) -> str | None:
     if d > MAX_FEATURES:
         if few_on_workers(problem):
             return None
+        if prefers_conjugate_gradients(problem):
+            return None
         if not problem.backend.local_rows:
-            return (
-                f"{d} features are more than a dense second-order model can hold ({MAX_FEATURES}), and with rows on "
-                f"workers more of them need {ON_WORKERS}"
-            )
+            return f"{why_not}, and {MultipliersCG.name} cannot take this problem: {MultipliersCG.applies(problem)}"
         few_clusters = l1_rows.has_short_rows(problem) and l1_rows.starting_clusters(problem) <= MAX_FEATURES
         if few_clusters or BlockDescent.applies(problem) is None or RowInteriorPoint.applies(problem) is None:
             return None
@@ -527,6 +528,16 @@ def blocks_on_workers(problem: Problem, rho_given: bool = False) -> bool:
     if problem.backend.local_rows or d < CONFIG.many_features or (rho_given and d <= MAX_FEATURES):
         return False
     return BlockNewton.applies(problem) is None and ReducedNewton.applies(problem) is not None
+
+
+def prefers_conjugate_gradients(problem: Problem, rho_given: bool = False) -> bool:
+    """Return whether there are more features than a dense model takes, in rows of A or groups that share them, and
+    neither clusters, nor a working set, nor an interior point method can take them."""
+    if problem.n_features <= MAX_FEATURES or few_at_once(problem, rho_given) or few_on_workers(problem, rho_given):
+        return False
+    if BlockDescent.applies(problem) is None or prefers_row_interior_point(problem, rho_given):
+        return False
+    return MultipliersCG.applies(problem) is None
 
 
 def few_on_workers(problem: Problem, rho_given: bool = False) -> bool:

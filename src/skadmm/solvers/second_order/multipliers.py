@@ -23,14 +23,10 @@ from skadmm.problem.problem import COUPLED, Problem
 from skadmm.regularizers._envelope import can_differentiate
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
-from skadmm.solvers.second_order.augmented_lagrangian import (
-    AugmentedLagrangian,
-    Gradient,
-    LagrangianState,
-    NewtonConfig,
-)
+from skadmm.solvers.second_order.augmented_lagrangian import AugmentedLagrangian, LagrangianState, NewtonConfig
 from skadmm.solvers.second_order.best_point import BestPointSolver, BestPointState, Candidate
 from skadmm.solvers.second_order.polish import ConstrainedRows
+from skadmm.solvers.second_order.split_penalty import Gradient
 
 MAX_VARIABLES = 5000
 """The largest number of variables for which the Newton matrix is formed and factorised."""
