@@ -120,22 +120,22 @@ def test_two_dask_workers_agree_with_memory(kind, dask_blocks):
 @pytest.mark.parametrize("kind", JOINED)
 def test_features_that_rows_or_groups_share_agree_with_memory(kind):
     X, target = data()
-    here, there = (solve(Problem(rows, target, **JOINED[kind]), tol=1e-8) for rows in (X, Processes(X, workers=2)))
+    here, there = (solve(Problem(rows, target, **JOINED[kind]), tol=1e-6) for rows in (X, Processes(X, workers=2)))
     assert here.status is there.status is Status.SOLVED
     assert there.solver == SOLVER[kind]
     assert "it ran multipliers-cg" in there.message
     assert 0 < np.count_nonzero(there.x) < D / 4
-    assert there.objective == pytest.approx(here.objective, rel=1e-8)
-    assert there.gap <= 1e-8
+    assert there.objective == pytest.approx(here.objective, rel=1e-6)
+    assert there.gap <= 1e-6
 
 
 def test_shared_features_on_dask_agree_with_memory(dask_blocks):
     X, target = data()
     model = JOINED["shared features, ridge"]
-    here, there = (solve(Problem(*both, **model), tol=1e-8) for both in ((X, target), map(dask_blocks, (X, target))))
+    here, there = (solve(Problem(*both, **model), tol=1e-6) for both in ((X, target), map(dask_blocks, (X, target))))
     assert there.status is Status.SOLVED
     assert there.solver == "multipliers-cg"
-    assert there.objective == pytest.approx(here.objective, rel=1e-8)
+    assert there.objective == pytest.approx(here.objective, rel=1e-6)
 
 
 def test_paths_over_groups_agree_with_memory():

@@ -4,8 +4,11 @@ import gc
 import os
 import pickle
 import signal
+import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.connection import Client, Listener
 
 import numpy as np
 import pytest
@@ -14,7 +17,7 @@ import scipy.sparse
 from skadmm import Problem, Status, solve
 from skadmm.backends import Processes
 from skadmm.backends.processes.backend import ProcessBackend
-from skadmm.backends.processes.serve import Answer, Blocks, Call, Drop, HoldRows, HoldSamples
+from skadmm.backends.processes.serve import Answer, Blocks, Call, Drop, HoldRows, HoldSamples, without_delay
 from skadmm.backends.worker import run_on_blocks, run_task
 from skadmm.backends.writer import write_blocks
 from skadmm.estimators import ESTIMATORS
@@ -160,3 +163,14 @@ def test_answers_can_be_sent():
 def test_the_number_of_workers_is_checked(workers):
     with pytest.raises((ValueError, TypeError), match="workers"):
         Processes(X, workers=workers)
+
+
+def test_a_message_leaves_at_once():
+    """Of a long message the second part must not wait for an acknowledgement of the first, 40 ms."""
+    with Listener(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
+        other = pool.submit(Client, listener.address)
+        for connection in (listener.accept(), other.result()):
+            with without_delay(connection):
+                link = socket.socket(fileno=connection.fileno())
+                assert link.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
+                link.detach()

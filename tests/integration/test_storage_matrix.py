@@ -604,3 +604,37 @@ def test_info_of_tables_that_are_none(tmp_path, capsys):
     np.savez(tmp_path / "t.npz", X=X, y=NUMBERS)
     assert command(["info", str(tmp_path / "t.npz"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["rows"] == N
+
+
+def test_a_dataset_of_pyarrow_is_a_table_on_disk(tmp_path):
+    (tmp_path / "parts").mkdir()
+    frame = pd.DataFrame(X, columns=NAMES).assign(target=CLASSES, key=np.arange(N))
+    for part in range(3):
+        frame[part * N // 3 : (part + 1) * N // 3].to_parquet(tmp_path / "parts" / f"{part}.parquet")
+    dataset = pytest.importorskip("pyarrow.dataset").dataset(tmp_path / "parts")
+    model = skadmm.FusedLassoClassifier(alpha=0.01)
+    expected = model.fit(frame[[*NAMES, "key"]], frame["target"]).coef_
+    found = skadmm.FusedLassoClassifier(alpha=0.01).fit(dataset, "target")
+    np.testing.assert_allclose(found.coef_, expected, atol=1e-8)
+    assert found.score(dataset, "target") == model.score(frame[[*NAMES, "key"]], frame["target"])
+
+
+def test_columns_of_a_file_are_left_out_by_a_lazy_frame(tmp_path):
+    frame = pd.DataFrame(X, columns=NAMES).assign(target=NUMBERS, key=np.arange(N))
+    frame.to_parquet(tmp_path / "t.parquet")
+    lazy = pl.scan_parquet(tmp_path / "t.parquet").drop("key")
+    found = skadmm.FusedLassoRegressor(alpha=0.01).fit(lazy, "target")
+    assert list(found.feature_names_in_) == NAMES
+    expected = skadmm.FusedLassoRegressor(alpha=0.01).fit(frame[NAMES], NUMBERS)
+    np.testing.assert_allclose(found.coef_, expected.coef_, atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "dask"])
+def test_the_name_of_a_target_goes_with_tables_on_disk(kind):
+    frame = pd.DataFrame(X, columns=NAMES).assign(target=NUMBERS)
+    if kind == "dask":
+        frame = pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=2)
+    elif kind == "polars":
+        frame = pl.from_pandas(frame)
+    with pytest.raises(TypeError, match="y='target': the name of a column goes with a path"):
+        skadmm.FusedLassoRegressor().fit(frame, "target")

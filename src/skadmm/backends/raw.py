@@ -25,7 +25,7 @@ from skadmm.backends.levels import (
 )
 from skadmm.backends.processes.table import Processes
 from skadmm.backends.readers import Columns, kind_of, open_source
-from skadmm.backends.sources import SPARE_DISK, as_folder, is_block_folder, is_lazy
+from skadmm.backends.sources import SPARE_DISK, as_folder, as_lazy, is_block_folder, is_lazy
 from skadmm.backends.writer import write_blocks
 from skadmm.io.cache import cache_folder
 from skadmm.kernels.rows import as_matrix
@@ -95,7 +95,7 @@ def raw_table(X: Any, columns: Columns) -> RawTable:
 
         return RawDask(X)
     if is_lazy(X):
-        return RawLazy(X, columns)
+        return RawLazy(as_lazy(X), columns)
     stored = X if isinstance(X, StoredTable) else StoredTable(Path(X), ())
     if not stored.path.exists():
         raise FileNotFoundError(f"{stored.path}: there is no such file or folder")

@@ -45,8 +45,8 @@ def is_stored(X: TableLike) -> bool:
     Returns
     -------
     bool
-        True for a :class:`FileBlocks`, for a path (but not that of an npz file, which is read into memory) and for a
-        LazyFrame of polars.
+        True for a :class:`FileBlocks`, for a path (but not that of an npz file, which is read into memory), for a
+        LazyFrame of polars and for a dataset of pyarrow.
 
     See Also
     --------
@@ -62,8 +62,26 @@ def is_stored(X: TableLike) -> bool:
 
 
 def is_lazy(X: Any) -> bool:
-    """Is X a LazyFrame of polars?"""
-    return type(X).__module__.split(".")[0] == "polars" and type(X).__name__ == "LazyFrame"
+    """Is X a LazyFrame of polars, or a dataset of pyarrow?"""
+    frame = type(X).__module__.split(".")[0] == "polars" and type(X).__name__ == "LazyFrame"
+    return frame or _is_dataset(X)
+
+
+def _is_dataset(X: Any) -> bool:
+    """Is X a dataset of pyarrow, such as ``pyarrow.dataset.dataset`` opens?"""
+    return type(X).__module__ == "pyarrow._dataset" and hasattr(X, "scanner")
+
+
+def as_lazy(X: Any) -> Any:
+    """A LazyFrame, or the LazyFrame of a dataset of pyarrow."""
+    if not _is_dataset(X):
+        return X
+    try:
+        import polars as pl
+    except ImportError:
+        raise ImportError("X is a dataset of pyarrow, which is read by polars: pip install polars, or give the path of "
+                          "its files") from None  # fmt: skip
+    return pl.scan_pyarrow_dataset(X)
 
 
 def is_npz(X: Any) -> bool:
@@ -88,7 +106,7 @@ def as_folder(
 
     Parameters
     ----------
-    X : FileBlocks, str, path or LazyFrame
+    X : FileBlocks, str, path, LazyFrame or dataset of pyarrow
         A folder of blocks; a file that :func:`skadmm.backends.convert.convert` takes; or a folder of Parquet files.
     target, weight : str, optional
         Columns of a file: the targets (the last column by default) and the sample weights.
@@ -243,7 +261,7 @@ def _from_lazy(frame: Any, columns: Columns, ones: bool, cache: Path, progress: 
     cache.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix="lazy-", dir=cache))
     try:
-        frame.sink_parquet(work / "table.parquet")
+        as_lazy(frame).sink_parquet(work / "table.parquet")
         convert(work / "table.parquet", work / "blocks", target=columns.target, weight=columns.weight,
                 drop=columns.dropped, labelled=columns.labelled, ones=ones, encoding=columns.encoding,
                 progress=progress)  # fmt: skip

@@ -17,7 +17,7 @@ from skadmm.backends import FileBlocks, Processes, as_folder, is_dask, is_stored
 from skadmm.backends.raw import StoredTable, temporary_folder
 from skadmm.backends.readers import Columns, kind_of, open_source
 from skadmm.backends.slicing import slice_rows
-from skadmm.backends.sources import is_block_folder, is_lazy, is_npz, read_npz
+from skadmm.backends.sources import as_lazy, is_block_folder, is_lazy, is_npz, read_npz
 from skadmm.estimators._conditioning import ColumnMoments, Conditioned, conditioned
 from skadmm.estimators._design import Design
 from skadmm.kernels.rows import as_matrix, is_dense, multiply
@@ -71,7 +71,7 @@ def stored_column(X: Any, y: Any) -> Any:
     if not isinstance(y, str) or not (is_stored(X) or is_npz(X)):
         return computed(y)
     if is_lazy(X):
-        return X.select(y).collect().to_series().to_numpy()
+        return as_lazy(X).select(y).collect().to_series().to_numpy()
     path = Path(X)
     if is_npz(X):
         return read_npz(path, target=y)[1]
@@ -328,7 +328,8 @@ def large_scores(model: Any, X: Any) -> np.ndarray:
     coef = np.atleast_2d(np.asarray(model.coef_, dtype=float))
     known = getattr(model, "feature_names_in_", None)
     if is_lazy(X):
-        return _lazy_scores(model, X if known is None else X.select(list(known)), coef, known)
+        frame = as_lazy(X)
+        return _lazy_scores(model, frame if known is None else frame.select(list(known)), coef, known)
     if is_stored(X) and not isinstance(X, FileBlocks) and not is_block_folder(Path(X)):
         return shaped(_source_scores(model, Path(X), coef, known), model)
     table = LargeTable(X) if isinstance(X, Processes) else LargeTable(as_folder(X)) if is_stored(X) else _from_dask(X)

@@ -12,7 +12,7 @@ from skadmm.backends import FileBlocks, Processes, is_dask
 from skadmm.backends.levels import Encoding
 from skadmm.backends.raw import RawTable, StoredTable, raw_table
 from skadmm.backends.readers import Columns
-from skadmm.backends.sources import is_block_folder, is_lazy
+from skadmm.backends.sources import is_block_folder, is_lazy, is_npz, is_stored
 from skadmm.estimators._categories import check_unknown, forget, levels_of, store_levels, stored_encoding
 from skadmm.estimators._large import brought_here, is_large, set_features, shaped
 
@@ -20,6 +20,11 @@ from skadmm.estimators._large import brought_here, is_large, set_features, shape
 def rows_of(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> tuple[Any, Any, Any, Any]:
     """X, y, the weights and the offset as the fit takes them: columns of levels in a large table are encoded, and its
     rows are in this process where the model needs solvers that read them."""
+    if isinstance(y, str) and not (is_stored(X) or is_npz(X) or isinstance(X, StoredTable)):
+        raise TypeError(
+            f"y={y!r}: the name of a column goes with a path, a LazyFrame or a dataset; for X={type(X).__name__} give "
+            "the column itself as y, and X without it"
+        )
     if is_large(X):
         forget(model)
         if model.categorical_features is not None:

@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection, Listener
 from typing import Any
 
 from skadmm.backends.base import WorkerGone
-from skadmm.backends.processes.serve import Answer, Drop, Message
+from skadmm.backends.processes.serve import Answer, Drop, Message, without_delay
 
 PROGRAM = "from skadmm.backends.processes.serve import main; main()"
 CLOSE_SECONDS = 5.0
@@ -58,7 +58,7 @@ class WorkerProcess:
             assert self._process.stdin is not None
             with self._process.stdin as stream:
                 stream.write(f"{host}:{port}\n{key.hex()}\n".encode())
-            self._connection = listener.accept()
+            self._connection = without_delay(listener.accept())
         self.generation += 1
 
     def send(self, message: Message) -> Future[Any]:

@@ -117,8 +117,10 @@ class MultipliersCG(ReducedSolver[MultipliersCGState]):
         super().__init__(setup, config)
         self.ridge = ridge_of(setup.problem) if setup.omega_mode == "system" else 0.0
         single = np.diff(setup.problem.constraint.A.indptr) == 1
-        self.alone = np.flatnonzero(single & (setup.problem.constraint.c == 0.0))
+        self.single_rows = np.flatnonzero(single & (setup.problem.constraint.c == 0.0))
         """The rows of A that hold one feature, which is zero where they are."""
+        self.phi: SplitPenalty
+        """φ but for the loss; made in the first step, because it takes a sum over the samples."""
 
     @classmethod
     def applies(cls, problem: Problem) -> str | None:
@@ -146,7 +148,6 @@ class MultipliersCG(ReducedSolver[MultipliersCGState]):
 
     def _at(self, point: Point, rho: float, oracle: ReducedOracle) -> MultipliersCGState:
         """The state at a point of which nothing is known."""
-        self.phi = SplitPenalty(self.problem, self.ridge, oracle.squares, self.config.min_curvature)
         multiplier = rho * point.dual
         return MultipliersCGState(
             point=point, rho=rho, multiplier=multiplier.copy(), gradient=np.zeros(self.problem.n_features), damping=0.0,
@@ -174,8 +175,7 @@ class MultipliersCG(ReducedSolver[MultipliersCGState]):
         self._whole(state, self._step)
 
     def _step(self, state: MultipliersCGState) -> None:
-        if not state.sampled:
-            self._place(state, state.split.v)
+        self._prepare(state)
         if not state.started:
             self._start(state)
         gradient = self._change_multiplier(state)
@@ -187,12 +187,11 @@ class MultipliersCG(ReducedSolver[MultipliersCGState]):
         self._whole(state, self._finish)
 
     def _finish(self, state: MultipliersCGState) -> None:
-        if not state.sampled:
-            self._place(state, state.split.v)
+        self._prepare(state)
         if not state.evaluated:
             self._measure(state, self._gradient(state))
         A, before, x = self.problem.constraint.A, state.objective, state.point.x.copy()
-        zero = self.alone[state.point.y[self.alone] == 0.0]
+        zero = self.single_rows[state.point.y[self.single_rows] == 0.0]
         x[A.indices[A.indptr[zero]]] = 0.0
         if np.array_equal(x, state.point.x):
             return
@@ -217,6 +216,13 @@ class MultipliersCG(ReducedSolver[MultipliersCGState]):
         """Evaluate all samples at x."""
         self._sample(state, state.oracle.place(x), 0.0)
         state.evaluated = False
+
+    def _prepare(self, state: MultipliersCGState) -> None:
+        """Compute what the steps need of the samples: a sum over them, and an evaluation at v."""
+        if not hasattr(self, "phi"):
+            self.phi = SplitPenalty(self.problem, self.ridge, state.oracle.squares, self.config.min_curvature)
+        if not state.sampled:
+            self._place(state, state.split.v)
 
     def _start(self, state: MultipliersCGState) -> None:
         """Choose the first σ: that for which the thresholds of the prox are of the size of K v after a step on the
@@ -299,7 +305,8 @@ class MultipliersCG(ReducedSolver[MultipliersCGState]):
             self.config.max_products,
         )  # fmt: skip
         slope = min(float(gradient.total @ step), 0.0)
-        before, start, losses = phi.merit(split, split.v, state.loss / n), split.v, {}
+        before, start = phi.merit(split, split.v, state.loss / n), split.v
+        losses: dict[float, float] = {}
 
         def merit(t: float) -> float:
             losses[t] = oracle.losses(t) if losses else oracle.along(step, t)
