@@ -85,6 +85,8 @@ def stays_on_disk(path: Path, on_disk: bool | None) -> bool:
 
     if path.is_dir():
         return not is_block_folder(path)
+    if on_disk and path.suffix.lower() == ".npz":
+        raise CommandError(f"--on-disk: {path} is an npz file, which is read into memory; Parquet is not", 2)
     if on_disk is not None or not path.is_file() or path.suffix.lower() == ".npz":
         return bool(on_disk)
     try:
