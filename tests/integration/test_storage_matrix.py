@@ -642,6 +642,7 @@ def test_the_name_of_a_target_goes_with_tables_on_disk(kind):
 
 def test_an_npz_file_does_not_stay_on_disk(tmp_path, capsys):
     np.savez(tmp_path / "t.npz", X=X, y=NUMBERS)
-    given = ["fit", str(tmp_path / "t.npz"), "-o", str(tmp_path / "m.skadmm"), "--model", "fused-regressor", "--on-disk"]
+    files = [str(tmp_path / "t.npz"), "-o", str(tmp_path / "m.skadmm")]
+    given = ["fit", *files, "--model", "fused-regressor", "--on-disk"]
     assert command(given) == 2
     assert "is an npz file, which is read into memory" in capsys.readouterr().err
