@@ -12,6 +12,7 @@ import skadmm
 from skadmm import FusedLassoRegressor, GeneralizedLassoRegressor, GroupLassoRegressor, Problem, TrendFilter, solve
 from skadmm.regularizers import L1, Box, GroupL2, Stacked
 from skadmm.run.result import Status
+from skadmm.solvers.second_order.polish import ConstrainedRows
 
 pytestmark = pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
 
@@ -87,6 +88,52 @@ def test_bounds_and_orders_are_exact_and_optimal(name, limit, loss):
     assert objective(X, y, model, penalty, loss, scale) == pytest.approx(best, rel=1e-7, abs=1e-9)
     for constraint in constraints(cp.Constant(np.ravel(model.coef_))):
         assert np.max(constraint.violation()) <= 1e-15
+
+
+WIDE = ["positive", "box", "increasing", "decreasing, positive"]
+
+
+def wide_table(seed, n=25, d=120):
+    """Many more features than samples, most entries zero."""
+    rng = np.random.default_rng(seed)
+    X = sp.random_array((n, d), density=0.1, format="csr", rng=rng, data_sampler=rng.standard_normal)
+    return X, X @ np.repeat([1.0, 0.0, -1.0], d // 3) + 0.5 * rng.standard_normal(n)
+
+
+@pytest.mark.parametrize("alpha", [0.01, 0.1])
+@pytest.mark.parametrize("limit", WIDE)
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_few_samples_and_many_features_within_constraints(loss, limit, alpha):
+    given, constraints = LIMITS[limit]
+    X, y = wide_table(1)
+    y = y if loss == "squared" else np.where(y > np.median(y), 1.0, -1.0)
+    estimator = FusedLassoRegressor if loss == "squared" else skadmm.FusedLassoClassifier
+    model = estimator(alpha=alpha, **given).fit(X, y)
+    coef, intercept = cp.Variable(X.shape[1]), cp.Variable()
+    margins = X @ coef + intercept
+    losses = cp.square(margins - y) / 2 if loss == "squared" else cp.logistic(-cp.multiply(y, margins))
+    best = cp.Problem(cp.Minimize(cp.sum(losses) / y.size + alpha * fused(0.5)(coef)), constraints(coef))
+    best.solve(solver="CLARABEL", tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+    assert model.result_.status is Status.SOLVED
+    assert model.result_.objective == pytest.approx(best.value, rel=1e-6)
+    for constraint in constraints(cp.Constant(np.ravel(model.coef_))):
+        assert np.max(constraint.violation()) <= 1e-15
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_point_is_moved_into_bounds_and_orders(seed):
+    """Pairs are tied until none is missed, whatever the point; a point within its constraints stays."""
+    rng = np.random.default_rng(seed)
+    d = 12
+    order = sp.csr_array(np.diff(np.diag(rng.uniform(0.5, 2.0, d)), axis=0))
+    A = sp.csr_array(sp.vstack([sp.eye_array(d), order, sp.eye_array(d)]))
+    box = Box(np.concatenate([np.zeros(d - 1), np.zeros(d)]), np.full(2 * d - 1, np.inf))
+    problem = Problem(np.eye(d), np.ones(d), loss="squared", psi=Stacked(L1(0.1), box, d), A=A)
+    rows = ConstrainedRows.of(problem)
+    x = rng.standard_normal(d) * rng.choice([1e-9, 1.0], d)
+    moved = rows.moved(x, A @ x)
+    assert np.isfinite(problem.objective(moved))
+    np.testing.assert_allclose(rows.moved(moved, problem.y_of_x(moved)), moved, rtol=1e-12)
 
 
 @pytest.mark.parametrize(("name", "limit"), [(m, k) for m, k in CASES if m != "fused without l1"])

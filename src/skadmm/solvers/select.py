@@ -30,7 +30,7 @@ from skadmm.solvers.second_order.block_newton import BlockNewton
 from skadmm.solvers.second_order.blocks import has_groups, has_maximum_norms
 from skadmm.solvers.second_order.chain_descent import ChainDescent
 from skadmm.solvers.second_order.chain_layers import layer_numbers, rows_of_two
-from skadmm.solvers.second_order.conic import INSTALL, Conic
+from skadmm.solvers.second_order.conic import INSTALL, Conic, has_conic_loss
 from skadmm.solvers.second_order.coordinate_descent import CoordinateDescent, violations
 from skadmm.solvers.second_order.diagonal_quadratic import DiagonalQuadratic
 from skadmm.solvers.second_order.graph_trend import GraphTrendADMM
@@ -139,6 +139,12 @@ class Situation:
         if constraint.B is not None and not constraint.has_y_of_x:
             return True
         return not (folded or self.problem.psi.subdifferentiable)
+
+    @property
+    def few_samples_within_bounds(self) -> bool:
+        """ψ a constraint, fewer samples than features, and a conic form of all terms: multipliers converge slowly."""
+        wide = not self.tall and not self.setup.rho_given
+        return wide and self.only_multipliers and Conic.applies(self.problem) is None and has_conic_loss(self.problem)
 
     @property
     def bounded_blocks(self) -> bool:
@@ -280,6 +286,7 @@ TABLE = (
     Row(lambda s: s.is_curved_signal, (SignalNewton,), "every sample sees one coefficient"),
     Row(lambda s: s.blocks_on_workers, (BlockNewton,), "many features in blocks, rows on workers"),
     Row(lambda s: s.bounded_blocks, (BlockDescent, Multipliers), "the penalty separates, with bounds, over features"),
+    Row(lambda s: s.few_samples_within_bounds, (Conic, Multipliers), "psi is a constraint, and samples are few"),
     Row(lambda s: s.only_multipliers, (Multipliers,), "B has no inverse, or psi is a constraint"),
     Row(lambda s: s.general_split and Conic.applies(s.problem) is None, (Multipliers,), "B is not −I"),
     Row(lambda s: s.general_split, (Multipliers, NewtonADMM), "B is not −I"),

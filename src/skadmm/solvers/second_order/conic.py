@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from skadmm import _cancel
 from skadmm.kernels.expansion import expand
 from skadmm.kernels.rows import as_matrix
-from skadmm.losses.offset import split_offset
+from skadmm.losses.offset import has_offset, split_offset
 from skadmm.problem.problem import COUPLED, Problem
 from skadmm.regularizers import SquaredL2, Zero
 from skadmm.solvers.base import Setup
@@ -36,7 +36,9 @@ from skadmm.solvers.second_order.conic_terms import (
     add_loss,
     add_regularizer,
     takes,
+    takes_loss,
 )
+from skadmm.solvers.second_order.polish import ConstrainedRows
 
 INSTALL = "pip install 'skadmm[conic]'"
 MAX_ENTRIES = 2_000_000
@@ -67,6 +69,11 @@ class ConicState(BestPointState):
     """Steps since the measure of optimality last improved."""
 
 
+def has_conic_loss(problem: Problem) -> bool:
+    """Return whether one programme solves the problem, because its loss has a conic form."""
+    return takes_loss(problem.loss.loss if has_offset(problem.loss) else problem.loss)
+
+
 class Conic(BestPointSolver[ConicState]):
     """Conic programmes. A step solves one of them, and counts as one evaluation of all samples for every point that is
     tried."""
@@ -90,6 +97,7 @@ class Conic(BestPointSolver[ConicState]):
         self.row_scale = 1.0 / np.where(norms > 0.0, norms, 1.0)
         self.y_unit = float(np.median(norms[norms > 0.0])) if np.any(norms > 0.0) else 1.0
         """y is this times the variables of the programme."""
+        self.constrained = None if self.folded else ConstrainedRows.of(problem)
 
     @classmethod
     def applies(cls, problem: Problem) -> str | None:
@@ -170,6 +178,8 @@ class Conic(BestPointSolver[ConicState]):
         d = self.problem.n_features
         if self.folded:
             x = y[-d:]
+        elif self.constrained is not None:
+            x = self.constrained.moved(x, y)
         state.point.clock[1] += self.problem.n_samples
         return self.measure(state, Candidate.at(x.copy(), y, multiplier, self.problem.backend.evaluate(x)))
 

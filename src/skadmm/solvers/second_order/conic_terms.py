@@ -131,6 +131,11 @@ def add_loss(loss: Any, programme: Programme, z: np.ndarray, target: np.ndarray,
     return False
 
 
+def takes_loss(loss: Any) -> bool:
+    """Return whether a loss has a conic form here."""
+    return add_loss.dispatch(type(loss)) is not add_loss.dispatch(object)
+
+
 @add_loss.register
 def _(loss: Squared, programme: Programme, z: np.ndarray, target: np.ndarray, weights: np.ndarray) -> bool:
     programme.add_quadratic(z, weights)

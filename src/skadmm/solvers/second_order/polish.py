@@ -27,6 +27,8 @@ DAMPING = 1e-12
 data do not see."""
 MAX_GROWTH = 1e6
 """A solution this many times larger than x is discarded, and x is kept."""
+MAX_ROUNDS = 50
+"""The number of times that rows which a point misses may tie more features."""
 TINY = float(np.finfo(float).tiny)
 
 _subgradient = compiled(subgradient)
@@ -152,6 +154,8 @@ class ConstrainedRows(NamedTuple):
     """The feature of each row that holds one feature."""
     entry: np.ndarray
     """The entry of each row that holds one feature."""
+    pairs: np.ndarray
+    """A mask of the rows that hold two features: orders."""
 
     @classmethod
     def of(cls, problem: Problem) -> ConstrainedRows | None:
@@ -163,8 +167,9 @@ class ConstrainedRows(NamedTuple):
         for part in parts_of(problem.psi, m):
             mask[part.where] = not part.reg.subdifferentiable
         A = constraint.A
-        single = np.flatnonzero(mask & (np.diff(A.indptr) == 1))
-        return cls(problem, mask, single, A.indices[A.indptr[single]], A.data[A.indptr[single]])
+        counts = np.diff(A.indptr)
+        single, pairs = np.flatnonzero(mask & (counts == 1)), mask & (counts == 2)
+        return cls(problem, mask, single, A.indices[A.indptr[single]], A.data[A.indptr[single]], pairs)
 
     def projected(self, y: np.ndarray) -> np.ndarray:
         """The nearest vector that meets the constraint: proximal steps of length zero."""
@@ -174,21 +179,40 @@ class ConstrainedRows(NamedTuple):
         return out
 
     def moved(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """x, equal over features that rows of two entries with y = 0 tie, zero where rows tie them to zero, and within
-        its bounds."""
-        A, out = self.problem.constraint.A, x.copy()
-        labels, factors = clusters(A, self.is_constraint & (y == 0.0))
+        """x within its constraints: equal over features that rows of two entries with y = 0 tie, zero where rows tie
+        them to zero, and within its bounds. Rows that x still misses tie their features too."""
+        A, tied = self.problem.constraint.A, self.is_constraint & (y == 0.0)
+        out = x
+        for _ in range(MAX_ROUNDS):
+            out = self._tied(x, tied)
+            missed = self._missed(out) & ~tied
+            if not missed.any():
+                break
+            tied |= missed
+        values = np.asarray(A @ out)
+        nearest = self.projected(values)
+        off = nearest[self.single] != values[self.single]
+        out[self.feature[off]] = nearest[self.single][off] / self.entry[off]
+        return out
+
+    def _tied(self, x: np.ndarray, tied: np.ndarray) -> np.ndarray:
+        """x with the mean over the features that the rows in `tied` (a mask) join, and zero where they tie them to
+        zero."""
+        out = x.copy()
+        labels, factors = clusters(self.problem.constraint.A, tied)
         out[labels < 0] = 0.0
         free = np.flatnonzero(labels >= 0)
         count = np.bincount(labels[free])
         mean = np.bincount(labels[free], factors[free] * x[free]) / np.bincount(labels[free], factors[free] ** 2)
         several = free[count[labels[free]] > 1]
         out[several] = factors[several] * mean[labels[several]]
-        values = np.asarray(A @ out)
-        nearest = self.projected(values)
-        off = nearest[self.single] != values[self.single]
-        out[self.feature[off]] = nearest[self.single][off] / self.entry[off]
         return out
+
+    def _missed(self, x: np.ndarray) -> np.ndarray:
+        """A mask of the rows of two entries that x misses by more than rounding, and whose nearest value is zero."""
+        values = np.asarray(self.problem.y_of_x(x))
+        nearest = self.projected(values)
+        return self.pairs & (nearest == 0.0) & (values != 0.0)
 
     def held(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Features that a bound other than zero holds, by y, and the values at which it does."""
