@@ -1,13 +1,14 @@
 """The conic solver: its programmes mean the problem, its points are judged by this package, and it takes over last."""
 
+import cvxpy as cp
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from random_problems import attempt, random_problem
 
-from skadmm import SOLVERS, Problem, Status, solve
+from skadmm import SOLVERS, FusedLassoClassifier, Problem, Status, solve
 from skadmm.losses import Huber
-from skadmm.operators import chain, stack, trend
+from skadmm.operators import chain, output_groups, stack, trend
 from skadmm.regularizers import L1, L2, Box, ElasticNet, GroupL2, GroupLInf, LInf, NonNegative, SquaredL2
 from skadmm.solvers import select
 from skadmm.solvers.second_order import conic, conic_terms
@@ -42,6 +43,41 @@ def test_it_finds_the_minimum_that_other_solvers_find(loss, penalty):
     found, expected = solve(problem, "conic", tol=2e-5), solve(problem, "multipliers", tol=1e-8)
     assert found.status is Status.SOLVED, found.message
     assert found.objective == pytest.approx(expected.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "psi", [L1(0.02), GroupL2(0.02, output_groups(D - 1, 3)), GroupLInf(0.02, output_groups(D - 1, 3))]
+)
+def test_the_multinomial_loss_with_weights_and_offsets(psi):
+    rng = np.random.default_rng(2)
+    labels = np.argmax(X[:, :3] / X[:, :3].std(axis=0) + rng.gumbel(size=(N, 3)), axis=1)
+    problem = Problem(
+        X, labels, "multinomial", psi=psi, A=chain(D), omega=SquaredL2(0.01),
+        sample_weight=rng.integers(0, 3, N), offset=0.5 * rng.standard_normal((N, 3)),
+    )  # fmt: skip
+    found, expected = solve(problem, "conic", tol=1e-6), solve(problem, "newton-admm", tol=1e-8, passes=5000)
+    assert found.status is Status.SOLVED, found.message
+    assert found.objective == pytest.approx(expected.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("across", ["entries", "rows"])
+@pytest.mark.parametrize("limits", [{"positive": True}, {"bounds": (-0.3, 0.4)}, {"monotone": "decreasing"}], ids=str)
+def test_classes_in_one_model_within_constraints_and_few_samples(limits, across):
+    rng = np.random.default_rng(3)
+    n, d, k, alpha = 25, 60, 3, 0.01
+    table = sp.random_array((n, d), density=0.2, format="csr", rng=rng, data_sampler=rng.standard_normal)
+    labels = np.append(np.arange(k), rng.integers(0, k, n - k))
+    model = FusedLassoClassifier(alpha, multi_class="multinomial", output_penalty=across, **limits).fit(table, labels)
+    V, b = cp.Variable((d, k)), cp.Variable((1, k))
+    Z, steps = table @ V + np.ones((n, 1)) @ b, V[1:] - V[:-1]
+    fit = (cp.sum(cp.log_sum_exp(Z, axis=1)) - cp.sum(cp.multiply(np.eye(k)[labels], Z))) / n
+    size = (lambda M: cp.sum(cp.abs(M))) if across == "entries" else (lambda M: cp.sum(cp.norm(M, axis=1)))
+    low, high = limits.get("bounds", (0.0 if "positive" in limits else -10.0, 10.0))
+    inside = [low <= V, high >= V, *([steps <= 0] if "monotone" in limits else [])]
+    best = cp.Problem(cp.Minimize(fit + 0.5 * alpha * (size(steps) + size(V))), inside)
+    best.solve(solver="CLARABEL", tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
+    assert model.result_.status is Status.SOLVED, model.result_.message
+    assert model.result_.objective == pytest.approx(best.value, rel=1e-6)
 
 
 @pytest.mark.parametrize("omega", [NonNegative(), Box(-0.1, 0.2), SquaredL2(0.3), L1(0.1)])

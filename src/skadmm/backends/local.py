@@ -18,7 +18,7 @@ from skadmm.backends.single_entries import SingleEntries, find_single_entries
 from skadmm.backends.slicing import Rows, part_of, take_rows
 from skadmm.kernels.coupled_samples import CoupledSamples
 from skadmm.kernels.expansion import several
-from skadmm.kernels.rows import DenseRows, as_matrix, is_dense, outputs_of, stored_entries
+from skadmm.kernels.rows import DenseRows, StackedRows, as_matrix, is_dense, outputs_of, stored_entries
 from skadmm.kernels.samples import Samples, mean_conjugate
 from skadmm.losses import Loss
 
@@ -138,6 +138,18 @@ class LocalBackend(StoredSamples):
     def with_samples(self, rows: Rows, target: np.ndarray, weight: np.ndarray) -> LocalBackend:
         """Other samples in memory, under the same loss and classes."""
         return LocalBackend(rows, target, weight, self.loss, classes=self.classes, feature_names=self.feature_names)
+
+    def of_output(self, number: int) -> LocalBackend:
+        """The samples of one of several outputs; the rows are shared."""
+        return self.with_samples(*self._parts_of_output(number))
+
+    def _parts_of_output(self, number: int) -> tuple[Rows, np.ndarray, np.ndarray]:
+        """The rows, targets and weights of one of several outputs."""
+        rows, k = self.rows, self.n_outputs
+        if not isinstance(rows, StackedRows):
+            return rows, self.target, self.weight
+        weight = self.weight[number::k] / k
+        return rows.rows, self.target[number::k].copy(), np.empty(0) if np.all(weight == 1.0) else weight
 
     def with_targets(self, loss: Any, target: np.ndarray) -> LocalBackend:
         """The same rows and weights, with other targets under another loss."""
@@ -265,6 +277,11 @@ class FileBackend(LocalBackend):
     def with_targets(self, loss: Any, target: np.ndarray) -> FileBackend:
         """The same rows and weights, with other targets under another loss."""
         return FileBackend(self.folder, target, self.weight, loss, self.classes, self.rows)
+
+    def of_output(self, number: int) -> FileBackend:
+        """The samples of one of several outputs; the rows are shared."""
+        rows, target, weight = self._parts_of_output(number)
+        return FileBackend(self.folder, target, weight, self.loss, self.classes, rows)
 
     @property
     def fingerprint(self) -> Any:

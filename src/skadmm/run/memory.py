@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from skadmm.kernels.expansion import PARTS, gathered_rows
 from skadmm.oracle import LARGE_SHIFT_SHARE
+from skadmm.problem import separation
 from skadmm.solvers.base import Algorithm, Setup
 from skadmm.solvers.first_order.x_solve import DENSE_LIMIT
 from skadmm.solvers.second_order.newton_admm import MAX_FEATURES, NewtonADMMConfig
@@ -19,6 +21,7 @@ from skadmm.solvers.select import (
     prefers_interior_point,
     prefers_row_interior_point,
     works_along_chains,
+    works_by_output,
     works_on_blocks,
     works_on_outputs,
 )
@@ -49,7 +52,11 @@ def estimate(setup: Setup, algorithm: Algorithm) -> dict[str, float]:
     problem = setup.problem
     n, d = (0 if not problem.backend.local_rows else problem.n_samples), problem.n_features
     needs: dict[str, float] = {"evaluation and records": RECORDS + FLOAT * (4.0 * n + 8.0 * d)}
-    if algorithm.certifies and d > MAX_FEATURES and works_on_outputs(problem, setup.rho_given):
+    if algorithm.certifies and not setup.solver and works_by_output(problem, setup.rho_given):
+        alone = separation.one_output(problem, 0).problem
+        needs |= estimate(replace(setup, problem=alone), algorithm)
+        needs["evaluation and records"] += RECORDS + FLOAT * (4.0 * n + 8.0 * d)
+    elif algorithm.certifies and d > MAX_FEATURES and works_on_outputs(problem, setup.rho_given):
         needs["columns of X"] = SPARSE_ENTRY * float(problem.nnz) / problem.n_outputs
         needs["a working set of coefficients"] = FLOAT * (SAN_VECTORS * float(n) + 3.0 * float(WORKING_SET) ** 2)
     elif algorithm.certifies and works_along_chains(problem):

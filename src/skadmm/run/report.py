@@ -112,7 +112,7 @@ def explained(run: Run, plan: Plan, ending: Ending) -> Ending:
     if not plan.reason:
         return ending
     because = f", since {run.engine.reason}" if run.engine.reason else ""
-    ran = f"; it ran {run.engine.solver_name}{because}" if run.engine.solver_name else ""
+    ran = f"; it ran {run.engine.ran}{because}" if run.engine.solver_name else ""
     return ending._replace(message=f"{ending.message} ({plan.reason}{ran})")
 
 

@@ -1,6 +1,6 @@
 """The methods, one file each; importing a file registers what it holds."""
 
-from skadmm.solvers import dual_proximal, select
+from skadmm.solvers import dual_proximal, select, separate_outputs
 from skadmm.solvers.base import ALGORITHMS, Algorithm, Engine, Setup
 from skadmm.solvers.first_order import asvrg, batch, exact, online, opg, rda, sa, saga, stoc, svrg
 from skadmm.solvers.registry import SOLVERS, register_solver, settled_options
@@ -24,6 +24,7 @@ __all__ = [
     "sa",
     "saga",
     "select",
+    "separate_outputs",
     "settled_options",
     "stoc",
     "svrg",

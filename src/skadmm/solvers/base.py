@@ -228,6 +228,10 @@ class Engine(Protocol):
         """The solvers that have run so far, by name; empty where the method has only itself."""
 
     @property
+    def ran(self) -> str:
+        """The same, with the solvers that the last one has called."""
+
+    @property
     def steps_per_pass(self) -> int:
         """How many steps touch every sample once."""
 

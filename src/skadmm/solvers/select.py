@@ -18,6 +18,7 @@ from skadmm._names import unknown
 from skadmm.kernels.rows import is_dense
 from skadmm.losses import Squared
 from skadmm.operators.row_correction import factor_work
+from skadmm.problem import separation
 from skadmm.problem.problem import Problem
 from skadmm.problem.smoothing import smoothed
 from skadmm.solvers.base import ALGORITHMS, Algorithm, Engine, Setup, inverse, register
@@ -145,6 +146,12 @@ class Situation:
         """ψ a constraint, fewer samples than features, and a conic form of all terms: multipliers converge slowly."""
         wide = not self.tall and not self.setup.rho_given
         return wide and self.only_multipliers and Conic.applies(self.problem) is None and has_conic_loss(self.problem)
+
+    @property
+    def joined_within_bounds(self) -> bool:
+        """A loss that joins outputs, ψ a constraint, and a conic form of all terms: sweeps of ADMM converge slowly."""
+        joined = self.problem.is_coupled and not self.setup.rho_given
+        return joined and self.only_multipliers and Conic.applies(self.problem) is None
 
     @property
     def bounded_blocks(self) -> bool:
@@ -277,6 +284,7 @@ class Row(NamedTuple):
 TABLE = (
     Row(lambda s: s.sparse_groups, (OutputSweeps,), "several outputs, sparse rows, and groups of coefficients"),
     Row(lambda s: s.several_outputs, (OutputDescent,), "several outputs, and the penalty separates over blocks"),
+    Row(lambda s: s.joined_within_bounds, (Conic, NewtonADMM), "the loss joins outputs, and psi is a constraint"),
     Row(lambda s: s.problem.is_coupled, (NewtonADMM,), "the loss joins several outputs"),
     Row(lambda s: s.small_graph_signal, (ChainDescent, InteriorPoint), "it is a signal over a graph"),
     Row(lambda s: s.is_graph_signal, (ChainDescent,), "it is a signal over a graph"),
@@ -308,6 +316,8 @@ TABLE = (
 FOR_KINKS = "dual-proximal"
 """The solver of losses that are not differentiable. It imports this file: the smooth problems that it solves get their
 solvers from the table."""
+BY_OUTPUT = "separate-outputs"
+"""The solver of several outputs that no term joins. It imports this file too."""
 ON_BLOCKS: tuple[Solvers, ...] = ((BlockDescent,), (BlockNewton,), (OutputDescent,))
 """The rows after which a dense model takes over, where it fits."""
 FOR_ALL_STRENGTHS = (
@@ -368,6 +378,13 @@ def works_on_outputs(problem: Problem, rho_given: bool) -> bool:
     return not rho_given and OutputDescent.applies(problem) is None and not slow_on_blocks(problem)
 
 
+def works_by_output(problem: Problem, rho_given: bool) -> bool:
+    """Return whether several outputs are solved one after the other, because no term joins them."""
+    if problem.n_outputs == 1 or rho_given or not problem.loss.smooth or works_on_outputs(problem, rho_given):
+        return False
+    return separation.reason_against(problem) is None
+
+
 def slow_on_blocks(problem: Problem) -> bool:
     """Return whether block descent is slow: the penalty has ℓ∞ norms of blocks, on which it takes no Newton steps, the
     loss is not quadratic, and a dense model is cheap because there are few features."""
@@ -379,6 +396,8 @@ def solvers_for(setup: Setup, point: Point, *, following: bool = False) -> tuple
     """The solvers of a problem in the order in which they run, and why; `following` on a path."""
     if not setup.problem.loss.smooth:
         return (SOLVERS[FOR_KINKS],), "the loss has kinks"
+    if works_by_output(setup.problem, setup.rho_given) and not (following and setup.problem.psi.subdifferentiable):
+        return (SOLVERS[BY_OUTPUT],), "no term joins two outputs"
     situation = Situation(setup, point, CONFIG, following)
     row = next(row for row in TABLE if row.when(situation))
     if row.solvers in ON_BLOCKS and NewtonADMM.applies(setup.problem) is None:
@@ -391,7 +410,7 @@ def solvers_for(setup: Setup, point: Point, *, following: bool = False) -> tuple
 def rescuers(setup: Setup, solvers: Solvers) -> Solvers:
     """The solvers that take over where all of `solvers` have stalled short of the tolerance."""
     problem = setup.problem
-    if setup.tol is None or not problem.loss.smooth:
+    if setup.tol is None or not problem.loss.smooth or SOLVERS[BY_OUTPUT] in solvers:
         return ()
     small = problem.n_features <= CONFIG.last_resort
     if small and not {Multipliers, InteriorPoint} & {*solvers} and Multipliers.applies(problem) is None:
@@ -404,6 +423,8 @@ def rescuers(setup: Setup, solvers: Solvers) -> Solvers:
 def last_resorts(problem: Problem, solvers: Solvers) -> Solvers:
     """The solvers that take over where all others have stalled: a conic programme where the problem is small, and
     Newton steps from its solution; an interior point method where the problem is large and its samples are few."""
+    if problem.is_coupled:
+        return (Conic,) if Conic not in solvers and Conic.applies(problem) is None else ()
     if Multipliers in solvers:
         return (Conic, Multipliers) if Conic.applies(problem) is None else ()
     if RowInteriorPoint in solvers:
@@ -432,6 +453,8 @@ def refusal(problem: Problem) -> str | None:
         return None
     if problem.is_coupled:
         return NewtonADMM.applies(problem)
+    if works_by_output(problem, rho_given=False):
+        problem = separation.one_output(problem, 0).problem
     if not (problem.backend.local_rows or problem.backend.block_memory):
         return f"the {problem.backend.name} backend keeps rows in other processes, without state between two steps"
     if not problem.loss.smooth:

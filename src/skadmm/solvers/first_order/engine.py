@@ -78,7 +78,7 @@ def steps_of(rule: Any, setup: Setup) -> Any:
 class FirstOrderEngine:
     """A rule in motion: the compiled loop of gradient update, x-update, and y and dual updates."""
 
-    solver_name = ""
+    solver_name = ran = ""
     reason = ""
 
     def __init__(self, rule: Any, setup: Setup, point: Point, *, linearised: bool, full: bool = False) -> None:

@@ -189,6 +189,10 @@ class SecondOrderSolver(ABC, Generic[S]):
         general evaluation."""
         return None
 
+    def ran(self, state: S) -> str:
+        """What ran, in a few words: the name, with those of the solvers that it has called where there are any."""
+        return self.name
+
     def give_up(self, state: S) -> None:
         """Put the last complete point into ``state.point``; called in place of ``finish`` when time is up."""
 
@@ -310,6 +314,12 @@ class SolverEngine(Generic[S]):
         self.solver, self.number = solver(self.setup, config), number
         self.solver_name = ", then ".join(entry.solver.name for entry in self.entries[: number + 1])
         self._stand(self.solver.init(self.point, self.rho))
+
+    @property
+    def ran(self) -> str:
+        """The solvers that have run, with those that the last one has called."""
+        before = [entry.solver.name for entry in self.entries[: self.number]]
+        return ", then ".join([*before, self.solver.ran(self.current)])
 
     def _has(self, number: int) -> bool:
         """Return whether there is a solver of this index, rescuers included."""

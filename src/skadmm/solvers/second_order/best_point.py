@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from skadmm.backends.base import Evaluation
+from skadmm.kernels.coupled_hessian import sum_coupled_outer
 from skadmm.kernels.expansion import expand, sum_outer
 from skadmm.problem.certificate import Certificate
 from skadmm.problem.problem import Problem
@@ -66,6 +67,18 @@ def constraint_values(problem: Problem, x: np.ndarray) -> np.ndarray:
     y = np.asarray(problem.y_of_x(x))
     y[np.abs(y) <= 1e-13 * (abs(problem.constraint.A) @ np.abs(x))] = 0.0
     return y
+
+
+def _hessian(problem: Problem, curvatures: np.ndarray) -> np.ndarray:
+    """The second derivative of the mean loss."""
+    n, k = problem.n_samples, problem.n_outputs
+    per_row = problem.nnz / n if problem.is_sparse else problem.n_features
+    work = 0.5 * n * per_row**2
+    if not problem.is_coupled:
+        return sum_outer(problem.rows, np.flatnonzero(curvatures), curvatures / n, work)
+    backend = problem.local
+    index = np.arange(n // k)
+    return sum_coupled_outer(problem.rows, index, curvatures / n, k * work, problem.n_rows, backend.between_chunks)
 
 
 class BestPointSolver(SecondOrderSolver[S]):
@@ -139,8 +152,7 @@ class BestPointSolver(SecondOrderSolver[S]):
         evaluation = problem.backend.evaluate(state.x)
         margins, slopes, curvatures = np.asarray(evaluation.margins), np.empty(n), np.empty(n)
         expand(problem.samples(), np.arange(n), margins, slopes, curvatures)
-        per_row = problem.nnz / n if problem.is_sparse else d
-        H = sum_outer(problem.rows, np.flatnonzero(curvatures), curvatures / n, 0.5 * n * per_row**2)
+        H = _hessian(problem, curvatures)
         np.einsum("ii->i", H)[:] += self.ridge
         q = H @ state.x - evaluation.gradient - self.ridge * state.x
         refined = polished(problem, state.x, state.y, H, q)

@@ -102,7 +102,7 @@ class Conic(BestPointSolver[ConicState]):
     @classmethod
     def applies(cls, problem: Problem) -> str | None:
         """Small problems in memory, whose penalties have a conic form."""
-        if problem.is_coupled:
+        if problem.is_coupled and not has_conic_loss(problem):
             return COUPLED
         if not conic_terms.is_installed():
             return f"it needs Clarabel: {INSTALL}"
@@ -209,7 +209,8 @@ class Conic(BestPointSolver[ConicState]):
         return programme.add_rows("zero", self.row_scale * constraint.c, terms)
 
     def _add_samples(self, programme: Programme, u: np.ndarray, state: ConicState) -> None:
-        """The mean loss, as it is in the first step and expanded around the best point in the later ones."""
+        """The mean loss, as it is in the first step, or where it joins several margins, and expanded around the best
+        point in the later ones."""
         problem, n = self.problem, self.problem.n_samples
         weights = (problem.sample_weight if problem.sample_weight.size else np.ones(n)) / n
         used = np.flatnonzero(weights)
@@ -218,7 +219,8 @@ class Conic(BestPointSolver[ConicState]):
         loss, target, offset = split_offset(problem.loss, problem.target)
         offset = np.zeros(n) if offset is None else offset
         programme.add_rows("zero", -offset[used], [(u, X), (z, -sp.eye_array(used.size))])
-        if not state.steps and add_loss(loss, programme, z, target[used].astype(float), weights[used]):
+        exact = problem.is_coupled or not state.steps
+        if exact and add_loss(loss, programme, z, target[used].astype(float), weights[used]):
             return
         margins, slopes, curvatures = self.X @ state.x, np.empty(n), np.empty(n)
         expand(problem.samples(), np.arange(n), margins, slopes, curvatures)

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from skadmm import _cancel
-from skadmm.losses import Gamma, Huber, Logistic, Poisson, Squared, SquaredHinge
+from skadmm.losses import Gamma, Huber, Logistic, Multinomial, Poisson, Squared, SquaredHinge
 from skadmm.regularizers import L1, L2, Box, ElasticNet, GroupL2, GroupLInf, LInf, NonNegative, SquaredL2, Zero
 from skadmm.regularizers._envelope import parts_of
 
@@ -180,6 +180,22 @@ def _(loss: Logistic, programme: Programme, z: np.ndarray, target: np.ndarray, w
     top, last = _spread(n, 0), _spread(n, 2)
     programme.add_rows("exponential", ones, [(t, top), (first, -last)], n)
     programme.add_rows("exponential", ones, [(z, top @ sp.diags_array(target)), (t, top), (second, -last)], n)
+    return True
+
+
+@add_loss.register
+def _(loss: Multinomial, programme: Programme, z: np.ndarray, target: np.ndarray, weights: np.ndarray) -> bool:
+    """t − b·z with Σ exp(z_c − t) ≤ 1, for each sample; b has a single one for each."""
+    rows = z.size
+    n = int(target.sum())
+    classes = sp.kron(sp.eye_array(n), np.ones((rows // n, 1)), format="csr")
+    t, e = programme.variables(n), programme.variables(rows)
+    programme.add_linear(t, weights[:: rows // n])
+    programme.add_linear(z, -weights * target)
+    programme.add_rows("non-negative", np.ones(n), [(e, classes.T)])
+    top, last = _spread(rows, 0), _spread(rows, 2)
+    terms = [(z, -top), (t, top @ classes), (e, -last)]
+    programme.add_rows("exponential", np.tile([0.0, 1.0, 0.0], rows), terms, rows)
     return True
 
 
