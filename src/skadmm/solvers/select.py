@@ -424,7 +424,8 @@ def last_resorts(problem: Problem, solvers: Solvers) -> Solvers:
     """The solvers that take over where all others have stalled: a conic programme where the problem is small, and
     Newton steps from its solution; an interior point method where the problem is large and its samples are few."""
     if problem.is_coupled:
-        return (Conic,) if Conic not in solvers and Conic.applies(problem) is None else ()
+        dense = (NewtonADMM,) if NewtonADMM.applies(problem) is None else ()
+        return (Conic, *dense) if Conic not in solvers and Conic.applies(problem) is None else ()
     if Multipliers in solvers:
         return (Conic, Multipliers) if Conic.applies(problem) is None else ()
     if RowInteriorPoint in solvers:
