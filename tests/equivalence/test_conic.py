@@ -129,7 +129,7 @@ def test_it_takes_over_where_all_others_stall(seed):
 def test_without_clarabel_it_refuses_and_a_stalled_run_names_the_extra(monkeypatch):
     monkeypatch.setattr(conic_terms, "is_installed", lambda: False)
     assert "skadmm[conic]" in SOLVERS["conic"].applies(problem_of())
-    case = random_problem(50441)
+    case = random_problem(50478)
     result = solve(case.problem(), tol=1e-6, **case.options)
     assert result.status is not Status.SOLVED
     assert "skadmm[conic]" in result.message
