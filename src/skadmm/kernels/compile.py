@@ -78,13 +78,10 @@ def _named_apart(cls: type) -> None:
         number += 1
 
 
-def attach(
-    function: Any, cls: type, implementation: Callable[..., Any], *, compiled: bool = True, copied: bool = False
-) -> None:
+def attach(function: Any, cls: type, implementation: Callable[..., Any], *, compiled: bool = True) -> None:
     """Give the generic `function` the meaning `implementation` for instances of `cls`.
 
-    With ``compiled`` the implementation must be in Numba's subset of Python, and kernels may call it. With ``copied``
-    it is copied into its callers before their types are inferred, as :func:`inlined` does: for the inside of a loop.
+    With ``compiled`` the implementation must be in Numba's subset of Python, and kernels may call it.
     """
     _named_apart(cls)
     function.register(cls, implementation)
@@ -98,7 +95,8 @@ def attach(
     # Numba binds a call by the chooser's parameter names, so it answers with the implementation's.
     choose.__signature__ = inspect.signature(implementation)  # type: ignore[attr-defined]
     options: Any = {"fastmath": set(FASTMATH), "no_cfunc_wrapper": True}
-    overload(function, strict=False, jit_options=options, inline="always" if copied else "never")(choose)
+    # Not inline="always": to find the types, Numba would compile the implementation before it copies it.
+    overload(function, strict=False, jit_options=options)(choose)
 
 
 def facts(**attributes: Any) -> Callable[[type[T]], type[T]]:

@@ -81,7 +81,7 @@ def _refresh_block(samples, k, x, slopes, scale, out):
     return stop - start
 
 
-attach(refresh_block, Samples, _refresh_block, copied=True)
+attach(refresh_block, Samples, _refresh_block)
 
 
 @kernel
