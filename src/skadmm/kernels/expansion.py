@@ -129,14 +129,8 @@ def add_rows(rows, index, scale, out):
         row_add(rows, i, scale[i], out)
 
 
-@kernel
-def add_squares(rows, index, out):
-    """out_j ← out_j + Σ over `index` of a_ij²."""
-    _add_squares(rows, index, out)
-
-
 @generic
-def _add_squares(rows: Any, index: Any, out: Any) -> None:
+def add_squares_generic(rows: Any, index: Any, out: Any) -> None:
     """out_j ← out_j + Σ over `index` of a_ij²."""
 
 
@@ -157,12 +151,13 @@ def _stacked_squares(rows, index, out):
     for i in index:
         one[0] = i // rows.outputs
         start = (i % rows.outputs) * rows.width
-        _add_squares(rows.rows, one, out[start : start + rows.width])
+        add_squares_generic(rows.rows, one, out[start : start + rows.width])
 
 
-attach(_add_squares, CSRRows, _csr_squares)
-attach(_add_squares, StackedRows, _stacked_squares)
-attach(_add_squares, DenseRows, _dense_squares)
+attach(add_squares_generic, CSRRows, _csr_squares)
+attach(add_squares_generic, StackedRows, _stacked_squares)
+attach(add_squares_generic, DenseRows, _dense_squares)
+add_squares = compiled(add_squares_generic)
 
 
 @kernel

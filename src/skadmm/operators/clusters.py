@@ -19,9 +19,9 @@ def _find(parent, factor, j):
 
 
 @kernel
-def _tie(first, second, first_value, second_value, parent, factor, size, zero, labels, factors):
+def _tie(first, second, first_value, second_value, parent, factor, size, zero, number, labels, factors):
     """Join the features of rows a_i x_i + a_j x_j = 0; a contradiction makes the cluster zero. Then number
-    the clusters in the order in which they first occur, those that are zero with −1."""
+    the clusters in the order in which they first occur, those that are zero with −1, as `number` has it at first."""
     for e in range(first.size):
         i, j = first[e], second[e]
         ri, fi = _find(parent, factor, i)
@@ -43,7 +43,6 @@ def _tie(first, second, first_value, second_value, parent, factor, size, zero, l
             parent[rj], factor[rj] = ri, ratio * fi / fj
             size[ri] += size[rj]
             zero[ri] = zero[ri] or zero[rj]
-    number = np.full(parent.size, -1)
     count = 0
     for j in range(parent.size):
         root, factors[j] = _find(parent, factor, j)
@@ -66,7 +65,7 @@ def clusters(A: Any, tied: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     labels, factors = np.empty(d, np.int64), np.empty(d)
     _tie(
         A.indices[first].astype(np.int64), A.indices[last].astype(np.int64), A.data[first], A.data[last],
-        parent, factor, size, zero, labels, factors,
+        parent, factor, size, zero, np.full(d, -1), labels, factors,
     )  # fmt: skip
     return labels, factors
 

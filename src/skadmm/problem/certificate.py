@@ -34,7 +34,7 @@ from skadmm.problem.free_columns import ORTHOGONAL, LocalFreeColumns, orthogonal
 from skadmm.problem.kkt import KKT
 from skadmm.problem.problem import Problem
 from skadmm.regularizers import SquaredL2, Zero
-from skadmm.regularizers._base import clip_dual, conjugate, dual_scale
+from skadmm.regularizers._base import clip_dual, clips_dual, conjugate, dual_scale
 
 ZERO_OBJECTIVE = 1e-5
 """The gap is measured against at least this share of the loss at zero: where the minimum is zero, nothing else is."""
@@ -124,13 +124,13 @@ class Certifier:
     @cached_property
     def cones(self) -> np.ndarray:
         """The rows of A on which ψ is a cone: ψ* is infinite on one side of zero, or on both."""
-        m, B = self.problem.n_split, self.problem.constraint.B
+        m, B, psi = self.problem.n_split, self.problem.constraint.B, self.problem.psi
         found = np.zeros(self.problem.n_constraints, bool)
-        if m == 0 or B is not None or isinstance(self.problem.psi, Zero):
+        if m == 0 or B is not None or not clips_dual(psi):
             return found
         for sign in (-1.0, 1.0):
             clipped = np.empty(m)
-            _clip_dual(self.problem.psi, np.full(m, sign), clipped)
+            _clip_dual(psi, np.full(m, sign), clipped)
             found |= clipped != sign
         return found
 

@@ -424,6 +424,11 @@ def _dual_norm_by_conjugate(reg, w):
     return 1.0 / inside
 
 
+def clips_dual(reg: Any) -> bool:
+    """Return whether :func:`clip_dual` may change a vector; where it only copies, no kernel is needed to find out."""
+    return clip_dual.dispatch(type(reg)) is not _unclipped
+
+
 @singledispatch
 def with_strength(reg: tuple[object, ...], strength: float, role: str = "psi") -> Regularizer:
     """Replace the strength of a regulariser.

@@ -94,9 +94,9 @@ def multipliers_along(h, q, x, bound, rounding, u):
 
 
 @kernel
-def _walk(neighbour, link, order, row):
-    """Features chain by chain, each from an end, and the row to the next one; returns how many lie on chains."""
-    placed = np.zeros(neighbour.shape[0], np.bool_)
+def _walk(neighbour, link, placed, order, row):
+    """Features chain by chain, each from an end, and the row to the next one; returns how many lie on chains. These are
+    marked in `placed`."""
     count = 0
     for start in range(neighbour.shape[0]):
         if placed[start] or neighbour[start, 1] >= 0:
@@ -223,7 +223,7 @@ def lie_along_chains(one: np.ndarray, two: np.ndarray, rows: np.ndarray, order: 
     second[1:] = ends[1:] == ends[:-1]
     neighbour, link = np.full((order.size, 2), -1), np.full((order.size, 2), -1)
     neighbour[ends, second], link[ends, second] = others, links
-    return bool(_walk(neighbour, link, order, row) == order.size)
+    return bool(_walk(neighbour, link, np.zeros(order.size, bool), order, row) == order.size)
 
 
 def chains_of(problem: Problem) -> ChainPenalty:

@@ -67,7 +67,7 @@ def sweep_multipliers(indptr, indices, data, tied, strength, beta, r, relaxation
     A row is left out until the r of one of its features changes. Rows with one entry come first: of most features at
     zero they take all of r, and the rows that join those features are left out.
     """
-    active, changed = np.zeros(r.size, np.bool_), np.zeros(r.size, np.bool_)
+    active, changed = np.empty(r.size, np.bool_), np.empty(r.size, np.bool_)
     minimise_single_rows(indptr, indices, data, tied, strength, beta, r)
     for j in range(r.size):
         active[j] = r[j] != 0.0

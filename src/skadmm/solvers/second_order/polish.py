@@ -35,9 +35,9 @@ _subgradient = compiled(subgradient)
 
 
 @kernel
-def _contract(H, q, x, free, labels, factors, reduced, right, start):
-    """The model in the clusters' own coordinates, and the coordinates nearest to x."""
-    size = np.zeros(right.size)
+def _contract(H, q, x, free, labels, factors, reduced, right, start, size):
+    """The model in the clusters' own coordinates, and the coordinates nearest to x. The outputs start from zero; `size`
+    becomes the squared norms of the factors."""
     for i in free:
         f = factors[i]
         line = reduced[labels[i]]
@@ -114,7 +114,7 @@ def polished(problem: Problem, x: np.ndarray, y: np.ndarray, H: np.ndarray, q: n
     free = np.flatnonzero(labels >= 0)
     slope = penalty_slopes(problem, y)
     reduced, right, start = np.zeros((size, size)), np.zeros(size), np.zeros(size)
-    _contract(H, q - constraint.At(slope), x, free, labels, factors, reduced, right, start)
+    _contract(H, q - constraint.At(slope), x, free, labels, factors, reduced, right, start, np.zeros(size))
     held, values = held_clusters(rows, y, labels, factors)
     start[held] = values
     loose = np.delete(np.arange(size), held)
