@@ -52,7 +52,7 @@ def evaluate(
     samples: Samples, x: np.ndarray, n: int, slopes: np.ndarray, margins: np.ndarray
 ) -> tuple[float, np.ndarray]:
     """The block's part of (1/n) Σ ℓ_i(x) and of its gradient. `slopes` and `margins` receive those of each sample."""
-    out = np.empty(x.size)
+    out = np.zeros(x.size)
     return float(evaluate_samples(samples, x, n, slopes, margins, out)) / n, out
 
 

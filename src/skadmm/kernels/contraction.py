@@ -29,11 +29,10 @@ def columns_of(rows: Any) -> Any:
 
 
 @kernel
-def _gather(columns, order, label, factor, starts, data, units):
-    """Rows of the contracted X. `starts` holds where each row begins, with space for every entry. Features come in the
-    order of their units, so that those of one unit are neighbours and the units of a row increase. Returns where each
-    row ends."""
-    ends = starts[:-1].copy()
+def _gather(columns, order, label, factor, starts, ends, data, units):
+    """Rows of the contracted X. `starts` holds where each row begins, with space for every entry, and `ends`, which
+    begins with the same numbers, where it ends. Features come in the order of their units, so that those of one unit
+    are neighbours and the units of a row increase. Then the space that merging left between rows is removed."""
     for j in order:
         unit = label[j]
         for p in span(columns.starts, j):
@@ -45,7 +44,14 @@ def _gather(columns, order, label, factor, starts, data, units):
             else:
                 data[end], units[end] = entry, unit
                 ends[i] = end + 1
-    return ends
+    filled = 0
+    for i in range(ends.size):
+        begin = starts[i]
+        starts[i] = filled
+        for p in range(begin, ends[i]):
+            data[filled], units[filled] = data[p], units[p]
+            filled += 1
+    starts[ends.size] = filled
 
 
 @kernel
@@ -55,19 +61,6 @@ def _count(columns, order, starts):
             starts[columns.rows[p] + 1] += 1
     for i in range(1, starts.size):
         starts[i] += starts[i - 1]
-
-
-@kernel
-def _close_up(starts, ends, data, units):
-    """Remove the space that merging left between rows."""
-    filled = 0
-    for i in range(ends.size):
-        begin = starts[i]
-        starts[i] = filled
-        for p in range(begin, ends[i]):
-            data[filled], units[filled] = data[p], units[p]
-            filled += 1
-    starts[ends.size] = filled
 
 
 @kernel
@@ -89,8 +82,7 @@ def contracted(columns: Any, label: np.ndarray, factor: np.ndarray, size: int) -
     starts = np.zeros(columns.height + 1, np.int64)
     _count(columns, order, starts)
     data, units = np.empty(starts[-1]), np.empty(starts[-1], np.int32)
-    ends = _gather(columns, order, label, factor, starts, data, units)
-    _close_up(starts, ends, data, units)
+    _gather(columns, order, label, factor, starts, starts[:-1].copy(), data, units)
     # The integer types of X: its kernels serve these rows too.
     units, ends = units[: starts[-1]].astype(columns.rows.dtype), starts.astype(columns.starts.dtype)
     return CSRRows(data[: starts[-1]], units, ends, size)

@@ -168,7 +168,6 @@ def _mean_gradient_and_slopes(samples, x, slopes, out):
 
 def _evaluate_samples(samples, x, n, slopes, margins, out):
     outputs = samples.rows.outputs
-    out[:] = 0.0
     total = 0.0
     for i in range(0, n_rows(samples.rows), outputs):
         z = margins[i : i + outputs]

@@ -176,12 +176,11 @@ attach(mean_gradient_and_slopes, Samples, _mean_gradient_and_slopes)
 
 @generic
 def evaluate_samples_generic(samples: Any, x: Any, n: int, slopes: Any, margins: Any, out: Any) -> float:
-    """Margins and slopes of all these samples, and out ← their part of the gradient of a mean over n; returns Σ w_i ℓ.
-    Each row is read once."""
+    """Margins and slopes of all these samples, and out ← out + their part of the gradient of a mean over n; returns
+    Σ w_i ℓ. Each row is read once."""
 
 
 def _evaluate_samples(samples, x, n, slopes, margins, out):
-    out[:] = 0.0
     total = 0.0
     for i in range(n_rows(samples.rows)):
         margins[i] = row_dot(samples.rows, i, x)

@@ -33,17 +33,12 @@ class Products(NamedTuple):
 
 
 @kernel
-def start(up, down, s, v, here, e):
-    """Fill the iterate, and E of its Newton system."""
+def start(up, down, s, v, here, wanted, e):
+    """Fill the iterate, E of its Newton system, and the products of the predictor: all to zero. Returns their sum."""
     for i in range(v.size):
         above, below = s[i] - v[i], s[i] + v[i]
         here.up[i], here.down[i], here.above[i], here.below[i] = up[i], down[i], above, below
         e[i] = (above / up[i] + below / down[i]) / 4.0
-
-
-@kernel
-def to_zero(here, wanted):
-    """The products of the predictor: all to zero. Returns their sum."""
     total = 0.0
     for i in range(here.up.size):
         first, second = here.up[i] * here.above[i], here.down[i] * here.below[i]

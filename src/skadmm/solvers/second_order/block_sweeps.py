@@ -121,34 +121,35 @@ def sweeps(G, bound, starts, l1, lower, upper, norm, group, x, q, goal, limit, s
 def violations(x, gradient, features, starts, l1, lower, upper, norm, group, out):
     """out_b ← how far block b is from optimal: the size of the smallest element of gradient + ∂penalty."""
     for b in range(starts.size - 1):
+        kind = norm[b]
         total = 0.0
         off = False
         square = 0.0
         for p in range(starts[b], starts[b + 1]):
-            j = features[p]
-            square += x[j] * x[j]
-            off = off or x[j] != 0.0
+            value = x[features[p]]
+            square += value * value
+            off = off or value != 0.0
         size = math.sqrt(square)
         absolute = 0.0
         for p in range(starts[b], starts[b + 1]):
             j = features[p]
-            g = gradient[j]
-            if norm[b] == 1 and off:
-                g += group[b] * x[j] / size
-            if x[j] != 0.0:
-                r = g + (l1[j] if x[j] > 0.0 else -l1[j])
+            value, g, limit = x[j], gradient[j], l1[j]
+            if kind == 1 and off:
+                g += group[b] * value / size
+            if value != 0.0:
+                r = g + (limit if value > 0.0 else -limit)
             else:
-                r = max(abs(g) - l1[j], 0.0) * (1.0 if g > 0.0 else -1.0)
+                r = max(abs(g) - limit, 0.0) * (1.0 if g > 0.0 else -1.0)
             # −r is the direction of descent of x_j, which a bound may prevent.
-            if (r > 0.0 and x[j] <= lower[j]) or (r < 0.0 and x[j] >= upper[j]):
+            if (r > 0.0 and value <= lower[j]) or (r < 0.0 and value >= upper[j]):
                 r = 0.0
             total += r * r
             absolute += abs(r)
-        if norm[b] == 1 and not off:
+        if kind == 1 and not off:
             out[b] = max(math.sqrt(total) - group[b], 0.0)
-        elif norm[b] == 2 and not off:
+        elif kind == 2 and not off:
             out[b] = max(absolute - group[b], 0.0)
-        elif norm[b] == 2:
+        elif kind == 2:
             out[b] = -1.0
         else:
             out[b] = math.sqrt(total)
@@ -195,25 +196,27 @@ def bounds_of(x, q, features, starts, l1, norm, group, strength, loss):
     """The objective and a lower bound of the optimum; features without a penalty must have q = 0."""
     penalty, inner, ratio = 0.0, 0.0, 0.0
     for b in range(starts.size - 1):
+        kind = norm[b]
         square, absolute, largest, size = 0.0, 0.0, 0.0, 0.0
         for p in range(starts[b], starts[b + 1]):
             j = features[p]
-            g = abs(q[j])
-            inner += x[j] * q[j]
-            if norm[b] == 0:
+            value, slope = x[j], q[j]
+            v, g = abs(value), abs(slope)
+            inner += value * slope
+            if kind == 0:
                 limit = strength * l1[j]
                 if limit > 0.0:
-                    penalty += limit * abs(x[j])
+                    penalty += limit * v
                     ratio = max(ratio, g / limit)
-            square += x[j] * x[j]
-            largest = max(largest, abs(x[j]))
+            square += value * value
+            largest = max(largest, v)
             absolute += g
             size += g * g
         limit = strength * group[b]
-        if norm[b] == 1:
+        if kind == 1:
             penalty += limit * math.sqrt(square)
             ratio = max(ratio, math.sqrt(size) / limit)
-        elif norm[b] == 2:
+        elif kind == 2:
             penalty += limit * largest
             ratio = max(ratio, absolute / limit)
     scale = 1.0
@@ -276,21 +279,22 @@ def penalties_of(x, other, model):
     """The norms of all blocks of two points."""
     total, other_total = 0.0, 0.0
     for b in range(model.starts.size - 1):
+        kind, weight = model.norm[b], model.group[b]
         square, largest, other_square, other_largest = 0.0, 0.0, 0.0, 0.0
         for j in range(model.starts[b], model.starts[b + 1]):
-            size, other_size = abs(x[j]), abs(other[j])
-            total += model.l1[j] * size
-            other_total += model.l1[j] * other_size
+            size, other_size, limit = abs(x[j]), abs(other[j]), model.l1[j]
+            total += limit * size
+            other_total += limit * other_size
             square += size * size
             other_square += other_size * other_size
             largest = max(largest, size)
             other_largest = max(other_largest, other_size)
-        if model.norm[b] == 1:
-            total += model.group[b] * math.sqrt(square)
-            other_total += model.group[b] * math.sqrt(other_square)
-        elif model.norm[b] == 2:
-            total += model.group[b] * largest
-            other_total += model.group[b] * other_largest
+        if kind == 1:
+            total += weight * math.sqrt(square)
+            other_total += weight * math.sqrt(other_square)
+        elif kind == 2:
+            total += weight * largest
+            other_total += weight * other_largest
     return total, other_total
 
 

@@ -321,7 +321,7 @@ class InteriorPoint(SecondOrderSolver[InteriorPointState]):
         here, move, other = (barrier_steps.Iterate(*np.empty((4, v.size))) for _ in range(3))
         wanted = barrier_steps.Products(*np.empty((2, v.size)))
         e, right = np.empty((2, v.size))
-        barrier_steps.start(state.up, state.down, state.s, v, here, e)
+        mu = barrier_steps.start(state.up, state.down, state.s, v, here, wanted, e)
         factor = quadratic.system.factor(e)
 
         def newton(direction: barrier_steps.Iterate, *, refine: bool = True) -> tuple[SignalPoint, float]:
@@ -330,7 +330,6 @@ class InteriorPoint(SecondOrderSolver[InteriorPointState]):
             found = factor.solve(0.0 if near else quadratic.q, right, refine=refine)
             return found, barrier_steps.directions(here, wanted, v, near, found.v, found.u, direction)
 
-        mu = barrier_steps.to_zero(here, wanted)
         _, reach = newton(move, refine=False)  # it is only measured
         after = barrier_steps.products_after(here, move, reach)
         target = mu / (2 * v.size) * min(1.0, max(after, 0.0) / mu) ** 3
