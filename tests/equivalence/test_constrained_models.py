@@ -228,6 +228,12 @@ def test_factors_are_weights():
         np.testing.assert_allclose(model.fit(X, y).coef_, coef.value, atol=1e-5)
 
 
+def errors_of(clusters, covariance):
+    """Standard errors of the features from the covariance of their clusters; NaN for features in none."""
+    errors = np.sqrt(np.diag(clusters @ covariance @ clusters.T))
+    return np.where(clusters.any(axis=1), errors, np.nan)
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_relaxed_fit_is_least_squares_on_the_clusters(weighted):
     X, y = table(7)
@@ -242,8 +248,8 @@ def test_a_relaxed_fit_is_least_squares_on_the_clusters(weighted):
     Z, t = (np.repeat(part, copies, axis=0) for part in (np.column_stack([X @ clusters, np.ones(N)]), y))
     residual = t - Z @ np.append(expected.coef_, expected.intercept_)
     covariance = np.linalg.inv(Z.T @ Z) * (residual @ residual) / (len(t) - Z.shape[1])
-    variances = np.diag(clusters @ covariance[:-1, :-1] @ clusters.T)
-    np.testing.assert_allclose(model.standard_errors_, np.sqrt(variances), rtol=1e-6)
+    np.testing.assert_allclose(model.standard_errors_, errors_of(clusters, covariance[:-1, :-1]), rtol=1e-6)
+    assert np.isnan(model.standard_errors_[model.coef_ == 0.0]).all()
 
 
 def test_a_relaxed_trend_is_least_squares_on_its_pieces():
@@ -264,9 +270,28 @@ def test_standard_errors_of_a_logistic_fit_come_from_the_information():
     Z = np.column_stack([X @ clusters, np.ones(N)])
     p = model.predict_proba(X)[:, 1]
     covariance = np.linalg.inv(Z.T @ ((p * (1 - p))[:, None] * Z))
-    np.testing.assert_allclose(
-        model.standard_errors_[0], np.sqrt(np.diag(clusters @ covariance[:-1, :-1] @ clusters.T)), rtol=1e-4
-    )
+    np.testing.assert_allclose(model.standard_errors_[0], errors_of(clusters, covariance[:-1, :-1]), rtol=1e-4)
+
+
+def test_coefficients_that_a_structure_keeps_at_zero_have_no_standard_errors():
+    X, y = table(9)
+    model = skadmm.GroupLassoRegressor(0.8, groups=[[j] for j in range(D)], relax=True).fit(X, y)
+    assert 0 < np.count_nonzero(model.coef_) < D
+    np.testing.assert_array_equal(np.isnan(model.standard_errors_), model.coef_ == 0.0)
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+def test_relaxing_a_model_without_coefficients_keeps_its_intercept(standardize):
+    X, y = table(9)
+    model = FusedLassoRegressor(1e3, relax=True, standardize=standardize).fit(X, y)  # without a ConvergenceWarning
+    assert not model.coef_.any()
+    assert model.intercept_ == pytest.approx(y.mean())
+    assert np.isnan(model.standard_errors_).all()
+    through_zero = FusedLassoRegressor(1e3, relax=True, fit_intercept=False).fit(X, y)
+    assert (through_zero.coef_.any(), through_zero.intercept_) == (False, 0.0)
+    label = y > np.quantile(y, 0.3)
+    classifier = skadmm.FusedLassoClassifier(1e3, relax=True, standardize=standardize).fit(X, label)
+    np.testing.assert_allclose(classifier.predict_proba(X)[:, 1], label.mean(), atol=1e-5)
 
 
 def test_a_loss_with_kinks_has_no_standard_errors():
@@ -285,5 +310,5 @@ def test_counts_keep_their_limits_and_have_standard_errors():
     clusters = np.array([relaxed.clusters_ == k for k in range(relaxed.n_clusters_)]).T.astype(float)
     Z = np.column_stack([X @ clusters, np.ones(N)])
     covariance = np.linalg.inv(Z.T @ (relaxed.predict(X)[:, None] * Z))
-    expected = np.sqrt(np.diag(clusters @ covariance[:-1, :-1] @ clusters.T))
+    expected = errors_of(clusters, covariance[:-1, :-1])
     np.testing.assert_allclose(relaxed.standard_errors_, expected, rtol=1e-4)

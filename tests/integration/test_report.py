@@ -17,14 +17,19 @@ mpl.use("Agg")
 rng = np.random.default_rng(0)
 X = rng.standard_normal((60, 12))
 Y = X @ np.repeat([0.0, 1.0, 0.0], 4) + 0.1 * rng.standard_normal(60)
-CLASSES = np.digitize(Y, [-1.0, 1.0])
+CLASSES = np.digitize(Y + rng.standard_normal(60), [-1.0, 1.0])
+BOTH = np.column_stack([Y, X[:, 0] + rng.standard_normal(60)])
 LINE = np.arange(60.0)[:, None]
 
 MODELS = {
     "chain": (skadmm.FusedLassoRegressor(alpha=0.1), X, Y),
     "grid": (skadmm.FusedLassoRegressor(alpha=0.1, graph=(3, 4)), X, Y),
     "classes": (skadmm.FusedLassoClassifier(alpha=0.05), X, CLASSES),
+    "multinomial": (skadmm.FusedLassoClassifier(alpha=0.05, graph=(3, 4), multi_class="multinomial"), X, CLASSES),
+    "outputs": (skadmm.FusedLassoRegressor(alpha=0.1), X, BOTH),
     "cv": (skadmm.FusedLassoRegressorCV(alphas=4, cv=3), X, Y),
+    "classes cv": (skadmm.FusedLassoClassifierCV(alphas=4, cv=3, eps=0.01), X, CLASSES),
+    "outputs cv": (skadmm.FusedLassoRegressorCV(alphas=4, cv=3, l1_ratio=[0.3, 0.6], eps=0.01), X, BOTH),
     "groups": (skadmm.GroupLassoRegressor(alpha=0.1, groups=[range(4), range(4, 8), range(8, 12)]), X, Y),
     "lasso": (skadmm.GeneralizedLassoRegressor(alpha=0.1), X, Y),
     "trend": (skadmm.TrendFilter(alpha=0.1, order=1), LINE, Y),
@@ -49,9 +54,30 @@ def test_a_report_holds_the_model_and_needs_nothing_else(kind, tmp_path):
     held = re.search(r'id="path">(.*?)</script>', page)
     if hasattr(model, "coefs_path_"):
         content = json.loads(held[1])
-        np.testing.assert_allclose(content["coefs"], model.coefs_path_, rtol=1e-4)
+        along = model.coefs_path_ if model.coefs_path_.ndim == 3 else model.coefs_path_[:, None]
+        np.testing.assert_allclose(content["coefs"], along.transpose(1, 0, 2), rtol=1e-4)
         assert content["alphas"][content["chosen"]] == pytest.approx(model.alpha_, rel=1e-4)
     assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize("kind", ["classes", "multinomial", "outputs", "classes cv", "outputs cv"])
+def test_every_class_and_every_output_is_drawn(kind, tmp_path):
+    model, table, target = MODELS[kind]
+    model.fit(table, target).report(tmp_path / "fit.html")
+    page = (tmp_path / "fit.html").read_text(encoding="utf-8")
+    parts = [f"class {k}" for k in range(3)] if hasattr(model, "classes_") else ["output 0", "output 1"]
+    drawn = re.findall(r"<figcaption>The coefficients on their (?:graph|grid), (\w+ \d)", page)
+    assert drawn == parts
+    assert [f"coefficient, {part}" for part in parts] == re.findall(r">(coefficient, \w+ \d)</th>", page)
+    offered = re.findall(r"<option value=\"\d\">([^<]+)</option>", page)
+    assert offered == (parts if kind.endswith("cv") else [])
+
+
+def test_pictures_side_by_side_share_their_colours():
+    model = skadmm.FusedLassoClassifier(alpha=0.05).fit(X, CLASSES)
+    for k in range(3):
+        axes = skadmm.plotting.coefficients_on_graph(model, problem=k, limit=2.0)
+        assert axes.collections[0].get_clim() == (-2.0, 2.0)
 
 
 def test_a_report_lists_the_clusters(tmp_path):

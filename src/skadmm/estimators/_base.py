@@ -189,7 +189,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
 
     def _parts(self, prepared: Prepared, results: list[Result]) -> list[np.ndarray]:
         """The solutions on the scale the penalty saw, without the intercept."""
-        return [prepared.design.penalised(x) for result in results for x in np.atleast_2d(result.coef)]
+        return [prepared.design.penalised(x) for x in _solutions(results)]
 
     # -- checks and preparation ------------------------------------------------------------------------------
 
@@ -287,12 +287,13 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         targets = self._separate(prepared, targets)
         design = prepared.design
         fits = []
-        for target, x in zip(targets, self._parts(prepared, results), strict=True):
+        for target, solution in zip(targets, _solutions(results), strict=True):
             loss = loss_of(prepared.loss, target)
             X = LargeRows(design) if is_large(design.X) else design.X
             sample = Sample(X, target, prepared.sample_weight, loss, design.intercept, design.scale)
-            basis = structure_of(prepared.penalty, x)
-            fits.append(relaxed(sample, basis, prepared.limits, float(self.tol), float(self.max_passes)))
+            basis = structure_of(prepared.penalty, design.penalised(solution))
+            limits, tol, passes = prepared.limits, float(self.tol), float(self.max_passes)
+            fits.append(relaxed(sample, solution, basis, limits, tol, passes))
         self.penalized_coef_ = self.coef_
         errors = np.array([fit.standard_errors / design.scale for fit in fits])
         self.standard_errors_ = errors if np.ndim(self.coef_) == 2 else errors[0]
@@ -463,6 +464,11 @@ def _mean_norm(prepared: Prepared, target: Any) -> float:
     if is_large(prepared.design.X):
         return large_mean_norm(prepared.design, prepared.sample_weight)
     return prepared.problem(target, 0.0).backend.mean_norm
+
+
+def _solutions(results: list[Result]) -> list[np.ndarray]:
+    """The solver's x of every output, with the intercept."""
+    return [x for result in results for x in np.atleast_2d(result.coef)]
 
 
 def _in_one(targets: list[Any]) -> bool:

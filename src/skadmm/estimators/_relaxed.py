@@ -37,7 +37,8 @@ class Relaxed(NamedTuple):
     x: np.ndarray
     """The solver's x, with the intercept."""
     standard_errors: np.ndarray
-    """Standard errors of the coefficients on the scale of the solver; NaN where they are not determined."""
+    """Standard errors of the coefficients on the scale of the solver; NaN where they are not determined, and for
+    coefficients that the structure keeps at zero, which are not estimated."""
     result: Result | None
     """The result of the second fit; None where there was nothing to fit."""
 
@@ -64,12 +65,17 @@ def structure_of(penalty: Penalty, x: np.ndarray) -> sp.csr_array:
     return found.basis
 
 
-def relaxed(sample: Sample, basis: sp.csr_array, limits: Limits | None, tol: float, passes: float) -> Relaxed:
-    """The fit of the loss alone over the columns of `basis`, and an intercept where there is one; within `limits`."""
+def relaxed(
+    sample: Sample, solution: np.ndarray, basis: sp.csr_array, limits: Limits | None, tol: float, passes: float
+) -> Relaxed:
+    """The fit of the loss alone over the columns of `basis`, and an intercept where there is one; within `limits`.
+
+    Without columns it is the first fit, `solution`: all coefficients stay zero, and its intercept was not penalised.
+    """
     d, k = basis.shape
+    if k == 0:
+        return Relaxed(solution, np.full(d, np.nan), None)
     wide = sp.csr_array(sp.block_diag([basis, sp.eye_array(int(sample.intercept))], format="csr"))
-    if wide.shape[1] == 0:
-        return Relaxed(np.zeros(d), np.zeros(d), None)
     X = sample.X @ wide
     X = sp.csr_array(X) if sp.issparse(X) else np.ascontiguousarray(X)
     psi = A = None
@@ -85,7 +91,9 @@ def relaxed(sample: Sample, basis: sp.csr_array, limits: Limits | None, tol: flo
     errors = np.full(d, np.nan)
     if limits is None or not _active(problem, result.x):
         covariance = _covariance(problem, result.x, sample.sample_weight)[:k, :k]
-        errors = np.sqrt(np.maximum(np.asarray((basis @ covariance * basis.toarray()).sum(axis=1)).ravel(), 0.0))
+        estimated = np.asarray(abs(basis).sum(axis=1)).ravel() > 0.0
+        variances = np.asarray((basis @ covariance * basis.toarray()).sum(axis=1)).ravel()
+        errors[estimated] = np.sqrt(np.maximum(variances[estimated], 0.0))
     return Relaxed(np.asarray(wide @ result.x), errors, result)
 
 

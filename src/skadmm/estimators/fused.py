@@ -163,7 +163,8 @@ class FusedLassoClassifier(SeveralClasses, _Fused, OnlineClassification):
     penalized_coef_ : ndarray
         With `relax`, the penalised coefficients.
     standard_errors_ : ndarray
-        With `relax`, standard errors that take the structure as given; NaN where a bound is active.
+        With `relax`, standard errors that take the structure as given; NaN for coefficients that it keeps at zero,
+        and for all of them where a bound is active or the loss has kinks.
     categories_ : dict
         With `categorical_features`, the levels of each categorical column.
     feature_names_out_ : ndarray of str
@@ -356,7 +357,8 @@ class FusedLassoRegressor(SeveralOutputs, _Fused, OnlineRegression):
     penalized_coef_ : ndarray
         With `relax`, the penalised coefficients.
     standard_errors_ : ndarray
-        With `relax`, standard errors that take the structure as given; NaN where a bound is active.
+        With `relax`, standard errors that take the structure as given; NaN for coefficients that it keeps at zero,
+        and for all of them where a bound is active or the loss has kinks.
     categories_ : dict
         With `categorical_features`, the levels of each categorical column.
     feature_names_out_ : ndarray of str
@@ -567,7 +569,8 @@ class FusedLassoClassifierCV(SeveralClasses, _Fused, CrossValidated, Classificat
     penalized_coef_ : ndarray
         With `relax`, the penalised coefficients.
     standard_errors_ : ndarray
-        With `relax`, standard errors that take the structure as given; NaN where a bound is active.
+        With `relax`, standard errors that take the structure as given; NaN for coefficients that it keeps at zero,
+        and for all of them where a bound is active or the loss has kinks.
     categories_ : dict
         With `categorical_features`, the levels of each categorical column.
     feature_names_out_ : ndarray of str
@@ -803,7 +806,8 @@ class FusedLassoRegressorCV(SeveralOutputs, _Fused, CrossValidated, Regression):
     penalized_coef_ : ndarray
         With `relax`, the penalised coefficients.
     standard_errors_ : ndarray
-        With `relax`, standard errors that take the structure as given; NaN where a bound is active.
+        With `relax`, standard errors that take the structure as given; NaN for coefficients that it keeps at zero,
+        and for all of them where a bound is active or the loss has kinks.
     categories_ : dict
         With `categorical_features`, the levels of each categorical column.
     feature_names_out_ : ndarray of str

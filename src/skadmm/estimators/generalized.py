@@ -150,7 +150,8 @@ class GeneralizedLassoClassifier(SeveralClasses, _Generalized, OnlineClassificat
     penalized_coef_ : ndarray
         With `relax`, the penalised coefficients.
     standard_errors_ : ndarray
-        With `relax`, standard errors that take the structure as given; NaN where a bound is active.
+        With `relax`, standard errors that take the structure as given; NaN for coefficients that it keeps at zero,
+        and for all of them where a bound is active or the loss has kinks.
     categories_ : dict
         With `categorical_features`, the levels of each categorical column.
     feature_names_out_ : ndarray of str
@@ -322,7 +323,8 @@ class GeneralizedLassoRegressor(SeveralOutputs, _Generalized, OnlineRegression):
     penalized_coef_ : ndarray
         With `relax`, the penalised coefficients.
     standard_errors_ : ndarray
-        With `relax`, standard errors that take the structure as given; NaN where a bound is active.
+        With `relax`, standard errors that take the structure as given; NaN for coefficients that it keeps at zero,
+        and for all of them where a bound is active or the loss has kinks.
     categories_ : dict
         With `categorical_features`, the levels of each categorical column.
     feature_names_out_ : ndarray of str
@@ -512,7 +514,8 @@ class GeneralizedLassoClassifierCV(SeveralClasses, _Generalized, CrossValidated,
     penalized_coef_ : ndarray
         With `relax`, the penalised coefficients.
     standard_errors_ : ndarray
-        With `relax`, standard errors that take the structure as given; NaN where a bound is active.
+        With `relax`, standard errors that take the structure as given; NaN for coefficients that it keeps at zero,
+        and for all of them where a bound is active or the loss has kinks.
     categories_ : dict
         With `categorical_features`, the levels of each categorical column.
     feature_names_out_ : ndarray of str
@@ -727,7 +730,8 @@ class GeneralizedLassoRegressorCV(SeveralOutputs, _Generalized, CrossValidated, 
     penalized_coef_ : ndarray
         With `relax`, the penalised coefficients.
     standard_errors_ : ndarray
-        With `relax`, standard errors that take the structure as given; NaN where a bound is active.
+        With `relax`, standard errors that take the structure as given; NaN for coefficients that it keeps at zero,
+        and for all of them where a bound is active or the loss has kinks.
     categories_ : dict
         With `categorical_features`, the levels of each categorical column.
     feature_names_out_ : ndarray of str

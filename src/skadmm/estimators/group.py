@@ -168,7 +168,8 @@ class GroupLassoClassifier(SeveralClasses, _Grouped, OnlineClassification):
     penalized_coef_ : ndarray
         With `relax`, the penalised coefficients.
     standard_errors_ : ndarray
-        With `relax`, standard errors that take the structure as given; NaN where a bound is active.
+        With `relax`, standard errors that take the structure as given; NaN for coefficients that it keeps at zero,
+        and for all of them where a bound is active or the loss has kinks.
     categories_ : dict
         With `categorical_features`, the levels of each categorical column.
     feature_names_out_ : ndarray of str
@@ -347,7 +348,8 @@ class GroupLassoRegressor(SeveralOutputs, _Grouped, OnlineRegression):
     penalized_coef_ : ndarray
         With `relax`, the penalised coefficients.
     standard_errors_ : ndarray
-        With `relax`, standard errors that take the structure as given; NaN where a bound is active.
+        With `relax`, standard errors that take the structure as given; NaN for coefficients that it keeps at zero,
+        and for all of them where a bound is active or the loss has kinks.
     categories_ : dict
         With `categorical_features`, the levels of each categorical column.
     feature_names_out_ : ndarray of str
@@ -544,7 +546,8 @@ class GroupLassoClassifierCV(SeveralClasses, _Grouped, CrossValidated, Classific
     penalized_coef_ : ndarray
         With `relax`, the penalised coefficients.
     standard_errors_ : ndarray
-        With `relax`, standard errors that take the structure as given; NaN where a bound is active.
+        With `relax`, standard errors that take the structure as given; NaN for coefficients that it keeps at zero,
+        and for all of them where a bound is active or the loss has kinks.
     categories_ : dict
         With `categorical_features`, the levels of each categorical column.
     feature_names_out_ : ndarray of str
@@ -766,7 +769,8 @@ class GroupLassoRegressorCV(SeveralOutputs, _Grouped, CrossValidated, Regression
     penalized_coef_ : ndarray
         With `relax`, the penalised coefficients.
     standard_errors_ : ndarray
-        With `relax`, standard errors that take the structure as given; NaN where a bound is active.
+        With `relax`, standard errors that take the structure as given; NaN for coefficients that it keeps at zero,
+        and for all of them where a bound is active or the loss has kinks.
     categories_ : dict
         With `categorical_features`, the levels of each categorical column.
     feature_names_out_ : ndarray of str

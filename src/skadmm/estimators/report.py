@@ -26,6 +26,10 @@ MOST_FEATURES = 1000
 """Features in the picture with the slider: those that leave zero anywhere along the path, the largest of them."""
 MOST_NAMES = 12
 """Names of features that are listed for a cluster, or for the data."""
+MOST_PICTURES = 20
+"""Classes or outputs whose coefficients are drawn; the table has all of them."""
+MOST_NODES = 500
+"""Features in a picture of a graph."""
 DIGITS = 5
 ROUNDING = 1e-9
 """Relative changes of an objective that are not drawn."""
@@ -49,7 +53,7 @@ def _page(model: Any, X: Any, y: Any, offset: Any) -> str:
         _section("Coefficients", _coefficients(model)),
         _section("Clusters", _clusters(model)),
         _section("Choice of the strength", _choice(model)),
-        _section("Convergence", _convergence(results)),
+        _section("Convergence", _convergence(results, part_names(model))),
         _section("How to reproduce it", _reproduce(model, offset is not None)),
     ]
     css, script = html.style("skadmm.estimators"), html.asset("skadmm.estimators", "report.js")
@@ -154,10 +158,20 @@ def in_favour(label: Any) -> str:
     return f"positive coefficients favour class: {label}"
 
 
+def part_names(model: Any) -> list[str]:
+    """What each row of ``coef_`` belongs to, "class a" or "output 0"; empty where there is one row."""
+    rows = len(np.atleast_2d(model.coef_))
+    if rows == 1:
+        return []
+    if hasattr(model, "classes_"):
+        return [f"class {label}" for label in model.classes_]
+    return [f"output {number}" for number in range(rows)]
+
+
 def _coefficients(model: Any) -> str:
     rows = np.atleast_2d(np.asarray(model.coef_, dtype=float))
     names = coefficient_names(model)
-    titles = [f"coefficient, class {label}" for label in model.classes_] if len(rows) > 1 else ["coefficient"]
+    titles = [f"coefficient, {part}" for part in part_names(model)] or ["coefficient"]
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(["feature", *titles])
@@ -176,7 +190,7 @@ def _coefficients(model: Any) -> str:
     listed = f"<details><summary>The {order.size} largest as a table</summary>{table}</details>" if order.size else ""
     favoured = favoured_class(model)
     said = "" if favoured is None else f"<p>Positive coefficients favour class: {html.escape(str(favoured))}.</p>"
-    return f"{_picture(model)}{said}<p>{link}.</p>{listed}"
+    return f"{_pictures(model)}{said}<p>{link}.</p>{listed}"
 
 
 def _clusters(model: Any) -> str:
@@ -187,9 +201,11 @@ def _clusters(model: Any) -> str:
     scale = getattr(model, "scale_", np.ones(names.size))
     value = "coefficient" if np.all(scale == 1.0) else "coefficient of the standardised columns"
     labels, parts = np.atleast_2d(model.clusters_), np.atleast_2d(model.coef_)
+    of = part_names(model)
+    kind = "class" if hasattr(model, "classes_") else "output"
     rows: list[dict[str, Any]] = []
     for k, (clusters, coef) in enumerate(zip(labels, parts, strict=True)):
-        where = {"class": model.classes_[k]} if len(parts) > 1 and hasattr(model, "classes_") else {}
+        where = {kind: of[k].removeprefix(f"{kind} ")} if of else {}
         for label in range(int(clusters.max()) + 1):
             members = clusters == label
             listed = ", ".join(map(str, names[members][:MOST_NAMES])) + (", …" if members.sum() > MOST_NAMES else "")
@@ -210,62 +226,90 @@ def coefficient_names(model: Any) -> list[str]:
     return as_names(feature_names(model), np.shape(model.coef_)[-1]).tolist()
 
 
-def _picture(model: Any) -> str:
-    """The coefficients as a picture of the structure that the model has."""
+def _pictures(model: Any) -> str:
+    """The coefficients as pictures of the structure that the model has: one for each class or output."""
+    parts = part_names(model)
+    if not parts:
+        return _picture(model, 0, "")
+    drawn = [_picture(model, k, f", {part}") for k, part in enumerate(parts[:MOST_PICTURES])]
+    if not any(drawn):
+        return ""
+    left_out = len(parts) - len(drawn)
+    more = f"<p>The first {len(drawn)} of {len(parts)}; the table has all of them.</p>" if left_out else ""
+    return f'<div class="pictures">{"".join(drawn)}</div>{more}'
+
+
+def _picture(model: Any, part: int, of: str) -> str:
+    """The coefficients of one class or output; the colours mean the same in the pictures of all of them."""
     graph = getattr(model, "graph_", None)
     if getattr(model, "positions_", None) is not None:
         return _figure(trend_fit(model), "The fitted signal and its knots.")
-    if graph is not None and len(graph.shape) == 2:
-        return _figure(coefficient_image(model), "The coefficients on their grid.")
-    if graph is not None and hasattr(model, "clusters_") and graph.n_features <= 500:
-        try:
-            return _figure(
-                coefficients_on_graph(model), "The coefficients on their graph; fused features share a colour."
-            )
-        except ImportError:  # a layout needs networkx
-            pass
-    return ""
+    if graph is None or not hasattr(model, "clusters_"):
+        return ""
+    if len(graph.shape) == 2:
+        limit = float(np.abs(model.coef_).max()) or 1.0
+        return _figure(coefficient_image(model, problem=part, limit=limit), f"The coefficients on their grid{of}.")
+    if graph.n_features > MOST_NODES:
+        return ""
+    limit = float(np.abs(model.coef_ * getattr(model, "scale_", 1.0)).max()) or 1.0
+    try:
+        axes = coefficients_on_graph(model, problem=part, limit=limit)
+    except ImportError:  # a layout needs networkx
+        return ""
+    return _figure(axes, f"The coefficients on their graph{of}; fused features share a colour.")
 
 
 def _choice(model: Any) -> str:
     if not hasattr(model, "alphas_"):
         return ""
     parts = [_figure(cv_curve(model), "The curve from which the strength was chosen.")]
-    coefs = np.asarray(getattr(model, "coefs_path_", np.empty(0)))
-    if coefs.ndim == 2 and coefs.shape[0] == np.size(model.alphas_):
-        parts.append(_slider(model, coefs))
+    if hasattr(model, "coefs_path_"):
+        parts.append(_slider(model))
     return "".join(parts)
 
 
-def _slider(model: Any, coefs: np.ndarray) -> str:
-    """The coefficients at any strength of the path."""
-    height = np.abs(coefs).max(axis=0)
+def _slider(model: Any) -> str:
+    """The coefficients at any strength of the path, of one class or output at a time."""
+    path = model.path_[0] if isinstance(model.path_, list) else model.path_
+    coefs = np.asarray(model.coefs_path_)
+    coefs = coefs[:, None] if coefs.ndim == 2 else coefs
+    height = np.abs(coefs).max(axis=(0, 1))
     shown = np.sort(np.argsort(-height, kind="stable")[:MOST_FEATURES])
-    names = coefficient_names(model)
-    chosen = int(np.argmin(np.abs(np.log(np.asarray(model.alphas_) / model.alpha_))))
+    names, parts = coefficient_names(model), part_names(model)
+    chosen = int(np.argmin(np.abs(np.log(np.asarray(path.alphas) / model.alpha_))))
     content: dict[str, Any] = {
-        "alphas": [float(f"{alpha:.{DIGITS}g}") for alpha in model.alphas_],
-        "coefs": [[float(f"{value:.{DIGITS}g}") for value in row] for row in coefs[:, shown]],
+        "alphas": [float(f"{alpha:.{DIGITS}g}") for alpha in path.alphas],
+        "coefs": [_short(part) for part in coefs[:, :, shown].transpose(1, 0, 2)],
         "features": [names[j] for j in shown],
         "chosen": chosen,
     }
+    options = "".join(f'<option value="{k}">{html.escape(part)}</option>' for k, part in enumerate(parts))
+    choice = f'<label for="part">coefficients of</label><select id="part">{options}</select>' if parts else ""
     return (
         f'<script type="application/json" id="path">{html.embedded(content)}</script><figure>'
         '<svg id="coefficients" role="img" aria-label="Coefficients at the chosen strength"></svg>'
-        f'<div class="slider"><label for="strength">strength</label><input type="range" id="strength" min="0" '
+        f'<div class="slider">{choice}<label for="strength">strength</label><input type="range" id="strength" min="0" '
         f'max="{len(content["alphas"]) - 1}" value="{chosen}"><output id="strength-text" for="strength"></output></div>'
         "<figcaption>The coefficients along the path: move the slider to another strength.</figcaption></figure>"
     )
 
 
-def _convergence(results: list[Any]) -> str:
-    drawn = [result for result in results if len(result.records) > 1]
+def _short(rows: np.ndarray) -> list[list[float]]:
+    """The numbers with few digits, as JSON takes them."""
+    return [[float(f"{value:.{DIGITS}g}") for value in row] for row in rows]
+
+
+def _convergence(results: list[Any], parts: list[str]) -> str:
+    """The run; of several, the one with the most passes."""
+    drawn = [k for k, result in enumerate(results) if len(result.records) > 1]
     if not drawn:
         return ""
-    moved = [result for result in drawn if not _started_at_optimum(result)]
+    moved = [k for k in drawn if not _started_at_optimum(results[k])]
     if not moved:
         return "<p>The run started at the optimum: its objective changed by rounding only.</p>"
-    return _figure(convergence(moved[0])[0, 0], "The run: objective and certificate against passes and seconds.")
+    k = max(moved, key=lambda k: results[k].passes)
+    run = f"The run of {parts[k]}, the longest of {len(results)}" if len(results) > 1 else "The run"
+    return _figure(convergence(results[k])[0, 0], f"{run}: objective and certificate against passes and seconds.")
 
 
 def _started_at_optimum(result: Any) -> bool:

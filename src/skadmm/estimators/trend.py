@@ -84,7 +84,8 @@ class TrendFilter(TrendModel, Regression):
     penalized_coef_ : ndarray
         With `relax`, the penalised coefficients.
     standard_errors_ : ndarray
-        With `relax`, standard errors that take the structure as given; NaN where a bound is active.
+        With `relax`, standard errors that take the structure as given; NaN for coefficients that it keeps at zero,
+        and for all of them where a bound is active or the loss has kinks.
     dof_ : int or list of int
         Degrees of freedom, without the intercept.
     result_ : Result or list of Result
@@ -245,7 +246,8 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
     penalized_coef_ : ndarray
         With `relax`, the penalised coefficients.
     standard_errors_ : ndarray
-        With `relax`, standard errors that take the structure as given; NaN where a bound is active.
+        With `relax`, standard errors that take the structure as given; NaN for coefficients that it keeps at zero,
+        and for all of them where a bound is active or the loss has kinks.
     dof_ : int or list of int
         Degrees of freedom, without the intercept.
     result_ : Result or list of Result

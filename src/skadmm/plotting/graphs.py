@@ -28,6 +28,7 @@ def coefficients_on_graph(
     problem: int = 0,
     positions: Mapping[str, ArrayLike] | None = None,
     labels: bool | None = None,
+    limit: float | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw the graph of a fused lasso, every node in the colour of its coefficient.
@@ -41,7 +42,7 @@ def coefficients_on_graph(
     model : estimator
         A fitted fused lasso.
     problem : int
-        Which row of ``coef_``, for more than two classes.
+        Which row of ``coef_``, for more than two classes or several outputs.
     positions : {name: (x, y)}, optional
         Where the nodes are drawn; by default a chain on a line, a grid as a grid, and any other graph by networkx'
         layouts.
@@ -49,6 +50,8 @@ def coefficients_on_graph(
         Write the features' names; by default where at most 60 are to be written: all of them, or else those whose
         coefficient is not zero. By default a name that would cover another is left out, the one of the smaller
         coefficient; True writes every name.
+    limit : float, optional
+        The coefficient of the darkest colours, the largest by default; give the same to pictures side by side.
     ax : Axes or None
         The axes to draw into; None makes a new figure.
 
@@ -89,7 +92,7 @@ def coefficients_on_graph(
         fused = clusters[i] == clusters[j]
         line: dict[str, Any] = {"color": INK if fused else "#BBBBBB", "linewidth": 1.6 if fused else 0.7}
         ax.plot(*places[[i, j]].T, linestyle="-" if sign > 0 else "--", zorder=1, **line)
-    limit = float(np.abs(coef).max()) or 1.0
+    limit = float(np.abs(coef).max()) or 1.0 if limit is None else limit
     nodes = ax.scatter(
         places[:, 0], places[:, 1], s=30 if chain is not None else 90, c=coef, cmap=COLORS, vmin=-limit, vmax=limit,
         edgecolors=INK, linewidths=0.6, zorder=2,

@@ -59,7 +59,7 @@ def coefficient_path(
     n_named : int
         How many features are named.
     problem : int
-        Which class, of an estimator with more than two.
+        Which class or output, of an estimator with more than two classes or several outputs.
     ax : Axes or None
         The axes to draw into; None makes a new figure.
 
@@ -223,7 +223,7 @@ def coefficient_image(
     shape : (rows, columns), optional
         By default that of the model's grid.
     problem : int
-        Which row of ``coef_``, for more than two classes.
+        Which row of ``coef_``, for more than two classes or several outputs.
     limit : float, optional
         The coefficient of the darkest colours, the largest by default; give the same to pictures side by side.
     ax : Axes or None

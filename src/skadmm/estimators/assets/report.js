@@ -1,4 +1,4 @@
-// The coefficients at the strength that the slider chooses.
+// The coefficients of one class or output, at the strength that the slider chooses.
 "use strict";
 (() => {
   const holder = document.getElementById("path");
@@ -6,10 +6,10 @@
   const { alphas, coefs, features, chosen } = JSON.parse(holder.textContent);
   const slider = document.getElementById("strength");
   const output = document.getElementById("strength-text");
+  const part = document.getElementById("part");
   const svg = document.getElementById("coefficients");
   const [W, H, L, R, T, B] = [760, 280, 56, 12, 12, 34];
-  const all = coefs.flat();
-  const limit = Math.max(...all.map(Math.abs)) || 1;
+  const limit = coefs.flat(2).reduce((most, value) => Math.max(most, Math.abs(value)), 0) || 1;
   const x = (k) => L + (features.length === 1 ? 0.5 : k / (features.length - 1)) * (W - L - R);
   const y = (value) => T + (1 - (value / limit + 1) / 2) * (H - T - B);
   const NS = "http://www.w3.org/2000/svg";
@@ -36,7 +36,7 @@
   });
   const draw = () => {
     const row = Number(slider.value);
-    const values = coefs[row];
+    const values = coefs[part ? Number(part.value) : 0][row];
     dots.forEach(([dot, title], k) => {
       const value = values[k];
       dot.setAttribute("cy", y(value));
@@ -49,5 +49,6 @@
     slider.setAttribute("aria-valuetext", output.textContent);
   };
   slider.addEventListener("input", draw);
+  if (part) part.addEventListener("change", draw);
   draw();
 })();
