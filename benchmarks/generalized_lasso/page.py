@@ -139,7 +139,7 @@ def summary(table: pd.DataFrame) -> list[str]:
             ratio = times[1] / times[0]
             said = f"{shown(ratio)}×"
             if np.isnan(times[1]):
-                said = "none got there" if np.isnan(times[0]) else "no other got there"
+                said = "none reached it" if np.isnan(times[0]) else "no other reached it"
             lines.append(f"| {title(data)} | {level:.0e} | " + " | ".join(cells) + f" | {said} |")
     return lines
 

@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import re
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -190,6 +191,7 @@ def test_compare(csv, capsys, tmp_path):
         (["fit", "nowhere.csv", "-o", "m"], 1, "no such file"),
         (["fit", "data.csv"], 2, "--out"),
         (["fit", "data.csv", "-o", "m", "--model", "tree"], 2, "--model tree"),
+        (["fit", "data.csv", "-o", "m", "--model", "fused-regresor"], 2, "Did you mean 'fused-regressor'?"),
         (["fit", "data.csv", "-o", "m", "--target", "z"], 2, "no column 'z'"),
         (["fit", "data.csv", "-o", "m", "--alpha", "-1"], 2, "alpha=-1"),
         (["fit", "data.csv", "-o", "m", "--alpha", "1", "--l1-ratio", "2"], 2, "l1_ratio=2"),
@@ -210,6 +212,7 @@ def test_compare(csv, capsys, tmp_path):
         (["fit", "taken", "-o", "m", "--alpha", "1"], 2, "no format"),
         (["fit", "broken.parquet", "-o", "m"], 1, "cannot be read as parquet"),
         (["predict", "taken", "data.csv"], 2, "not a skadmm model"),
+        (["predict", "data.csv", "archive"], 2, "The model comes first: skadmm predict archive data.csv"),
         (["predict", "nowhere", "data.csv"], 1, "no such file"),
         (["info", "taken"], 2, "not a skadmm model"),
         (["compare", "data.csv", "--methods", "sa-adm"], 2, "Did you mean"),
@@ -218,6 +221,7 @@ def test_compare(csv, capsys, tmp_path):
 def test_errors_are_one_line_and_write_nothing(arguments, code, message, csv, capsys, tmp_path):
     (tmp_path / "taken").write_text("something else")
     (tmp_path / "broken.parquet").write_text("something else")
+    zipfile.ZipFile(tmp_path / "archive", "w").close()
     (tmp_path / "one.csv").write_text("a\n")
     (tmp_path / "heavy.csv").write_text("a,b,1\nb,c,much\n")
     (tmp_path / "list.json").write_text("3\n")

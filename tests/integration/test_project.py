@@ -61,6 +61,27 @@ def test_links_of_the_readme_are_absolute_in_the_metadata_where_the_repository_i
     assert ("urls" in metadata) == bool(address)
 
 
+def test_the_extra_of_the_documentation_has_what_its_pages_use():
+    """Read the Docs installs the extra alone, and builds the site by running every page and every example."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras, required, waiting = project["optional-dependencies"], set(), [*project["dependencies"], "skadmm[docs]"]
+    while waiting:
+        name, chosen = re.match(r"([\w-]+)(?:\[([\w,-]+)\])?", waiting.pop()).groups()
+        required.add(name.replace("-", "_").lower())
+        waiting += [each for extra in (chosen or "").split(",") if name == "skadmm" for each in extras[extra]]
+    pages = [path.read_text(encoding="utf-8") for path in (*ROOT.glob("docs/*.md"), *ROOT.glob("docs/guides/*.md"))]
+    code = [block for page in pages for block in re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)]
+    code += [path.read_text(encoding="utf-8") for path in ROOT.glob("examples/*.py")]
+    trees = [ast.parse(text) for text in code]
+    found = [node for tree in trees for node in ast.walk(tree)]
+    used = {alias.name for node in found if isinstance(node, ast.Import) for alias in node.names}
+    used |= {node.module for node in found if isinstance(node, ast.ImportFrom)}
+    used = {name.split(".")[0] for name in used} - set(sys.stdlib_module_names)
+    used = {"scikit_learn" if name == "sklearn" else name for name in used}
+    used |= {"pyarrow"} if any("parquet" in text for text in code) else set()
+    assert {"dask", "polars", "pyarrow"} <= used <= required
+
+
 def test_the_citation_is_of_this_version():
     citation = (ROOT / "CITATION.cff").read_text()
     assert f"version: {skadmm.__version__.split('.dev')[0]}\n" in citation
@@ -109,6 +130,8 @@ IMAGES = {
     r"least (AIC|BIC|error|value)": "minimum",
     r"rows? (a|an) \w+ing|one (row|panel|column|line|sample) an? \w+": "per",
     r"speaks? of|goes by|go by|bits and pieces|by and large": "is about, is called",
+    r"(do|does|did) not arrive|got there|as it goes": "reaches the tolerance; while it runs",
+    r"flatters?|weak sides?|plays? no part|played no part|say more than": "looks better; weaknesses; is not used",
 }
 """Images that a user of the package should not have to read."""
 READ_BY_USERS = ("README.md", "CONTRIBUTING.md", "docs/*.md", "docs/guides/*.md", "src/skadmm/cli/*.py",

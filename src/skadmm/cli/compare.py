@@ -25,7 +25,9 @@ def add_to(app: typer.Typer) -> None:
 
 def compare(
     data: Path = typer.Argument(help="svmlight, CSV, TSV, Parquet, npz, or a folder of blocks or Parquet files."),  # noqa: B008
-    methods: str = typer.Option("auto", help="Separated by commas. [default: a few]", show_default=False),
+    methods: str = typer.Option(
+        "auto", help="Names of methods, separated by commas. [default: a few that suit the data]", show_default=False
+    ),
     target: str | None = typer.Option(None, help="The column (or npz array) of labels. [default: the last; npz: y]"),
     drop: str = typer.Option("", help="Columns to leave out, separated by commas."),
     loss: str = typer.Option("logistic", help="logistic or squared-hinge for two classes; squared or huber."),
@@ -33,10 +35,10 @@ def compare(
     l1_ratio: float = typer.Option(0.5, "--l1-ratio", help="The share of the plain l1 norm."),
     graph: str = typer.Option("chain", help="chain, precision, a grid such as 8x8, or a file of edges."),
     unknown: str = typer.Option("raise", help="Names in --graph that are not columns: raise, or ignore."),
-    passes: float = typer.Option(20.0, help="Passes over the data."),
-    repeats: int = typer.Option(3, min=1, help="Seeds."),
-    out: Path | None = typer.Option(None, "--out", "-o", help="The whole table, as CSV."),  # noqa: B008
-    plot: Path | None = typer.Option(None, "--plot", help="A picture of the objective against passes."),  # noqa: B008
+    passes: float = typer.Option(20.0, help="Number of passes over the data."),
+    repeats: int = typer.Option(3, min=1, help="Number of runs of each method, with different seeds."),
+    out: Path | None = typer.Option(None, "--out", "-o", help="Write the whole table to a CSV file."),  # noqa: B008
+    plot: Path | None = typer.Option(None, "--plot", help="Write a picture of the objective against passes."),  # noqa: B008
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:  # fmt: skip
     """Compare several methods on one problem."""

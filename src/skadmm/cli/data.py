@@ -42,7 +42,10 @@ def listing(context: typer.Context, data_dir: Path | None = DATA_DIR) -> None:
 def fetch(
     name: str = typer.Argument(help="A name that `skadmm data` lists."), data_dir: Path | None = DATA_DIR
 ) -> None:
-    """Download a data set and check it; for one behind a form, say what to download and where to put it."""
+    """Download a data set and check it.
+
+    Where a site asks for a form, the message says what to download and where to put it.
+    """
     from skadmm.datasets import BUILTIN, fetch
 
     if name in BUILTIN:
@@ -65,7 +68,10 @@ def convert(
     columns: int | None = typer.Option(None, min=1, help="The number of columns of an svmlight file."),
     quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress."),
 ) -> None:
-    """Turn a large file into a folder of blocks, in bounded memory; run it again to resume after an interruption."""
+    """Turn a large file into a folder of blocks.
+
+    The memory that this takes does not grow with the file. After an interruption the same command continues.
+    """
     import sys
 
     from skadmm.backends.convert import convert

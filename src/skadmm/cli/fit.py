@@ -12,6 +12,7 @@ from typing import Any
 
 import typer
 
+from skadmm._names import nearest
 from skadmm.cli._errors import CommandError
 from skadmm.cli.large import open_table
 from skadmm.cli.offsets import take_offset
@@ -42,22 +43,24 @@ def fit(
     ),
     drop: str = typer.Option("", help="Columns to leave out, separated by commas."),
     weight: str | None = typer.Option(None, help="The column of sample weights."),
-    offset: str | None = typer.Option(None, help="A column that is added to the margins."),
-    exposure: str | None = typer.Option(None, help="A column whose logarithm is added to the margins, for counts."),
+    offset: str | None = typer.Option(None, help="A column that is added to the linear predictor."),
+    exposure: str | None = typer.Option(
+        None, help="For counts: a column whose logarithm is added to the linear predictor."
+    ),
     on_disk: bool | None = typer.Option(
         None, "--on-disk/--in-memory", help="Leave the table on disk. [default: where it takes a quarter of the memory]"
     ),
     cache_dir: Path | None = typer.Option(  # noqa: B008
         None, "--cache-dir", help="Where a table on disk is kept. [default: SKADMM_CACHE, or the system's cache]"
     ),
-    alpha: float | None = typer.Option(None, help="The strength. [default: chosen by cross-validation]"),
+    alpha: float | None = typer.Option(None, help="The strength of the penalty. [default: chosen by cross-validation]"),
     l1_ratio: str | None = typer.Option(
         None, "--l1-ratio", help="The share of the plain l1 norm; several, such as 0.2,0.5,1, are cross-validated."
     ),
     graph: str = typer.Option("chain", help="chain, precision, a grid such as 8x8, or a CSV file of edges."),
     groups: Path | None = typer.Option(None, help="JSON: lists of columns, or a label per column."),  # noqa: B008
     unknown: str = typer.Option("raise", help="Names in --graph or --groups that are not columns: raise, or ignore."),
-    order: int = typer.Option(1, help="The degree of a trend's pieces."),
+    order: int = typer.Option(1, help="The degree of the pieces of a trend: 0 (constant) to 3 (cubic)."),
     ridge: float = typer.Option(0.0, help="Strength of an added squared l2 norm."),
     multi_class: str | None = typer.Option(
         None, "--multi-class", help="More than two classes: ovr (one model each), or multinomial. [default: ovr]"
@@ -75,7 +78,7 @@ def fit(
     scoring: str | None = typer.Option(None, help="A scorer of scikit-learn, such as r2. [default: held-out loss]"),
     jobs: int = typer.Option(1, help="Folds that are solved at the same time."),
     checkpoint: Path | None = typer.Option(  # noqa: B008
-        None, help="A file that stores the cross-validation as it goes; where it exists, the search continues from it."
+        None, help="A file that stores the cross-validation while it runs; if it exists, the search continues from it."
     ),
     method: str = typer.Option("auto", help="auto, or the name of a method or solver; 'skadmm info' lists them."),
     tol: float = typer.Option(1e-6, help="The relative duality gap to reach."),
@@ -89,7 +92,7 @@ def fit(
     from skadmm.estimators.report import score_name, score_with
 
     if model not in MODELS:
-        raise CommandError(f"--model {model}: it takes one of {', '.join(MODELS)}", 2)
+        raise CommandError(f"--model {model}: it takes one of {', '.join(MODELS)}.{nearest(model, MODELS)}", 2)
     for written in (out, report):
         if written is not None and written.exists() and not force:
             raise CommandError(f"{written} exists already: --force replaces it", 2)

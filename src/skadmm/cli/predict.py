@@ -6,6 +6,7 @@ import json
 import sys
 from pathlib import Path
 from typing import Any
+from zipfile import is_zipfile
 
 import numpy as np
 import typer
@@ -28,18 +29,18 @@ def predict(
     out: Path | None = typer.Option(None, "--out", "-o", help="A CSV or Parquet file. [default: standard output]"),  # noqa: B008
     target: list[str] | None = typer.Option(None, help="The column (or npz array) of labels: gives a score."),  # noqa: B008
     identifier: str | None = typer.Option(None, "--id", help="A column of the data to copy beside each prediction."),
-    offset: str | None = typer.Option(None, help="A column that is added to the margins, as in the fit."),
-    exposure: str | None = typer.Option(None, help="A column whose logarithm is added to the margins, as in the fit."),
+    offset: str | None = typer.Option(None, help="A column that is added to the linear predictor, as in the fit."),
+    exposure: str | None = typer.Option(
+        None, help="A column whose logarithm is added to the linear predictor, as in the fit."
+    ),
     proba: bool = typer.Option(False, "--proba", help="Also the probability of each class."),
     force: bool = typer.Option(False, "--force", help="Replace an existing file."),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:  # fmt: skip
     """Predict, one line per row."""
-    import skadmm
-
     if out is not None and out.exists() and not force:
         raise CommandError(f"{out} exists already: --force replaces it", 2)
-    estimator = skadmm.load(model)
+    estimator = _loaded(model, data)
     if proba and not hasattr(estimator, "predict_proba"):
         raise CommandError(f"--proba: {type(estimator).__name__} with loss={estimator.loss!r} has no probabilities", 2)
     names = getattr(estimator, "feature_names_in_", None)
@@ -85,6 +86,18 @@ def predict(
     if score is not None:
         name = "accuracy" if hasattr(estimator, "classes_") else "R²" if estimator.loss == "squared" else "D²"
         print(f"{name} {score:.4f} on {len(predicted)} rows", file=sys.stderr)
+
+
+def _loaded(model: Path, data: Path) -> Any:
+    """The model of a file; where the two arguments are swapped, the message says so."""
+    import skadmm
+
+    try:
+        return skadmm.load(model)
+    except skadmm.ModelFileError as error:
+        if data.suffix != ".npz" and is_zipfile(data):
+            raise CommandError(f"{error}. The model comes first: skadmm predict {data} {model}", 2) from error
+        raise
 
 
 def _by_output(predicted: np.ndarray) -> dict[str, np.ndarray]:

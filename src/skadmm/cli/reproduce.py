@@ -23,15 +23,16 @@ def add_to(app: typer.Typer) -> None:
 
 
 def reproduce(
-    quick: bool = typer.Option(False, "--quick", help="Built-in data, 3 repeats, 20 passes, unless given: a minute."),
+    quick: bool = typer.Option(False, "--quick", help="Built-in data, 3 repeats and 20 passes, unless other options "
+                                                      "are given; it takes about a minute."),
     data: str = typer.Option("", help="Data sets (or svmlight files), comma-separated; NAME@SCALING is a set "
                                       "under that scaling. [default: the paper's five, and covertype@minmax]"),
     figure: str = typer.Option("1,2,3", help="The paper's figures to make."),
-    repeats: str = typer.Option("", help=f"Random halves; {PER_DATA}. [default: 10]"),
+    repeats: str = typer.Option("", help=f"Number of random halves; {PER_DATA}. [default: 10]"),
     passes: str = typer.Option("", help=f"Effective passes; {PER_DATA}. [default: 30]"),
     record_every: str = typer.Option("", help=f"Passes between recordings; {PER_DATA}. [default: 0.5]"),
-    methods: str = typer.Option("", help="Methods. [default: the paper's seven, and san-admm]"),
-    jobs: int = typer.Option(2, min=1, help="Processes, of one thread each."),
+    methods: str = typer.Option("", help="Methods, separated by commas. [default: the paper's seven, and san-admm]"),
+    jobs: int = typer.Option(2, min=1, help="Number of processes, of one thread each."),
     out: Path = typer.Option(Path("results"), help="Where results go; a run that was stopped resumes there."),  # noqa: B008
     data_dir: Path | None = typer.Option(None, "--data-dir", help="Where the data files are (or SKADMM_DATA)."),  # noqa: B008
     matrix: str = typer.Option("stacked", help="A: stacked for [G; I], graph for G; or both."),

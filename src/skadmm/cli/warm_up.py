@@ -15,13 +15,14 @@ def add_to(app: typer.Typer) -> None:
 
 
 def warm_up(
-    kinds: list[str] | None = typer.Argument(None, help="Kinds of model, or their beginnings. [default: all]"),  # noqa: B008
-    listed: bool = typer.Option(False, "--list", help="List the kinds and leave."),
+    kinds: list[str] | None = typer.Argument(None, help="Kinds of model, or how their names begin. [default: all]"),  # noqa: B008
+    listed: bool = typer.Option(False, "--list", help="List the kinds and exit."),
     quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress."),
 ) -> None:
     """Compile kernels in advance.
 
-    The kernels of some kinds of model go into your cache, for containers and clusters; all of them take minutes.
+    The kernels of some kinds of model are written to your cache, for use in containers and on clusters. Compiling all
+    of them takes minutes.
     """
     from skadmm.warm_up import KINDS
     from skadmm.warm_up import warm_up as run

@@ -80,7 +80,7 @@ class Tracking(NamedTuple):
 
     counter: Counter
     keeper: Keeper | None = None
-    """Stores the path as it goes."""
+    """Stores the path while it runs."""
     dof: Callable[[Any], float] | None = None
     """Counts degrees of freedom in another way."""
 

@@ -475,7 +475,7 @@ class FusedLassoClassifierCV(SeveralClasses, _Fused, CrossValidated, Classificat
     n_jobs : int or None
         Folds at a time, in threads that share the data; ``joblib.parallel_config("loky")`` takes processes.
     checkpoint : str, path or None
-        A file in which the search is stored as it goes. Where it exists already, a search of the same model and data
+        A file in which the search is stored while it runs. Where it exists already, a search of the same model and data
         continues with the fold and the alpha at which it stood.
     graph : None, tuple, networkx graph, adjacency matrix, edge list or "precision"
         The features' neighbourhood. None: a chain in column order. A tuple of integers: a grid of that shape. Nodes may
@@ -718,7 +718,7 @@ class FusedLassoRegressorCV(SeveralOutputs, _Fused, CrossValidated, Regression):
     n_jobs : int or None
         Folds at a time, in threads that share the data; ``joblib.parallel_config("loky")`` takes processes.
     checkpoint : str, path or None
-        A file in which the search is stored as it goes. Where it exists already, a search of the same model and data
+        A file in which the search is stored while it runs. Where it exists already, a search of the same model and data
         continues with the fold and the alpha at which it stood.
     graph : None, tuple, networkx graph, adjacency matrix, edge list or "precision"
         The features' neighbourhood. None: a chain in column order. A tuple of integers: a grid of that shape. Nodes may

@@ -437,7 +437,7 @@ class GeneralizedLassoClassifierCV(SeveralClasses, _Generalized, CrossValidated,
     n_jobs : int or None
         Folds at a time, in threads that share the data; ``joblib.parallel_config("loky")`` takes processes.
     checkpoint : str, path or None
-        A file in which the search is stored as it goes. Where it exists already, a search of the same model and data
+        A file in which the search is stored while it runs. Where it exists already, a search of the same model and data
         continues with the fold and the alpha at which it stood.
     A : matrix of shape (m, n_features), "identity" or None
         The penalty matrix, its entries used as they are; a DataFrame is matched to the columns of X by name. None is
@@ -659,7 +659,7 @@ class GeneralizedLassoRegressorCV(SeveralOutputs, _Generalized, CrossValidated, 
     n_jobs : int or None
         Folds at a time, in threads that share the data; ``joblib.parallel_config("loky")`` takes processes.
     checkpoint : str, path or None
-        A file in which the search is stored as it goes. Where it exists already, a search of the same model and data
+        A file in which the search is stored while it runs. Where it exists already, a search of the same model and data
         continues with the fold and the alpha at which it stood.
     A : matrix of shape (m, n_features), "identity" or None
         The penalty matrix, its entries used as they are; a DataFrame is matched to the columns of X by name. None is

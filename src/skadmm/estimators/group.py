@@ -462,7 +462,7 @@ class GroupLassoClassifierCV(SeveralClasses, _Grouped, CrossValidated, Classific
     n_jobs : int or None
         Folds at a time, in threads that share the data; ``joblib.parallel_config("loky")`` takes processes.
     checkpoint : str, path or None
-        A file in which the search is stored as it goes. Where it exists already, a search of the same model and data
+        A file in which the search is stored while it runs. Where it exists already, a search of the same model and data
         continues with the fold and the alpha at which it stood.
     groups : list of sequences of column numbers or names, labels, dict, Series or None
         A list of sequences (or a dict of them by the group's name): the features of each group; groups may overlap, and
@@ -691,7 +691,7 @@ class GroupLassoRegressorCV(SeveralOutputs, _Grouped, CrossValidated, Regression
     n_jobs : int or None
         Folds at a time, in threads that share the data; ``joblib.parallel_config("loky")`` takes processes.
     checkpoint : str, path or None
-        A file in which the search is stored as it goes. Where it exists already, a search of the same model and data
+        A file in which the search is stored while it runs. Where it exists already, a search of the same model and data
         continues with the fold and the alpha at which it stood.
     groups : list of sequences of column numbers or names, labels, dict, Series or None
         A list of sequences (or a dict of them by the group's name): the features of each group; groups may overlap, and

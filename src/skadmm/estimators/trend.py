@@ -184,7 +184,7 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
     n_jobs : int or None
         Folds at a time, in threads that share the data; ``joblib.parallel_config("loky")`` takes processes.
     checkpoint : str, path or None
-        A file in which the search is stored as it goes. Where it exists already, a search of the same model and data
+        A file in which the search is stored while it runs. Where it exists already, a search of the same model and data
         continues with the fold and the alpha at which it stood.
     order : int ≥ 0
         The degree of the pieces: 0 constant, 1 linear, 2 quadratic, 3 cubic; at most two less than there are distinct

@@ -216,8 +216,8 @@ def _split(problem: Problem, size: int, seed: int) -> tuple[Problem, tuple[Any, 
 
 
 def _compile(problem: Problem, name: str, options: dict[str, Any]) -> None:
-    """Run the method on two samples first, so that no method's seconds hold the compilation of its kernels."""
-    few = problem.subset(np.arange(min(2, problem.n_samples)))
+    """Run the method on a few samples first, so that no method's seconds hold the compilation of its kernels."""
+    few = problem.subset(np.arange(min(200, problem.n_samples)))
     kept = {
         option: options[option]
         for option in ("rho", "batch_size", "omega_mode", "options", "precondition")
@@ -226,7 +226,7 @@ def _compile(problem: Problem, name: str, options: dict[str, Any]) -> None:
     # An error here occurs in the runs themselves too, which report it.
     with warnings.catch_warnings(), contextlib.suppress(Exception):
         warnings.simplefilter("ignore")
-        solve(few, name, step="theory", passes=1, record_every=0, progress=False, **kept)
+        solve(few, name, step="theory", passes=10, record_every=0, progress=False, **kept)
 
 
 def _rows(run: dict[str, Any], result: Result, n: int) -> list[dict[str, Any]]:
