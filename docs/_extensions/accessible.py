@@ -21,6 +21,11 @@ PATTERNS = (
     ),
     # A browser may break a line at the hyphen of 1e-06.
     (r"<td><p>(\d[\d.,]*e-\d+)</p></td>", r'<td class="number"><p>\1</p></td>'),
+    # And at those of a solver's name, such as lbfgs-smoothed[width=1e-05].
+    (
+        r'<td><p>(<code class="docutils literal notranslate"><span class="pre">[\w-]{1,20}(\[[^\]<]{1,14}\])?</span></code>)',
+        r'<td class="name"><p>\1',
+    ),
 )
 HEADINGS = {"search.html": "Search"}
 """Pages that the theme writes without a heading."""

@@ -1,7 +1,7 @@
 """A search that can be killed: what folds and paths have found so far, in one file.
 
 A fold that is done is an array of scores, and a path that is under way is its solutions with the state of its solver,
-so a search continues with the next strength of the fold at which it stood.
+so a search continues with the next strength of the fold that was interrupted.
 """
 
 from __future__ import annotations

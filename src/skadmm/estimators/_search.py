@@ -32,7 +32,7 @@ class Split(NamedTuple):
 
 
 class Judge(NamedTuple):
-    """How held-out rows judge a model: by the loss, or by a scorer of scikit-learn."""
+    """How a model is scored on held-out rows: by the loss, or by a scorer of scikit-learn."""
 
     scorer: Callable[..., float] | None
     """The scorer; None for the mean held-out loss, where less is better."""

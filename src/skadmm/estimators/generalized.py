@@ -425,20 +425,21 @@ class GeneralizedLassoClassifierCV(SeveralClasses, _Generalized, CrossValidated,
     eps : float in (0, 1)
         The ratio of the smallest alpha to alpha_max, where `alphas` is a number.
     cv : int, splitter or None
-        As in scikit-learn.
+        A number of folds (None: 5), or a splitter of scikit-learn.
     selection : "min", "1se", "aic" or "bic"
         The smallest mean held-out loss; the largest alpha within one standard error of it; or an information criterion
         on one path over all the data.
     scoring : str, callable or None
-        How held-out rows judge a model: the name of a scorer of scikit-learn, or a function of (estimator, X, y), more
-        is better. None: the mean held-out loss, less is better.
+        How a model is scored on held-out rows: the name of a scorer of scikit-learn, or a function of
+        (estimator, X, y); more is better. None: the mean held-out loss, less is better.
     refit : bool
         False: only the scores and the best parameters are kept, and no model is fitted to all the data.
     n_jobs : int or None
-        Folds at a time, in threads that share the data; ``joblib.parallel_config("loky")`` takes processes.
+        The number of folds that are solved at the same time, in threads that share the data. With
+        ``joblib.parallel_config("loky")`` they are processes.
     checkpoint : str, path or None
         A file in which the search is stored while it runs. Where it exists already, a search of the same model and data
-        continues with the fold and the alpha at which it stood.
+        continues with the fold and the alpha that were interrupted.
     A : matrix of shape (m, n_features), "identity" or None
         The penalty matrix, its entries used as they are; a DataFrame is matched to the columns of X by name. None is
         the identity, the plain lasso. The matrix of a graph with its weights and signs is
@@ -647,20 +648,21 @@ class GeneralizedLassoRegressorCV(SeveralOutputs, _Generalized, CrossValidated, 
     eps : float in (0, 1)
         The ratio of the smallest alpha to alpha_max, where `alphas` is a number.
     cv : int, splitter or None
-        As in scikit-learn.
+        A number of folds (None: 5), or a splitter of scikit-learn.
     selection : "min", "1se", "aic" or "bic"
         The smallest mean held-out loss; the largest alpha within one standard error of it; or an information criterion
         on one path over all the data.
     scoring : str, callable or None
-        How held-out rows judge a model: the name of a scorer of scikit-learn, or a function of (estimator, X, y), more
-        is better. None: the mean held-out loss, less is better.
+        How a model is scored on held-out rows: the name of a scorer of scikit-learn, or a function of
+        (estimator, X, y); more is better. None: the mean held-out loss, less is better.
     refit : bool
         False: only the scores and the best parameters are kept, and no model is fitted to all the data.
     n_jobs : int or None
-        Folds at a time, in threads that share the data; ``joblib.parallel_config("loky")`` takes processes.
+        The number of folds that are solved at the same time, in threads that share the data. With
+        ``joblib.parallel_config("loky")`` they are processes.
     checkpoint : str, path or None
         A file in which the search is stored while it runs. Where it exists already, a search of the same model and data
-        continues with the fold and the alpha at which it stood.
+        continues with the fold and the alpha that were interrupted.
     A : matrix of shape (m, n_features), "identity" or None
         The penalty matrix, its entries used as they are; a DataFrame is matched to the columns of X by name. None is
         the identity, the plain lasso. The matrix of a graph with its weights and signs is

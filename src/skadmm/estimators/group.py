@@ -450,20 +450,21 @@ class GroupLassoClassifierCV(SeveralClasses, _Grouped, CrossValidated, Classific
     eps : float in (0, 1)
         The ratio of the smallest alpha to alpha_max, where `alphas` is a number.
     cv : int, splitter or None
-        As in scikit-learn.
+        A number of folds (None: 5), or a splitter of scikit-learn.
     selection : "min", "1se", "aic" or "bic"
         The smallest mean held-out loss; the largest alpha within one standard error of it; or an information criterion
         on one path over all the data.
     scoring : str, callable or None
-        How held-out rows judge a model: the name of a scorer of scikit-learn, or a function of (estimator, X, y), more
-        is better. None: the mean held-out loss, less is better.
+        How a model is scored on held-out rows: the name of a scorer of scikit-learn, or a function of
+        (estimator, X, y); more is better. None: the mean held-out loss, less is better.
     refit : bool
         False: only the scores and the best parameters are kept, and no model is fitted to all the data.
     n_jobs : int or None
-        Folds at a time, in threads that share the data; ``joblib.parallel_config("loky")`` takes processes.
+        The number of folds that are solved at the same time, in threads that share the data. With
+        ``joblib.parallel_config("loky")`` they are processes.
     checkpoint : str, path or None
         A file in which the search is stored while it runs. Where it exists already, a search of the same model and data
-        continues with the fold and the alpha at which it stood.
+        continues with the fold and the alpha that were interrupted.
     groups : list of sequences of column numbers or names, labels, dict, Series or None
         A list of sequences (or a dict of them by the group's name): the features of each group; groups may overlap, and
         a feature in none is not penalised, with a warning. An array or list of integers or strings: the label of each
@@ -679,20 +680,21 @@ class GroupLassoRegressorCV(SeveralOutputs, _Grouped, CrossValidated, Regression
     eps : float in (0, 1)
         The ratio of the smallest alpha to alpha_max, where `alphas` is a number.
     cv : int, splitter or None
-        As in scikit-learn.
+        A number of folds (None: 5), or a splitter of scikit-learn.
     selection : "min", "1se", "aic" or "bic"
         The smallest mean held-out loss; the largest alpha within one standard error of it; or an information criterion
         on one path over all the data.
     scoring : str, callable or None
-        How held-out rows judge a model: the name of a scorer of scikit-learn, or a function of (estimator, X, y), more
-        is better. None: the mean held-out loss, less is better.
+        How a model is scored on held-out rows: the name of a scorer of scikit-learn, or a function of
+        (estimator, X, y); more is better. None: the mean held-out loss, less is better.
     refit : bool
         False: only the scores and the best parameters are kept, and no model is fitted to all the data.
     n_jobs : int or None
-        Folds at a time, in threads that share the data; ``joblib.parallel_config("loky")`` takes processes.
+        The number of folds that are solved at the same time, in threads that share the data. With
+        ``joblib.parallel_config("loky")`` they are processes.
     checkpoint : str, path or None
         A file in which the search is stored while it runs. Where it exists already, a search of the same model and data
-        continues with the fold and the alpha at which it stood.
+        continues with the fold and the alpha that were interrupted.
     groups : list of sequences of column numbers or names, labels, dict, Series or None
         A list of sequences (or a dict of them by the group's name): the features of each group; groups may overlap, and
         a feature in none is not penalised, with a warning. An array or list of integers or strings: the label of each
