@@ -23,7 +23,8 @@ PATTERNS = (
     (r"<td><p>(\d[\d.,]*e-\d+)</p></td>", r'<td class="number"><p>\1</p></td>'),
     # And at those of a solver's name, such as lbfgs-smoothed[width=1e-05].
     (
-        r'<td><p>(<code class="docutils literal notranslate"><span class="pre">[\w-]{1,20}(\[[^\]<]{1,14}\])?</span></code>)',
+        r'<td><p>(<code class="docutils literal notranslate"><span class="pre">'
+        r"[\w-]{1,20}(\[[^\]<]{1,16}\])?</span></code>)",
         r'<td class="name"><p>\1',
     ),
 )
