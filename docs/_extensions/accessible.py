@@ -21,11 +21,11 @@ PATTERNS = (
     ),
     # A browser may break a line at the hyphen of 1e-06.
     (r"<td><p>(\d[\d.,]*e-\d+)</p></td>", r'<td class="number"><p>\1</p></td>'),
-    # And at those of a solver's name, such as lbfgs-smoothed[width=1e-05].
+    # And at those of a solver's name, such as lbfgs-smoothed[width=1e-05]; it may break before the bracket.
     (
-        r'<td><p>(<code class="docutils literal notranslate"><span class="pre">'
-        r"[\w-]{1,20}(\[[^\]<]{1,16}\])?</span></code>)",
-        r'<td class="name"><p>\1',
+        r'<td><p>(<code class="docutils literal notranslate"><span class="pre">)'
+        r"([\w-]{1,20})(\[[^\]<]{1,16}\])?</span></code>",
+        r'<td class="name"><p>\1\2</span><wbr><span class="pre">\3</span></code>',
     ),
 )
 HEADINGS = {"search.html": "Search"}
