@@ -60,7 +60,7 @@ def compare(name: str, X: Any, target: np.ndarray, loss: str, share: float, repe
                 best[method] = taken, result
     usual, first = best[SOLVERS[0]]
     columns = [f"{method} {1e3 * best[method][0]:,.0f} ms, {best[method][1].passes:.0f} passes" for method in SOLVERS]
-    unsolved = [method for method in SOLVERS if best[method][1].status != "solved"]
+    unsolved = [method for method in SOLVERS if best[method][1].status.value != "solved"]
     print(
         f"{name}, {loss}, λ = {share:g}: {'; '.join(columns)}; default is {first.solver}; "
         f"{np.count_nonzero(first.x):,} not zero{'; not solved: ' + ', '.join(unsolved) if unsolved else ''}",
