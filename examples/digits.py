@@ -18,7 +18,7 @@ images, digit = load_digits(return_X_y=True)
 images = images / 16
 train = np.arange(digit.size) < 300
 
-common = {"multi_class": "multinomial", "output_penalty": "rows", "tol": 1e-4, "alphas": 8, "cv": 3}
+common = {"multi_class": "multinomial", "output_penalty": "rows", "tol": 1e-4, "alphas": 8, "eps": 2e-4, "cv": 3}
 pixels = GeneralizedLassoClassifierCV(**common).fit(images[train], digit[train])
 regions = FusedLassoClassifierCV(graph=(8, 8), l1_ratio=0.2, **common).fit(images[train], digit[train])
 for name, model in (("single pixels", pixels), ("with the grid", regions)):
