@@ -239,21 +239,33 @@ class Situation:
         return self.chains is not None and self.chains.ties and self.tall
 
     @cached_property
-    def strong(self) -> bool:
-        """The solution is likely to be sparse or fused: λ is not small against the gradient, of a subset of samples."""
-        problem, config = self.problem, self.config
-        every = problem.n_samples // config.subset
-        subset = problem if every <= 1 else problem.subset(np.arange(0, problem.n_samples, every))
+    def gradient_of_subset(self) -> np.ndarray:
+        """The gradient at the start, of a subset of the samples."""
+        every = self.problem.n_samples // self.config.subset
+        subset = self.problem if every <= 1 else self.problem.subset(np.arange(0, self.problem.n_samples, every))
         self.point.clock[1] += subset.n_samples
-        largest = float(np.abs(subset.gradient(self.point.x)).max())
-        return bool(np.median(l1_rows.checked_strengths(problem)) >= config.sparse_share * largest)
+        return subset.gradient(self.point.x)
+
+    @property
+    def strong(self) -> bool:
+        """The solution is likely to be sparse or fused: λ is not small against the gradient."""
+        largest = float(np.abs(self.gradient_of_subset).max())
+        return bool(np.median(l1_rows.checked_strengths(self.problem)) >= self.config.sparse_share * largest)
 
     @property
     def sparse_squares(self) -> bool:
-        """The lasso with the squared loss, rows in memory, and a solution that is likely to be sparse."""
+        """The lasso with the squared loss, rows in memory, and few features in all or few that will leave zero."""
         if not isinstance(self.problem.loss, Squared) or self.problem.backend.slow_reads or not self.untied:
             return False
-        return self.separates and self.strong
+        if not (self.separates and self.strong):
+            return False
+        few = self.problem.n_features < self.config.some_features
+        return few or self._share_leaving(self.gradient_of_subset) <= self.config.few_leaving
+
+    def _share_leaving(self, gradient: np.ndarray) -> float:
+        """The share of the features that violate optimality at the start, where none is tied to another."""
+        threshold = chains.chains_of(self.problem).threshold
+        return float(np.mean(violations(self.point.x, gradient, threshold) > 0.0))
 
     @cached_property
     def few_leave_zero(self) -> bool:
@@ -264,8 +276,7 @@ class Situation:
             return True
         evaluation, touched = self.problem.backend.evaluations.at(self.point.x)
         self.point.clock[1] += touched
-        leaving = violations(self.point.x, evaluation.gradient, self.chains.threshold) > 0.0
-        return int(np.count_nonzero(leaving)) <= self.config.few_leaving * self.problem.n_features
+        return self._share_leaving(evaluation.gradient) <= self.config.few_leaving
 
     @property
     def untied(self) -> bool:
@@ -300,7 +311,11 @@ TABLE = (
     Row(lambda s: s.general_split, (Multipliers, NewtonADMM), "B is not −I"),
     Row(lambda s: s.following and s.separates, (BlockDescent,), "the penalty separates over blocks of features"),
     Row(lambda s: s.works_on_blocks, (BlockDescent,), "the penalty separates over blocks of features"),
-    Row(lambda s: s.sparse_squares, (BlockDescent, ReducedNewton), "a lasso of squares, and few features leave zero"),
+    Row(
+        lambda s: s.sparse_squares,
+        (BlockDescent, ReducedNewton),
+        "a lasso of squares, with few features or few that leave zero",
+    ),
     Row(lambda s: s.general_rows, (RowInteriorPoint,), "many features, few samples, and A is no graph"),
     Row(lambda s: s.many_on_workers, (ReducedNewton,), "many features, rows on workers"),
     Row(lambda s: s.joined_features, (MultipliersCG,), "many features, in rows or groups that share them"),
