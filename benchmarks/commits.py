@@ -8,6 +8,9 @@ For each real data set: half the rows, A = [G; I] with the precision graph of th
 lasso-logistic and groups are the simulated problems of ``generalized_lasso``. The problem is built once and written to
 a temporary folder. Then processes of both commits in turn load it, solve it several times and report their best time;
 the table shows the best of all turns, and the ratio (below 1: the change made it faster).
+
+On hiv-path4932 the number of steps depends on rounding: at strengths that differ by 1e-9, relatively, one and the same
+commit takes 22 to 28 passes. ``--draws 9`` solves at nine such strengths and reports medians over them.
 """
 
 import argparse
@@ -77,8 +80,9 @@ def read_matrix(parts: Any, key: str) -> Any:
     )
 
 
-def measure(path: Path, repeats: int) -> dict[str, float]:
-    """What one process measures: the best time to the target, passes there, and the optimum it is measured against."""
+def measure(path: Path, repeats: int, draws: int) -> dict[str, float]:
+    """What one process measures: the best time to the target, passes there, and the optimum it is measured against;
+    medians over strengths that hardly differ."""
     from skadmm import Problem, solve
     from skadmm.regularizers import L1, GroupL2
 
@@ -86,28 +90,32 @@ def measure(path: Path, repeats: int) -> dict[str, float]:
         X, A, target = read_matrix(parts, "X"), read_matrix(parts, "A"), parts["target"]
         strength, loss = float(parts["strength"]), str(parts["loss"])
         group_size = int(parts["group_size"]) if "group_size" in parts else 1
-    if group_size > 1:
-        problem = Problem(X, target, loss, psi=GroupL2(strength, np.arange(X.shape[1]) // group_size))
-    else:
-        problem = Problem(X, target, loss, psi=L1(strength), A=A)
-    optimum = solve(problem, "san-admm", tol=1e-10, passes=300, record_every=0).objective  # compiles, too
-    best = {"seconds": np.inf, "passes": np.nan, "optimum": optimum}
-    for _ in range(repeats):
-        trace = solve(problem, "san-admm", tol=1e-8, passes=300, record_every=1e-9).trace
-        hit = trace[(trace["objective"] - optimum) / optimum <= TARGET].iloc[0]
-        if hit["seconds"] < best["seconds"]:
-            best |= {"seconds": float(hit["seconds"]), "passes": float(hit["passes"])}
-    return best
+    runs = []
+    for draw in range(draws):
+        near = strength * (1.0 + 1e-9 * draw)
+        if group_size > 1:
+            problem = Problem(X, target, loss, psi=GroupL2(near, np.arange(X.shape[1]) // group_size))
+        else:
+            problem = Problem(X, target, loss, psi=L1(near), A=A)
+        optimum = solve(problem, "san-admm", tol=1e-10, passes=300, record_every=0).objective  # compiles, too
+        best = {"seconds": np.inf, "passes": np.nan, "optimum": optimum}
+        for _ in range(repeats):
+            trace = solve(problem, "san-admm", tol=1e-8, passes=300, record_every=1e-9).trace
+            hit = trace[(trace["objective"] - optimum) / optimum <= TARGET].iloc[0]
+            if hit["seconds"] < best["seconds"]:
+                best |= {"seconds": float(hit["seconds"]), "passes": float(hit["passes"])}
+        runs.append(best)
+    return {key: float(np.median([run[key] for run in runs])) for key in ("seconds", "passes", "optimum")}
 
 
-def in_process(source: Path, path: Path, repeats: int) -> dict[str, float]:
+def in_process(source: Path, path: Path, repeats: int, draws: int) -> dict[str, float]:
     """:func:`measure` with the package at `source`, in a process of its own."""
-    command = [sys.executable, __file__, "--measure", str(path), "--repeats", str(repeats)]
+    command = [sys.executable, __file__, "--measure", str(path), "--repeats", str(repeats), "--draws", str(draws)]
     process = subprocess.run(command, env=environment(source), capture_output=True, text=True, check=True)
     return json.loads(process.stdout.splitlines()[-1])
 
 
-def compare(before: Path, names: list[str], rounds: int, repeats: int, seed: int) -> None:
+def compare(before: Path, names: list[str], rounds: int, repeats: int, draws: int, seed: int) -> None:
     """The table."""
     print(f"{'data':14}{'before, s':>11}{'passes':>8}{'after, s':>11}{'passes':>8}{'ratio':>8}   optima differ by")
     with tempfile.TemporaryDirectory() as folder:
@@ -115,8 +123,8 @@ def compare(before: Path, names: list[str], rounds: int, repeats: int, seed: int
             path = write_problem(Path(folder), name, seed)
             runs: dict[str, list[dict[str, float]]] = {"before": [], "after": []}
             for _ in range(rounds):
-                runs["before"].append(in_process(before, path, repeats))
-                runs["after"].append(in_process(ROOT, path, repeats))
+                runs["before"].append(in_process(before, path, repeats, draws))
+                runs["after"].append(in_process(ROOT, path, repeats, draws))
             old, new = (min(turns, key=lambda run: run["seconds"]) for turns in runs.values())
             apart = abs(new["optimum"] - old["optimum"]) / old["optimum"]
             shown = f"{old['seconds']:>11.4f}{old['passes']:>8.2f}{new['seconds']:>11.4f}{new['passes']:>8.2f}"
@@ -130,11 +138,12 @@ def main() -> None:
     parser.add_argument("--data", help="names, separated by commas; all sets of san.py and all simulated by default")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each commit")
     parser.add_argument("--repeats", type=int, default=3, help="solves in a turn")
+    parser.add_argument("--draws", type=int, default=1, help="strengths, which differ by 1e-9")
     parser.add_argument("--seed", type=int, default=0, help="which half of the rows")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:
-        print(json.dumps(measure(Path(options.measure), options.repeats)))
+        print(json.dumps(measure(Path(options.measure), options.repeats, options.draws)))
         return
     if not options.before:
         parser.error("--before takes a commit")
@@ -142,7 +151,7 @@ def main() -> None:
 
     names = options.data.split(",") if options.data else [*SETS, *SIMULATED]
     with checkout(options.before) as tree:
-        compare(tree, names, options.rounds, options.repeats, options.seed)
+        compare(tree, names, options.rounds, options.repeats, options.draws, options.seed)
 
 
 if __name__ == "__main__":
