@@ -255,7 +255,7 @@ def test_without_a_tolerance_it_ends_where_rounding_does(sweeps, monkeypatch):
         sweeps_first(monkeypatch)
     rng = np.random.default_rng(5)
     X, b = make(rng, 100, 160, "squared")
-    problem = Problem(X, b, loss="squared", psi=L1(0.05), A="identity")
+    problem = Problem(X, b, loss="squared", psi=L1(0.05 if sweeps else 2.0), A="identity")
     result = solve(problem, "san-admm", passes=500)
     assert result.solver.startswith("coordinate-descent" if sweeps else "block-descent")
     assert result.gap <= 1e-11
