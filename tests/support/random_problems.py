@@ -988,7 +988,8 @@ def judge(case: Case, result: Any, error: BaseException | None = None) -> Verdic
     # The oracle's value is that of a feasible point, whether or not it is the least: below it by more than the gap
     # proves the certificate wrong.
     rounding = 1e-10 * max(scale, case.objective_at_zero)
-    if by_gap and not objective - best.value <= result.gap * abs(objective) + rounding:
+    known = not np.isnan(best.value)  # it is not where the oracle cannot decide whether there is a minimiser
+    if by_gap and known and not objective - best.value <= result.gap * abs(objective) + rounding:
         return Verdict("false certificate", **about, note=f"off by {distance:.1e}")
     if best.attained is None or distance < -CLOSE:
         # Better than the oracle at a feasible point: that is the oracle's failure.
