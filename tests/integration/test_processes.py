@@ -16,6 +16,7 @@ import scipy.sparse
 
 from skadmm import Problem, Status, solve
 from skadmm.backends import Processes
+from skadmm.backends.processes import pool as worker_pool
 from skadmm.backends.processes.backend import ProcessBackend
 from skadmm.backends.processes.serve import Answer, Blocks, Call, Drop, HoldRows, HoldSamples, without_delay
 from skadmm.backends.worker import run_on_blocks, run_task
@@ -174,3 +175,10 @@ def test_a_message_leaves_at_once():
                 link = socket.socket(fileno=connection.fileno())
                 assert link.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
                 link.detach()
+
+
+def test_a_process_that_ends_before_it_connects_does_not_hang(monkeypatch):
+    monkeypatch.setattr(worker_pool, "PROGRAM", "raise SystemExit(1)")
+    monkeypatch.setattr(worker_pool, "MAX_STARTS", 2)
+    with pytest.raises(RuntimeError, match="ended 2 times before it could be used"):
+        worker_pool.WorkerProcess(0)

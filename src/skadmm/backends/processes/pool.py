@@ -8,9 +8,11 @@ import contextlib
 import functools
 import os
 import secrets
+import socket
 import subprocess
 import sys
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, Listener
 from typing import Any
 
@@ -20,6 +22,10 @@ from skadmm.backends.processes.serve import Answer, Drop, Message, without_delay
 PROGRAM = "from skadmm.backends.processes.serve import main; main()"
 CLOSE_SECONDS = 5.0
 """How long a worker may take to end before it is killed."""
+POLL_SECONDS = 0.5
+"""How often it is checked whether a process that has not connected yet is still running."""
+MAX_STARTS = 5
+"""The number of processes that may end before they connect."""
 
 
 class WorkerProcess:
@@ -46,20 +52,37 @@ class WorkerProcess:
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Start the process, or another one in its place."""
-        self.close()
+        """Start the process, or another one in its place. One that ends before it answers is started again."""
+        for _ in range(MAX_STARTS):
+            self.close()
+            connection = self._started()
+            if connection is not None:
+                self._connection = without_delay(connection)
+                self.generation += 1
+                return
+        raise RuntimeError(f"a worker process ended {MAX_STARTS} times before it could be used")
+
+    def _started(self) -> Connection | None:
+        """The connection to a new process; None where it has ended before it connected."""
         key = secrets.token_bytes(32)
-        with Listener(("127.0.0.1", 0), authkey=key) as listener:
+        with Listener(("127.0.0.1", 0), authkey=key) as listener, ThreadPoolExecutor(1) as thread:
             host, port = listener.address
             environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
-            self._process = subprocess.Popen(
+            process = self._process = subprocess.Popen(
                 [sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, env=environment, start_new_session=True
             )
-            assert self._process.stdin is not None
-            with self._process.stdin as stream:
+            assert process.stdin is not None
+            with contextlib.suppress(BrokenPipeError), process.stdin as stream:
                 stream.write(f"{host}:{port}\n{key.hex()}\n".encode())
-            self._connection = without_delay(listener.accept())
-        self.generation += 1
+            accepted = thread.submit(listener.accept)
+            while not wait([accepted], POLL_SECONDS).done:
+                if process.poll() is not None:
+                    with contextlib.suppress(OSError):  # ends the wait of the other thread
+                        socket.create_connection((host, port)).close()
+            try:
+                return accepted.result()
+            except (EOFError, OSError, AuthenticationError):
+                return None
 
     def send(self, message: Message) -> Future[Any]:
         """The response to a message, later; it raises WorkerGone where the process has ended."""
