@@ -1,4 +1,4 @@
-"""``skadmm warm-up``: compile ahead."""
+"""``skadmm warm-up``: compile kernels in advance."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def add_to(app: typer.Typer) -> None:
 def warm_up(
     kinds: list[str] | None = typer.Argument(None, help="Kinds of model, or how their names begin. [default: all]"),  # noqa: B008
     listed: bool = typer.Option(False, "--list", help="List the kinds and exit."),
-    quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress."),
+    quiet: bool = typer.Option(False, "--quiet", "-q", help="Show no progress."),
 ) -> None:
     """Compile kernels in advance.
 
