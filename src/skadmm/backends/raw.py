@@ -285,7 +285,7 @@ def temporary_folder(prefix: str, needed: float = 0.0) -> Path:
     if SPARE_DISK * needed > free:
         raise BlocksError(
             f"X: this model needs about {SPARE_DISK * needed / 1e9:,.3g} GB on the disk of this process, and {cache} "
-            f"has {free / 1e9:,.3g} GB left: name another folder by the variable SKADMM_CACHE"
+            f"has {free / 1e9:,.3g} GB left: set SKADMM_CACHE to a folder on another disk"
         )
     return Path(tempfile.mkdtemp(prefix=prefix, dir=cache))
 

@@ -33,6 +33,6 @@ def warm_up(
     try:
         run(kinds or (), say=None if quiet else lambda name: print(name, file=sys.stderr, flush=True))
     except ValueError as error:
-        if "is no kind of model" not in str(error):
+        if "is not a kind of model" not in str(error):
             raise
         raise CommandError(str(error), 2) from error

@@ -255,7 +255,7 @@ class CrossValidated(StructuredModel):
         self.cv_mean_, self.cv_se_ = mean[part], error[part]
         worse = judge.sign * mean
         if not np.isfinite(worse).any():
-            raise ValueError(f"scoring={self.scoring!r}: the scores must be finite; there is none at any alpha")
+            raise ValueError(f"scoring={self.scoring!r}: the scores must be finite, and no alpha has a finite score")
         best = int(np.nanargmin(worse))
         if self.selection == "min":
             return best, best

@@ -149,7 +149,7 @@ class Problem:
         )  # fmt: skip
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"a Problem does not change: problem.replace({name}=...) makes another one")
+        raise AttributeError(f"a Problem cannot be changed: problem.replace({name}=...) returns a new one")
 
     def replace(self, **changes: Any) -> Problem:
         """The same problem with other parts: `backend`, `omega`, `psi`, `constraint`."""
@@ -405,7 +405,7 @@ class Problem:
 def _offset_by(backend: Backend, offset: Any) -> Backend:
     """The same samples, with known numbers added to their margins."""
     if not backend.local_rows:
-        raise ValueError(f"offset: {LOCAL_ROWS.format(backend.name)}; for counts, rates with sample_weight=exposure do")
+        raise ValueError(f"offset: {LOCAL_ROWS.format(backend.name)}; for counts use rates and sample_weight=exposure")
     local: LocalBackend = backend  # type: ignore[assignment]
     numbers = output_offset(offset, backend.n // backend.n_outputs, backend.n_outputs, joined=backend.loss.coupled)
     return local.with_targets(*with_offset(local.loss, local.target, numbers.ravel()))
