@@ -112,7 +112,7 @@ class CrossValidated(StructuredModel):
         ----------
         X : array, sparse matrix or DataFrame of shape (n_samples, n_features), a folder of blocks, or a Dask collection
         y : array of shape (n_samples,)
-            A folder of blocks has its own, where none is given.
+            None takes the targets that a folder of blocks stores.
         sample_weight : array of shape (n_samples,), optional
             A weight k means the same as k copies of the row, in the fit and in the held-out loss.
         offset : array of shape (n_samples,) or (n_samples, n_outputs), optional
