@@ -74,8 +74,8 @@ class TrendFilter(TrendModel, Regression):
         The intercept.
     positions_ : ndarray or None
         The distinct positions of a signal, at which ``coef_`` is its value; None for a table. Dates are nanoseconds
-        since 1970-01-01 (UTC), whatever the unit of their dtype; ``pandas.to_datetime(model.positions_)`` turns them
-        back into dates, and ``knots_`` likewise.
+        since 1970-01-01 (UTC), whatever the unit of their dtype; ``pandas.to_datetime`` turns them and ``knots_`` back
+        into dates.
     knots_, changepoints_ : ndarray or None
         Where pieces of a signal along a line meet, as positions and as indices into ``positions_``: a piece ends
         before, and the next one begins at, each of them. None for tables and graphs.
@@ -237,8 +237,8 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
         The intercept.
     positions_ : ndarray or None
         The distinct positions of a signal, at which ``coef_`` is its value; None for a table. Dates are nanoseconds
-        since 1970-01-01 (UTC), whatever the unit of their dtype; ``pandas.to_datetime(model.positions_)`` turns them
-        back into dates, and ``knots_`` likewise.
+        since 1970-01-01 (UTC), whatever the unit of their dtype; ``pandas.to_datetime`` turns them and ``knots_`` back
+        into dates.
     knots_, changepoints_ : ndarray or None
         Where pieces of a signal along a line meet, as positions and as indices into ``positions_``: a piece ends
         before, and the next one begins at, each of them. None for tables and graphs.
