@@ -158,7 +158,7 @@ def warm_up(kinds: Iterable[str] = (), *, say: Callable[[str], None] | None = No
     chosen = [name for name in KINDS if not prefixes or any(f"{name}-".startswith(f"{part}-") for part in prefixes)]
     unknown = [part for part in prefixes if not any(f"{name}-".startswith(f"{part}-") for name in KINDS)]
     if unknown:
-        raise ValueError(f"{unknown[0]!r} is no kind of model: it takes {', '.join(KINDS)}, or their beginnings")
+        raise ValueError(f"{unknown[0]!r} is not a kind of model: it takes {', '.join(KINDS)}, or their beginnings")
     for name in chosen:
         if say is not None:
             say(name)

@@ -151,10 +151,10 @@ REFUSED = {
                 psi=L1(0.1), A=chain(N)),
         "more than one nonzero entry",
     ),
-    "unseen": (Problem(IDENTITY[1:], NOISY[1:], "squared", psi=L1(0.1), A=chain(N)), "sees feature 0"),
+    "unseen": (Problem(IDENTITY[1:], NOISY[1:], "squared", psi=L1(0.1), A=chain(N)), "feature 0 is zero in every"),
     "weightless": (
         Problem(IDENTITY, NOISY, "squared", psi=L1(0.1), A=chain(N), sample_weight=np.arange(float(N))),
-        "sees feature 0",
+        "feature 0 is zero in every",
     ),
 }  # fmt: skip
 

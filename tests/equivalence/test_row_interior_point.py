@@ -95,7 +95,7 @@ def test_many_features_and_few_samples_get_it(operator):
     result = solve(Problem(table, target, loss="squared", psi=L1(5.0), A=operator), tol=1e-6)
     assert result.status is Status.SOLVED
     assert result.solver == "row-interior-point"
-    assert "A is no graph" in result.message
+    assert "A is not a graph" in result.message
 
 
 def test_it_refuses_with_a_reason():

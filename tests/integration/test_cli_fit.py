@@ -209,7 +209,7 @@ def test_compare(csv, capsys, tmp_path):
         (["compare", "data.csv", "--unknown", "drop"], 2, "--unknown drop: it takes raise or ignore"),
         (["fit", "data.csv", "-o", "no/where/m", "--alpha", "1"], 1, "no such folder"),
         (["fit", "data.csv", "-o", "taken", "--alpha", "1"], 2, "exists already"),
-        (["fit", "taken", "-o", "m", "--alpha", "1"], 2, "no format"),
+        (["fit", "taken", "-o", "m", "--alpha", "1"], 2, "file extension is not known"),
         (["fit", "broken.parquet", "-o", "m"], 1, "cannot be read as parquet"),
         (["predict", "taken", "data.csv"], 2, "not a skadmm model"),
         (["predict", "data.csv", "archive"], 2, "The model comes first: skadmm predict archive data.csv"),

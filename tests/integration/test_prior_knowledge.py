@@ -123,7 +123,7 @@ def test_names_find_their_coefficients():
         ({"penalty_factor": [1.0, 2.0]}, "6 numbers, one per feature"),
         ({"penalty_factor": [-1.0, 1, 1, 1, 1, 1]}, "finite numbers ≥ 0"),
         ({"penalty_factor": {"g": 1.0}}, "not among the columns of X"),
-        ({"penalty_factor": {("a", "c"): 1.0}}, "no edge of the graph"),
+        ({"penalty_factor": {("a", "c"): 1.0}}, "not an edge of the graph"),
         ({"penalty_factor": np.ones(6), "l1_ratio": 0.0}, "l1_ratio=0 leaves out"),
         ({"positive": 1}, "positive=1: it takes True or False"),
         ({"bounds": 1.0}, "a pair"),

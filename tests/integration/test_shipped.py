@@ -225,7 +225,7 @@ def test_without_a_writable_folder_the_package_is_asked(built, monkeypatch):
 
 def test_kinds_are_named_or_refused():
     assert len([name for name in KINDS if name.startswith("fused")]) == 4
-    with pytest.raises(ValueError, match="'fuse' is no kind of model: it takes fused-classifier-dense"):
+    with pytest.raises(ValueError, match="'fuse' is not a kind of model: it takes fused-classifier-dense"):
         warm_up(["fuse"])
 
 
@@ -246,6 +246,6 @@ def test_the_command_line_lists_kinds_and_refuses_others(capsys):
     assert cli.run(["warm-up", "--list"]) == 0
     assert capsys.readouterr().out.split() == list(KINDS)
     assert cli.run(["warm-up", "nothing"]) == 2
-    assert "'nothing' is no kind of model" in capsys.readouterr().err
+    assert "'nothing' is not a kind of model" in capsys.readouterr().err
     assert cli.run(["info"]) == 0
     assert "\nkernels       none in the package\n" in capsys.readouterr().out

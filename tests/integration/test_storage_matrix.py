@@ -518,7 +518,7 @@ def test_a_folder_of_a_lazy_frame_goes_with_it(tmp_path, cache):
     ("name", "content", "message"),
     [
         ("nothing.parquet", None, "no such file or folder"),
-        ("t.xls", b"x", "the ending says no format"),
+        ("t.xls", b"x", "the file extension is not known"),
         ("t.parquet", b"x", "not a Parquet file, or damaged"),
         ("t.npy", b"x", "not an npy file"),
         ("t.npz", b"x", "not an npz file"),

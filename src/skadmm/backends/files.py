@@ -242,7 +242,7 @@ class FileBlocks:
                 if vector is not None:
                     parts[name] = vector[rows]
             if parts.keys() != block["sha256"].keys():
-                raise BlocksError(f"{self.folder}: damaged: block {number} does not have the checksums it should")
+                raise BlocksError(f"{self.folder}: damaged: block {number} lacks a checksum, or has one too many")
             for name, part in parts.items():
                 if hashlib.sha256(part.data).hexdigest() != block["sha256"][name]:
                     raise BlocksError(f"{self.folder}: damaged: block {number} of {self._name(name)} has changed")
@@ -303,7 +303,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         manifest = json.loads(text)
         _check_form(manifest)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise BlocksError(f"{folder}: damaged: {MANIFEST} is not sound: {error}") from error
+        raise BlocksError(f"{folder}: damaged: {MANIFEST} is not valid: {error}") from error
     return manifest
 
 

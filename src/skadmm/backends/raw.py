@@ -251,13 +251,13 @@ class RawProcesses:
         return {}
 
     def seen(self, columns: list[int]) -> list[Seen]:
-        """One look at the rows."""
+        """One reading of the rows."""
         return (
             seen_columns(columns, as_matrix(self._table.rows)) if self._folder is None else self._folder.seen(columns)
         )
 
     def mapped(self, function: Callable[[Any], Any], encoding: Encoding) -> list[Any]:
-        """One look at the rows."""
+        """One reading of the rows."""
         if self._folder is not None:
             return self._folder.mapped(function, encoding)
         return [function(encoding(as_matrix(self._table.rows)))]
@@ -278,14 +278,14 @@ def _refuse_sparse(rows: Any) -> None:
 
 
 def temporary_folder(prefix: str, needed: float = 0.0) -> Path:
-    """A new folder in the cache, once the disk has room for about `needed` bytes."""
+    """A new folder in the cache, once the disk has about `needed` free bytes."""
     cache = cache_folder("blocks")
     cache.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(cache).free
     if SPARE_DISK * needed > free:
         raise BlocksError(
             f"X: this model needs about {SPARE_DISK * needed / 1e9:,.3g} GB on the disk of this process, and {cache} "
-            f"has {free / 1e9:,.3g} GB left: name another folder by the variable SKADMM_CACHE"
+            f"has {free / 1e9:,.3g} GB left: set SKADMM_CACHE to a folder on another disk"
         )
     return Path(tempfile.mkdtemp(prefix=prefix, dir=cache))
 

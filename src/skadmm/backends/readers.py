@@ -104,7 +104,7 @@ def kind_of(path: Path) -> str:
     ending = suffixes[-2 if compressed else -1] if len(suffixes) > compressed else ""
     kind = "parquet" if path.is_dir() else ENDINGS.get(ending)
     if kind is None or (kind in ("parquet", "npy") and compressed):
-        raise BlocksError(f"{path}: the ending says no format; it takes {', '.join(ENDINGS)}")
+        raise BlocksError(f"{path}: the file extension is not known; it takes {', '.join(ENDINGS)}")
     return kind
 
 
@@ -118,10 +118,10 @@ def open_source(
         raise TypeError(f"categorical_features: {path} holds sparse rows; it takes a table of columns")
     if kind == "svmlight":
         if ones and columns is None:
-            raise BlocksError(f"{path}: a column of ones behind sparse rows needs their number of columns (--columns)")
+            raise BlocksError(f"{path}: a column of ones after sparse rows needs the number of columns (--columns)")
         return SvmlightSource(path, block_rows, ones, columns)
     if columns is not None:
-        raise BlocksError(f"columns={columns}: only svmlight files leave their number of columns open")
+        raise BlocksError(f"columns={columns}: it takes None: only svmlight files need a number of columns")
     if kind == "parquet":
         return ParquetSource(path, wanted, block_rows, ones)
     if kind == "npy":
@@ -439,7 +439,7 @@ def parquet_files(path: Path) -> list[Path]:
         return [path]
     files = sorted(file for ending in (".parquet", ".pq") for file in path.rglob(f"*{ending}") if file.is_file())
     if not files:
-        raise BlocksError(f"{path}: a folder without Parquet files, and no folder of blocks")
+        raise BlocksError(f"{path}: it holds neither Parquet files nor blocks")
     return files
 
 

@@ -27,7 +27,7 @@ NUMBER, INDEX = 8, 4
 
 
 def shifted(table: Any, centre: np.ndarray, unit: np.ndarray) -> Any:
-    """The columns (a_j − centre_j) / unit_j of a large table, of the same kind; None where the disk has no room.
+    """The columns (a_j − centre_j) / unit_j of a large table, of the same kind; None where the disk is too small.
 
     Parameters
     ----------

@@ -215,7 +215,7 @@ def _check_disk(path: Path, columns: Columns, ones: bool, number: int | None, ca
     if needed > free:
         raise BlocksError(
             f"{path}: its numbers would take about {needed / 1e9:,.3g} GB on disk, and {cache} has "
-            f"{free / 1e9:,.3g} GB left: name another folder by the variable SKADMM_CACHE"
+            f"{free / 1e9:,.3g} GB left: set SKADMM_CACHE to a folder on another disk"
         )
     return size
 

@@ -1,8 +1,8 @@
-"""What a command raises to leave with a message and a code."""
+"""The error that a command raises to end with a message and an exit code."""
 
 
 class CommandError(Exception):
-    """One line for stderr, and the exit code to leave with."""
+    """One line for stderr, and the exit code."""
 
     def __init__(self, message: str, code: int = 1) -> None:
         super().__init__(message)

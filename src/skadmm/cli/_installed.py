@@ -1,4 +1,4 @@
-"""What is installed: the one thing the command line tells without typer."""
+"""What is installed: the only output of the command line that does not need typer."""
 
 
 def installed() -> None:

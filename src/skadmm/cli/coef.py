@@ -29,10 +29,10 @@ def coef(
 ) -> None:
     """Show the coefficients that are not zero.
 
-    Also which of them were fused, or selected together as groups.
+    The features that were fused, or selected together as groups, are shown too.
     """
     if as_csv and as_json:
-        raise CommandError("--csv and --json: it takes one of them", 2)
+        raise CommandError("--csv and --json: it takes only one of them", 2)
     import skadmm
 
     estimator = skadmm.load(model)

@@ -1,4 +1,4 @@
-"""``skadmm compare``: the methods on a file of data, on equal terms."""
+"""``skadmm compare``: several methods on one file of data, on equal terms."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def compare(
     methods: str = typer.Option(
         "auto", help="Names of methods, separated by commas. [default: a few that suit the data]", show_default=False
     ),
-    target: str | None = typer.Option(None, help="The column (or npz array) of labels. [default: the last; npz: y]"),
+    target: str | None = typer.Option(None, help="The column (or npz array) of targets. [default: the last; npz: y]"),
     drop: str = typer.Option("", help="Columns to leave out, separated by commas."),
-    loss: str = typer.Option("logistic", help="logistic or squared-hinge for two classes; squared or huber."),
+    loss: str = typer.Option("logistic", help="Two classes: logistic or squared-hinge; numbers: squared or huber."),
     alpha: float = typer.Option(1e-4, help="The strength of the penalty."),
     l1_ratio: float = typer.Option(0.5, "--l1-ratio", help="The share of the plain l1 norm."),
     graph: str = typer.Option("chain", help="chain, precision, a grid such as 8x8, or a file of edges."),
@@ -86,6 +86,6 @@ def compare(
     for method, row in ends.iterrows():
         objective, passes, selection, seconds, selecting = row
         print(f"{method:<16}{objective:>14.8f}{passes:>10.1f}{selection:>13.1f}{seconds:>10.3f}{selecting:>13.3f}")
-    print("selection: what it took to choose the step, beside the run itself")
+    print("selection: the cost of choosing the step, in addition to the run")
     for failure in frame.attrs["failures"]:
         print(f"skadmm: {failure['method']}: {failure['message']}", file=sys.stderr)

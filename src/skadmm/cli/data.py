@@ -1,10 +1,10 @@
-"""``skadmm data``: what there is, and how to get it."""
+"""``skadmm data``: the data sets, and how to get them."""
 
 from pathlib import Path
 
 import typer
 
-DATA_DIR = typer.Option(None, "--data-dir", help="Where the files are or go; else SKADMM_DATA, ./data, the cache.")
+DATA_DIR = typer.Option(None, "--data-dir", help="The folder of data files. [default: SKADMM_DATA, ./data, the cache]")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -20,7 +20,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def listing(context: typer.Context, data_dir: Path | None = DATA_DIR) -> None:
-    """List the data sets with size, source and whether they are here."""
+    """List the data sets with size, source and whether they are available locally."""
     if context.invoked_subcommand is not None:
         return
     from skadmm.datasets import BUILTIN, CATALOGUE, data_folders, find_file
@@ -36,7 +36,7 @@ def listing(context: typer.Context, data_dir: Path | None = DATA_DIR) -> None:
     for name, make in BUILTIN.items():
         X, _ = make()
         print(f"{name:<14}{X.shape[0]:>9,}{X.shape[1]:>10,}  {'yes':<6}{'built in':<20}scikit-learn")
-    print(f"\nlooked in {', '.join(map(str, folders))}; `skadmm data fetch NAME` gets one, or says how to")
+    print(f"\nlooked in {', '.join(map(str, folders))}; `skadmm data fetch NAME` downloads a set, or explains how")
 
 
 def fetch(
@@ -56,7 +56,7 @@ def fetch(
 
 def convert(
     source: Path = typer.Argument(help="svmlight, CSV, TSV (also .gz, .bz2, .xz), Parquet, npy."),  # noqa: B008
-    folder: Path = typer.Argument(help="Where the blocks go: a new folder, or one that was begun."),  # noqa: B008
+    folder: Path = typer.Argument(help="The folder to write: a new one, or an unfinished one to continue."),  # noqa: B008
     target: str | None = typer.Option(None, help="The column of targets. [default: the last]"),
     weight: str | None = typer.Option(None, help="The column of sample weights."),
     drop: str = typer.Option("", help="Columns to leave out, separated by commas."),
@@ -66,7 +66,7 @@ def convert(
     dtype: str = typer.Option("float64", help="float64 or float32."),
     ones: bool = typer.Option(False, "--ones", help="Add a last column of ones, for an intercept."),
     columns: int | None = typer.Option(None, min=1, help="The number of columns of an svmlight file."),
-    quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress."),
+    quiet: bool = typer.Option(False, "--quiet", "-q", help="Show no progress."),
 ) -> None:
     """Turn a large file into a folder of blocks.
 

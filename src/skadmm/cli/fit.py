@@ -36,10 +36,10 @@ def add_to(app: typer.Typer) -> None:
 
 def fit(
     data: Path = typer.Argument(help="svmlight, CSV, TSV, Parquet, npy, npz; a folder of blocks or Parquet files."),  # noqa: B008
-    out: Path = typer.Option(..., "--out", "-o", help="The file of the model."),  # noqa: B008
+    out: Path = typer.Option(..., "--out", "-o", help="The file to write the model to."),  # noqa: B008
     model: str = typer.Option("fused-classifier", help=f"One of {', '.join(MODELS)}."),
     target: list[str] | None = typer.Option(  # noqa: B008
-        None, help="The column (or npz array) of labels; several times: several outputs. [default: the last; npz: y]"
+        None, help="The column (or npz array) of targets; repeat it for several outputs. [default: the last; npz: y]"
     ),
     drop: str = typer.Option("", help="Columns to leave out, separated by commas."),
     weight: str | None = typer.Option(None, help="The column of sample weights."),
@@ -48,7 +48,7 @@ def fit(
         None, help="For counts: a column whose logarithm is added to the linear predictor."
     ),
     on_disk: bool | None = typer.Option(
-        None, "--on-disk/--in-memory", help="Leave the table on disk. [default: where it takes a quarter of the memory]"
+        None, "--on-disk/--in-memory", help="Leave the table on disk. [default: if it needs a quarter of the memory]"
     ),
     cache_dir: Path | None = typer.Option(  # noqa: B008
         None, "--cache-dir", help="Where a table on disk is kept. [default: SKADMM_CACHE, or the system's cache]"
@@ -58,7 +58,7 @@ def fit(
         None, "--l1-ratio", help="The share of the plain l1 norm; several, such as 0.2,0.5,1, are cross-validated."
     ),
     graph: str = typer.Option("chain", help="chain, precision, a grid such as 8x8, or a CSV file of edges."),
-    groups: Path | None = typer.Option(None, help="JSON: lists of columns, or a label per column."),  # noqa: B008
+    groups: Path | None = typer.Option(None, help="A JSON file: lists of columns, or a label per column."),  # noqa: B008
     unknown: str = typer.Option("raise", help="Names in --graph or --groups that are not columns: raise, or ignore."),
     order: int = typer.Option(1, help="The degree of the pieces of a trend: 0 (constant) to 3 (cubic)."),
     ridge: float = typer.Option(0.0, help="Strength of an added squared l2 norm."),
@@ -73,20 +73,20 @@ def fit(
     standardize: bool = typer.Option(False, "--standardize", help="Divide columns by their standard deviation."),
     intercept: bool = typer.Option(True, "--intercept/--no-intercept", help="Fit an intercept."),
     folds: int = typer.Option(5, min=2, help="Number of folds of the cross-validation."),
-    alphas: int = typer.Option(50, min=1, help="How many strengths the cross-validation tries."),
+    alphas: int = typer.Option(50, min=1, help="Number of strengths that the cross-validation tries."),
     selection: str = typer.Option("min", help="How the strength is chosen: min, 1se, aic or bic."),
     scoring: str | None = typer.Option(None, help="A scorer of scikit-learn, such as r2. [default: held-out loss]"),
-    jobs: int = typer.Option(1, help="Folds that are solved at the same time."),
+    jobs: int = typer.Option(1, help="Number of folds that are solved at the same time."),
     checkpoint: Path | None = typer.Option(  # noqa: B008
         None, help="A file that stores the cross-validation while it runs; if it exists, the search continues from it."
     ),
     method: str = typer.Option("auto", help="auto, or the name of a method or solver; 'skadmm info' lists them."),
     tol: float = typer.Option(1e-6, help="The relative duality gap to reach."),
     max_passes: float = typer.Option(2000, help="Maximum number of passes over the data."),
-    report: Path | None = typer.Option(None, help="Also write a page about the model: an HTML file."),  # noqa: B008
+    report: Path | None = typer.Option(None, help="Also write a report on the model: an HTML file."),  # noqa: B008
     force: bool = typer.Option(False, "--force", help="Replace an existing file."),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
-    quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress."),
+    quiet: bool = typer.Option(False, "--quiet", "-q", help="Show no progress."),
 ) -> None:  # fmt: skip
     """Fit a model and write it to a file."""
     from skadmm.estimators.report import score_name, score_with
@@ -245,7 +245,7 @@ def summary(estimator: Any) -> dict[str, Any]:
 
 
 def lines_of(facts: dict[str, Any]) -> list[str]:
-    """What :func:`summary` found, for a reader: one line per fact; passes include what it took to select the step."""
+    """The facts of :func:`summary` as text, one line per fact; passes include those that selected the step."""
     from skadmm.estimators.report import in_favour
     from skadmm.run.result import passes_in_words
 
@@ -281,7 +281,7 @@ def _ratios(text: str | None, alpha: float | None) -> Any:
         values = [float(part) for part in text.split(",")]
     except ValueError:
         raise CommandError(
-            f"--l1-ratio {text}: it takes a number in [0, 1], or several with commas between", 2
+            f"--l1-ratio {text}: it takes a number in [0, 1], or several separated by commas", 2
         ) from None
     if len(values) > 1 and alpha is not None:
         raise CommandError(f"--l1-ratio {text}: with --alpha it takes one number", 2)
@@ -309,7 +309,7 @@ def read_graph(text: str, names: Sequence[str] = ()) -> Any:
         if not line.strip() or line.startswith("#") or (not edges and _is_header(fields, names)):
             continue
         if len(fields) < 2:
-            raise CommandError(f"{path}: line {number} has one column: it takes two nodes, with a comma between", 2)
+            raise CommandError(f"{path}: line {number} has one column: it takes two nodes, separated by a comma", 2)
         if len(fields) > 3:
             raise CommandError(f"{path}: line {number} has {len(fields)} columns: it takes two nodes and a weight", 2)
         if edges and len(fields) != len(edges[0]):

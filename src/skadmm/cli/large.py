@@ -1,4 +1,4 @@
-"""Tables for ``fit`` and ``compare``: in memory where they are small, else on disk."""
+"""Tables for ``fit`` and ``compare``: in memory where they are small, otherwise on disk."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def stays_on_disk(path: Path, on_disk: bool | None) -> bool:
     if path.is_dir():
         return not is_block_folder(path)
     if on_disk and path.suffix.lower() == ".npz":
-        raise CommandError(f"--on-disk: {path} is an npz file, which is read into memory; Parquet is not", 2)
+        raise CommandError(f"--on-disk: {path} is an npz file, which is read into memory; give a Parquet file", 2)
     if on_disk is not None or not path.is_file() or path.suffix.lower() == ".npz":
         return bool(on_disk)
     try:
@@ -97,7 +97,7 @@ def stays_on_disk(path: Path, on_disk: bool | None) -> bool:
 
 
 def read_targets(path: Path, target: str) -> np.ndarray:
-    """The column of targets of a file, and nothing else in memory."""
+    """The column of targets of a file; only this column is read into memory."""
     from skadmm.backends import BlocksError
     from skadmm.backends.readers import Columns, open_source
 

@@ -16,7 +16,7 @@ def take_offset(table: Table, path: Path, offset: str | None, exposure: str | No
     if offset is None and exposure is None:
         return table, None
     if offset is not None and exposure is not None:
-        raise CommandError("--offset and --exposure: give one of them", 2)
+        raise CommandError("--offset and --exposure: it takes only one of them", 2)
     option, name = ("--offset", offset) if exposure is None else ("--exposure", exposure)
     X = table.X
     if not hasattr(X, "columns"):

@@ -10,7 +10,7 @@ from skadmm.cli._errors import CommandError
 
 
 def parameters(given: list[str], known: list[str]) -> dict[str, Any]:
-    """Parameters by name from texts such as ``bounds=[0, 1]``: the value is JSON, or a text where it is none."""
+    """Parameters by name from texts such as ``bounds=[0, 1]``: the value is JSON, or a text where it is not JSON."""
     found: dict[str, Any] = {}
     for text in given:
         name, equals, value = text.partition("=")

@@ -1,4 +1,4 @@
-"""``skadmm predict``: what a fitted model says about a file of data."""
+"""``skadmm predict``: the predictions of a fitted model on a file of data."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def predict(
     model: Path = typer.Argument(help="A file that `skadmm fit` wrote."),  # noqa: B008
     data: Path = typer.Argument(help="svmlight, CSV, TSV, Parquet, npz; a folder of blocks or Parquet files."),  # noqa: B008
     out: Path | None = typer.Option(None, "--out", "-o", help="A CSV or Parquet file. [default: standard output]"),  # noqa: B008
-    target: list[str] | None = typer.Option(None, help="The column (or npz array) of labels: gives a score."),  # noqa: B008
+    target: list[str] | None = typer.Option(None, help="The column (or npz array) of targets; the score is printed."),  # noqa: B008
     identifier: str | None = typer.Option(None, "--id", help="A column of the data to copy beside each prediction."),
     offset: str | None = typer.Option(None, help="A column that is added to the linear predictor, as in the fit."),
     exposure: str | None = typer.Option(
         None, help="A column whose logarithm is added to the linear predictor, as in the fit."
     ),
-    proba: bool = typer.Option(False, "--proba", help="Also the probability of each class."),
+    proba: bool = typer.Option(False, "--proba", help="Also write the probability of each class."),
     force: bool = typer.Option(False, "--force", help="Replace an existing file."),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:  # fmt: skip

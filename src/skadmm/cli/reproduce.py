@@ -13,7 +13,7 @@ from skadmm.cli._errors import CommandError
 
 FULL = {"data": "a9a,covertype,quantum,rcv1,sido,covertype@minmax", "repeats": "10", "passes": "30", "every": "0.5"}
 QUICK = {"data": "breast-cancer,digits", "repeats": "3", "passes": "20", "every": "1"}
-"""What the options are that were not given, without and with ``--quick``."""
+"""The defaults of options, without and with ``--quick``."""
 PER_DATA = "one value, or with exceptions: VALUE,NAME=VALUE,…"
 
 
@@ -98,7 +98,7 @@ def _refuse_failures(failures: list[Any]) -> None:
 
 
 def _command() -> str:
-    """The command line as typed, without anyone's folders."""
+    """The command line as typed, without the folder of the program."""
     return shlex.join(["skadmm", *sys.argv[1:]])
 
 
@@ -117,7 +117,7 @@ def _tell(outcome: Any) -> None:
 
 
 class _Lines:
-    """A line of progress: rewritten on a terminal, now and then elsewhere."""
+    """A line of progress: rewritten on a terminal, repeated every 15 seconds elsewhere."""
 
     def __init__(self) -> None:
         self.terminal = sys.stderr.isatty()

@@ -35,7 +35,7 @@ def kind_of(path: Path) -> str:
     if ending not in KINDS:
         known = ", ".join(KINDS)
         raise CommandError(
-            f"{path}: the ending says no format; it takes {known}, the text ones also with .gz, .bz2, .xz", 2
+            f"{path}: the file extension is not known; it takes {known}, for text also with .gz, .bz2, .xz", 2
         )
     return KINDS[ending]
 

@@ -1,4 +1,4 @@
-"""``skadmm warm-up``: compile ahead."""
+"""``skadmm warm-up``: compile kernels in advance."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def add_to(app: typer.Typer) -> None:
 def warm_up(
     kinds: list[str] | None = typer.Argument(None, help="Kinds of model, or how their names begin. [default: all]"),  # noqa: B008
     listed: bool = typer.Option(False, "--list", help="List the kinds and exit."),
-    quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress."),
+    quiet: bool = typer.Option(False, "--quiet", "-q", help="Show no progress."),
 ) -> None:
     """Compile kernels in advance.
 
@@ -33,6 +33,6 @@ def warm_up(
     try:
         run(kinds or (), say=None if quiet else lambda name: print(name, file=sys.stderr, flush=True))
     except ValueError as error:
-        if "is no kind of model" not in str(error):
+        if "is not a kind of model" not in str(error):
             raise
         raise CommandError(str(error), 2) from error

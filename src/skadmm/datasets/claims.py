@@ -39,8 +39,8 @@ class Claims(NamedTuple):
 
     See Also
     --------
-    skadmm.datasets.make_claims : Simulated ones.
-    skadmm.datasets.fetch_claims : Real ones.
+    skadmm.datasets.make_claims : Simulated policies.
+    skadmm.datasets.fetch_claims : Real policies.
 
     Examples
     --------

@@ -72,8 +72,7 @@ def make_graph_classification(
     -------
     GraphClassification
         A named tuple of ``X``, ``target``, ``adjacency``, the true coefficients ``x`` and the ``groups`` of the
-        features. A named tuple of ``X``, ``target``, ``adjacency``, the true coefficients ``x`` and the ``groups`` of
-        the features.
+        features.
 
     See Also
     --------
@@ -152,8 +151,7 @@ def make_fused_signal(
     -------
     FusedSignal
         A named tuple of ``X``, ``target``, the true coefficients ``x`` and the features ``jumps`` at which a piece
-        begins. A named tuple of ``X``, ``target``, the true coefficients ``x`` and the features ``jumps`` at which a
-        piece begins.
+        begins.
 
     See Also
     --------

@@ -128,8 +128,8 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         ----------
         X : array, sparse matrix or DataFrame of shape (n_samples, n_features), path, LazyFrame or Dask collection
             A path is that of a folder of blocks, of a Parquet, CSV, svmlight or npy file, or of a folder of Parquet
-            files: these stay on disk, and what is no folder of blocks is converted once into one in a cache. An npz
-            file is read into memory.
+            files: these stay on disk; all but a folder of blocks are converted once into such a folder in a cache. An
+            npz file is read into memory.
         y : array of shape (n_samples,), or str
             The name of a column where X is a path or a LazyFrame; None then means the last column, or the targets of
             the folder of blocks.

@@ -63,7 +63,7 @@ class SearchCheckpoint(NoCheckpoint):
             with resumed(self.file):
                 self.known = {name: kept[name] for name in self.known}
                 if not all(isinstance(self.known[name], dict) for name in ("scores", "paths")):
-                    raise ValueError("its parts are not what they should be")
+                    raise ValueError("its parts have the wrong type")
 
     def grids(self, grids: list[np.ndarray]) -> list[np.ndarray]:
         """Those of the file, where it has some: on a cluster they may differ in rounding from one run to the next."""

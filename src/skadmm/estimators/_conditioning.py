@@ -64,7 +64,7 @@ def conditioned(
     X: Any, columns: ColumnMoments, centres: Callable[[np.ndarray], np.ndarray], *, centred: bool, divided: bool
 ) -> Conditioned:
     """A copy of a large table with centred columns, or with columns divided by their standard deviations, where that is
-    called for; the table itself elsewhere, and where the disk has no room for a copy.
+    called for; the table itself elsewhere, and where the disk is too small for a copy.
 
     `centres` changes the means to centres: the value of a constant column, zero for a column that is to stay sparse.
     """

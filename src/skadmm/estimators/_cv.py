@@ -112,7 +112,7 @@ class CrossValidated(StructuredModel):
         ----------
         X : array, sparse matrix or DataFrame of shape (n_samples, n_features), a folder of blocks, or a Dask collection
         y : array of shape (n_samples,)
-            A folder of blocks has its own, where none is given.
+            None takes the targets that a folder of blocks stores.
         sample_weight : array of shape (n_samples,), optional
             A weight k means the same as k copies of the row, in the fit and in the held-out loss.
         offset : array of shape (n_samples,) or (n_samples, n_outputs), optional
@@ -255,7 +255,7 @@ class CrossValidated(StructuredModel):
         self.cv_mean_, self.cv_se_ = mean[part], error[part]
         worse = judge.sign * mean
         if not np.isfinite(worse).any():
-            raise ValueError(f"scoring={self.scoring!r}: the scores must be finite; there is none at any alpha")
+            raise ValueError(f"scoring={self.scoring!r}: the scores must be finite, and no alpha has a finite score")
         best = int(np.nanargmin(worse))
         if self.selection == "min":
             return best, best

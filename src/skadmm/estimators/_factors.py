@@ -80,6 +80,6 @@ def _of_rows(
     for key, value in given.items():
         ends = frozenset(j for end in key for j in positions(end, d, names, "penalty_factor"))
         if ends not in number:
-            raise ValueError(f"penalty_factor has the key {key!r}, which is no edge of the graph")
+            raise ValueError(f"penalty_factor has the key {key!r}, which is not an edge of the graph")
         values[number[ends]] = float(value)
     return values

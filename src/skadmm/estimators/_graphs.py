@@ -27,7 +27,7 @@ class FeatureGraph(NamedTuple):
     weights : ndarray of shape (m,)
         The weight of each edge.
     signs : ndarray of shape (m,)
-        +1 where the two coefficients are pulled together, −1 where each is pulled towards the negative of the other.
+        +1 where the difference of the two coefficients is penalised, −1 where their sum is.
     names : ndarray of str
         A name for each feature.
     shape : tuple of int

@@ -189,7 +189,7 @@ def mean_of(y: Any, weight: Any) -> float:
 
 
 def large_design(table: LargeTable, sample_weight: Any, *, fit_intercept: bool, standardize: bool) -> Design:
-    """The table as the solver sees it. Standardized columns are a penalty on scale · x, so that it is copied only where
+    """The table as the solver sees it. Standardised columns are a penalty on scale · x, so that it is copied only where
     the columns are so far from zero, or of so different scales, that no solver is accurate on them as they are. Later
     calls for the same table, with the weights of folds, have the same centres and units as the first."""
     d = table.shape[1]

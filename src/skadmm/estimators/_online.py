@@ -84,10 +84,10 @@ class OnlineRegression(Regression, _Going):
 
     @available_if(_takes_batches)
     def partial_fit(self, X: TableLike, y: Values | None, sample_weight: Values | None = None) -> Self:
-        """One pass of opg-admm over a batch, going on from where the model is.
+        """One pass of opg-admm over a batch, starting from the current model.
 
         The graph, the scale of the columns and the step are those of the first batch. The result is approximate:
-        without all the data no gap is known.
+        without all the data there is no duality gap.
 
         Parameters
         ----------
@@ -119,10 +119,10 @@ class OnlineClassification(Classification, _Going):
     def partial_fit(
         self, X: TableLike, y: Values | None, classes: ArrayLike | None = None, sample_weight: Values | None = None
     ) -> Self:
-        """One pass of opg-admm over a batch, going on from where the model is.
+        """One pass of opg-admm over a batch, starting from the current model.
 
         The graph, the scale of the columns and the step are those of the first batch. The result is approximate:
-        without all the data no gap is known.
+        without all the data there is no duality gap.
 
         Parameters
         ----------

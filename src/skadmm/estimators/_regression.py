@@ -40,7 +40,7 @@ class Regression(RegressorMixin, StructuredModel):
             if np.asarray(y).dtype.kind not in "fiub":
                 raise ValueError(
                     f"y holds {np.ravel(y)[0].item()!r}, which is not a number: {type(self).__name__} takes numbers; "
-                    "for classes there are the estimators whose names have Classifier in place of Regressor"
+                    "for classes use the estimator with Classifier in place of Regressor in its name"
                 )
             check_range(np.asarray(y), self._checked_loss(), "y")
         return X, y, sample_weight

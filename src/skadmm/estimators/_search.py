@@ -35,13 +35,13 @@ class Judge(NamedTuple):
     """How a model is scored on held-out rows: by the loss, or by a scorer of scikit-learn."""
 
     scorer: Callable[..., float] | None
-    """The scorer; None for the mean held-out loss, where less is better."""
+    """The scorer; None for the mean held-out loss, where lower is better."""
     options: dict[str, Any]
     """What the scorer takes besides the model, X and y: one entry per sample."""
 
     @property
     def sign(self) -> float:
-        """−1 where more is better."""
+        """−1 where higher is better."""
         return 1.0 if self.scorer is None else -1.0
 
     def scores(self, models: Iterable[Any], X: Any, y: np.ndarray, test: np.ndarray) -> np.ndarray:

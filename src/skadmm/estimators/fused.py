@@ -80,18 +80,18 @@ class FusedLassoClassifier(SeveralClasses, _Fused, OnlineClassification):
         the third entry of an edge), else 1. False: 1. True: as None, but an error where the graph carries none. A
         string: another edge attribute. An array: one number ≥ 0 per edge.
     edge_signs : None, False, "adjacency" or array of −1 and +1
-        −1 pulls the coefficients of an edge towards each other's negative. None: the signs of the values that the graph
-        carries ("precision": of the partial correlations), else +1. False: +1. "adjacency": as None, but an error where
-        the graph carries none.
+        −1 penalises the sum of the two coefficients of an edge in place of their difference. None: the signs of the
+        values that the graph carries ("precision": of the partial correlations), else +1. False: +1. "adjacency": as
+        None, but an error where the graph carries none.
     unknown : {"raise", "ignore"}
         What to do with nodes of the graph that are not among the columns of X: refuse them with a list of all, or leave
         them out with their edges and a warning that counts them.
     penalty_factor : array, dict, Series, pair or None
         How much more, or less, a feature or an edge is penalised; 0 leaves it unpenalised. One number ≥ 0 per feature,
         which multiplies its term of the ℓ1 norm, or a dict or Series by name (others: 1). Pairs of names as keys are
-        edges, whose weights are multiplied; a pair (features, edges) holds both, either of them None.
+        edges, whose weights are multiplied; a pair (features, edges) holds both, and either may be None.
     positive : bool
-        Coefficients ≥ 0, exactly. The intercept is free.
+        Coefficients ≥ 0, exactly. The intercept is not constrained.
     bounds : pair (low, high), dict or None
         Exact bounds of the coefficients in the units of X: numbers, arrays, or dicts or Series by name, None for an
         open side; or a dict of pairs by name.
@@ -280,18 +280,18 @@ class FusedLassoRegressor(SeveralOutputs, _Fused, OnlineRegression):
         the third entry of an edge), else 1. False: 1. True: as None, but an error where the graph carries none. A
         string: another edge attribute. An array: one number ≥ 0 per edge.
     edge_signs : None, False, "adjacency" or array of −1 and +1
-        −1 pulls the coefficients of an edge towards each other's negative. None: the signs of the values that the graph
-        carries ("precision": of the partial correlations), else +1. False: +1. "adjacency": as None, but an error where
-        the graph carries none.
+        −1 penalises the sum of the two coefficients of an edge in place of their difference. None: the signs of the
+        values that the graph carries ("precision": of the partial correlations), else +1. False: +1. "adjacency": as
+        None, but an error where the graph carries none.
     unknown : {"raise", "ignore"}
         What to do with nodes of the graph that are not among the columns of X: refuse them with a list of all, or leave
         them out with their edges and a warning that counts them.
     penalty_factor : array, dict, Series, pair or None
         How much more, or less, a feature or an edge is penalised; 0 leaves it unpenalised. One number ≥ 0 per feature,
         which multiplies its term of the ℓ1 norm, or a dict or Series by name (others: 1). Pairs of names as keys are
-        edges, whose weights are multiplied; a pair (features, edges) holds both, either of them None.
+        edges, whose weights are multiplied; a pair (features, edges) holds both, and either may be None.
     positive : bool
-        Coefficients ≥ 0, exactly. The intercept is free.
+        Coefficients ≥ 0, exactly. The intercept is not constrained.
     bounds : pair (low, high), dict or None
         Exact bounds of the coefficients in the units of X: numbers, arrays, or dicts or Series by name, None for an
         open side; or a dict of pairs by name.
@@ -465,11 +465,11 @@ class FusedLassoClassifierCV(SeveralClasses, _Fused, CrossValidated, Classificat
     cv : int, splitter or None
         A number of folds (None: 5), or a splitter of scikit-learn.
     selection : "min", "1se", "aic" or "bic"
-        The smallest mean held-out loss; the largest alpha within one standard error of it; or an information criterion
+        The minimum mean held-out loss; the largest alpha within one standard error of it; or an information criterion
         on one path over all the data.
     scoring : str, callable or None
         How a model is scored on held-out rows: the name of a scorer of scikit-learn, or a function of
-        (estimator, X, y); more is better. None: the mean held-out loss, less is better.
+        (estimator, X, y); higher is better. None: the mean held-out loss, lower is better.
     refit : bool
         False: only the scores and the best parameters are kept, and no model is fitted to all the data.
     n_jobs : int or None
@@ -489,18 +489,18 @@ class FusedLassoClassifierCV(SeveralClasses, _Fused, CrossValidated, Classificat
         the third entry of an edge), else 1. False: 1. True: as None, but an error where the graph carries none. A
         string: another edge attribute. An array: one number ≥ 0 per edge.
     edge_signs : None, False, "adjacency" or array of −1 and +1
-        −1 pulls the coefficients of an edge towards each other's negative. None: the signs of the values that the graph
-        carries ("precision": of the partial correlations), else +1. False: +1. "adjacency": as None, but an error where
-        the graph carries none.
+        −1 penalises the sum of the two coefficients of an edge in place of their difference. None: the signs of the
+        values that the graph carries ("precision": of the partial correlations), else +1. False: +1. "adjacency": as
+        None, but an error where the graph carries none.
     unknown : {"raise", "ignore"}
         What to do with nodes of the graph that are not among the columns of X: refuse them with a list of all, or leave
         them out with their edges and a warning that counts them.
     penalty_factor : array, dict, Series, pair or None
         How much more, or less, a feature or an edge is penalised; 0 leaves it unpenalised. One number ≥ 0 per feature,
         which multiplies its term of the ℓ1 norm, or a dict or Series by name (others: 1). Pairs of names as keys are
-        edges, whose weights are multiplied; a pair (features, edges) holds both, either of them None.
+        edges, whose weights are multiplied; a pair (features, edges) holds both, and either may be None.
     positive : bool
-        Coefficients ≥ 0, exactly. The intercept is free.
+        Coefficients ≥ 0, exactly. The intercept is not constrained.
     bounds : pair (low, high), dict or None
         Exact bounds of the coefficients in the units of X: numbers, arrays, or dicts or Series by name, None for an
         open side; or a dict of pairs by name.
@@ -709,11 +709,11 @@ class FusedLassoRegressorCV(SeveralOutputs, _Fused, CrossValidated, Regression):
     cv : int, splitter or None
         A number of folds (None: 5), or a splitter of scikit-learn.
     selection : "min", "1se", "aic" or "bic"
-        The smallest mean held-out loss; the largest alpha within one standard error of it; or an information criterion
+        The minimum mean held-out loss; the largest alpha within one standard error of it; or an information criterion
         on one path over all the data.
     scoring : str, callable or None
         How a model is scored on held-out rows: the name of a scorer of scikit-learn, or a function of
-        (estimator, X, y); more is better. None: the mean held-out loss, less is better.
+        (estimator, X, y); higher is better. None: the mean held-out loss, lower is better.
     refit : bool
         False: only the scores and the best parameters are kept, and no model is fitted to all the data.
     n_jobs : int or None
@@ -733,18 +733,18 @@ class FusedLassoRegressorCV(SeveralOutputs, _Fused, CrossValidated, Regression):
         the third entry of an edge), else 1. False: 1. True: as None, but an error where the graph carries none. A
         string: another edge attribute. An array: one number ≥ 0 per edge.
     edge_signs : None, False, "adjacency" or array of −1 and +1
-        −1 pulls the coefficients of an edge towards each other's negative. None: the signs of the values that the graph
-        carries ("precision": of the partial correlations), else +1. False: +1. "adjacency": as None, but an error where
-        the graph carries none.
+        −1 penalises the sum of the two coefficients of an edge in place of their difference. None: the signs of the
+        values that the graph carries ("precision": of the partial correlations), else +1. False: +1. "adjacency": as
+        None, but an error where the graph carries none.
     unknown : {"raise", "ignore"}
         What to do with nodes of the graph that are not among the columns of X: refuse them with a list of all, or leave
         them out with their edges and a warning that counts them.
     penalty_factor : array, dict, Series, pair or None
         How much more, or less, a feature or an edge is penalised; 0 leaves it unpenalised. One number ≥ 0 per feature,
         which multiplies its term of the ℓ1 norm, or a dict or Series by name (others: 1). Pairs of names as keys are
-        edges, whose weights are multiplied; a pair (features, edges) holds both, either of them None.
+        edges, whose weights are multiplied; a pair (features, edges) holds both, and either may be None.
     positive : bool
-        Coefficients ≥ 0, exactly. The intercept is free.
+        Coefficients ≥ 0, exactly. The intercept is not constrained.
     bounds : pair (low, high), dict or None
         Exact bounds of the coefficients in the units of X: numbers, arrays, or dicts or Series by name, None for an
         open side; or a dict of pairs by name.

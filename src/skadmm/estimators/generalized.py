@@ -87,7 +87,7 @@ class GeneralizedLassoClassifier(SeveralClasses, _Generalized, OnlineClassificat
         multiplies its term of the ℓ1 norm, and its row of A where that is the identity; or a dict or Series by name
         (others: 1). A pair (features, rows) also has a number for each row of A.
     positive : bool
-        Coefficients ≥ 0, exactly. The intercept is free.
+        Coefficients ≥ 0, exactly. The intercept is not constrained.
     bounds : pair (low, high), dict or None
         Exact bounds of the coefficients in the units of X: numbers, arrays, or dicts or Series by name, None for an
         open side; or a dict of pairs by name.
@@ -266,7 +266,7 @@ class GeneralizedLassoRegressor(SeveralOutputs, _Generalized, OnlineRegression):
         multiplies its term of the ℓ1 norm, and its row of A where that is the identity; or a dict or Series by name
         (others: 1). A pair (features, rows) also has a number for each row of A.
     positive : bool
-        Coefficients ≥ 0, exactly. The intercept is free.
+        Coefficients ≥ 0, exactly. The intercept is not constrained.
     bounds : pair (low, high), dict or None
         Exact bounds of the coefficients in the units of X: numbers, arrays, or dicts or Series by name, None for an
         open side; or a dict of pairs by name.
@@ -427,11 +427,11 @@ class GeneralizedLassoClassifierCV(SeveralClasses, _Generalized, CrossValidated,
     cv : int, splitter or None
         A number of folds (None: 5), or a splitter of scikit-learn.
     selection : "min", "1se", "aic" or "bic"
-        The smallest mean held-out loss; the largest alpha within one standard error of it; or an information criterion
+        The minimum mean held-out loss; the largest alpha within one standard error of it; or an information criterion
         on one path over all the data.
     scoring : str, callable or None
         How a model is scored on held-out rows: the name of a scorer of scikit-learn, or a function of
-        (estimator, X, y); more is better. None: the mean held-out loss, less is better.
+        (estimator, X, y); higher is better. None: the mean held-out loss, lower is better.
     refit : bool
         False: only the scores and the best parameters are kept, and no model is fitted to all the data.
     n_jobs : int or None
@@ -454,7 +454,7 @@ class GeneralizedLassoClassifierCV(SeveralClasses, _Generalized, CrossValidated,
         multiplies its term of the ℓ1 norm, and its row of A where that is the identity; or a dict or Series by name
         (others: 1). A pair (features, rows) also has a number for each row of A.
     positive : bool
-        Coefficients ≥ 0, exactly. The intercept is free.
+        Coefficients ≥ 0, exactly. The intercept is not constrained.
     bounds : pair (low, high), dict or None
         Exact bounds of the coefficients in the units of X: numbers, arrays, or dicts or Series by name, None for an
         open side; or a dict of pairs by name.
@@ -650,11 +650,11 @@ class GeneralizedLassoRegressorCV(SeveralOutputs, _Generalized, CrossValidated, 
     cv : int, splitter or None
         A number of folds (None: 5), or a splitter of scikit-learn.
     selection : "min", "1se", "aic" or "bic"
-        The smallest mean held-out loss; the largest alpha within one standard error of it; or an information criterion
+        The minimum mean held-out loss; the largest alpha within one standard error of it; or an information criterion
         on one path over all the data.
     scoring : str, callable or None
         How a model is scored on held-out rows: the name of a scorer of scikit-learn, or a function of
-        (estimator, X, y); more is better. None: the mean held-out loss, less is better.
+        (estimator, X, y); higher is better. None: the mean held-out loss, lower is better.
     refit : bool
         False: only the scores and the best parameters are kept, and no model is fitted to all the data.
     n_jobs : int or None
@@ -677,7 +677,7 @@ class GeneralizedLassoRegressorCV(SeveralOutputs, _Generalized, CrossValidated, 
         multiplies its term of the ℓ1 norm, and its row of A where that is the identity; or a dict or Series by name
         (others: 1). A pair (features, rows) also has a number for each row of A.
     positive : bool
-        Coefficients ≥ 0, exactly. The intercept is free.
+        Coefficients ≥ 0, exactly. The intercept is not constrained.
     bounds : pair (low, high), dict or None
         Exact bounds of the coefficients in the units of X: numbers, arrays, or dicts or Series by name, None for an
         open side; or a dict of pairs by name.

@@ -102,7 +102,7 @@ class GroupLassoClassifier(SeveralClasses, _Grouped, OnlineClassification):
         How much more, or less, a feature is penalised, in its groups and in the ℓ1 norm: ‖f_g x_g‖₂ and f_j|x_j|. One
         number ≥ 0 per feature, or a dict or Series by name (others: 1); 0 leaves a feature unpenalised.
     positive : bool
-        Coefficients ≥ 0, exactly. The intercept is free.
+        Coefficients ≥ 0, exactly. The intercept is not constrained.
     bounds : pair (low, high), dict or None
         Exact bounds of the coefficients in the units of X: numbers, arrays, or dicts or Series by name, None for an
         open side; or a dict of pairs by name.
@@ -288,7 +288,7 @@ class GroupLassoRegressor(SeveralOutputs, _Grouped, OnlineRegression):
         How much more, or less, a feature is penalised, in its groups and in the ℓ1 norm: ‖f_g x_g‖₂ and f_j|x_j|. One
         number ≥ 0 per feature, or a dict or Series by name (others: 1); 0 leaves a feature unpenalised.
     positive : bool
-        Coefficients ≥ 0, exactly. The intercept is free.
+        Coefficients ≥ 0, exactly. The intercept is not constrained.
     bounds : pair (low, high), dict or None
         Exact bounds of the coefficients in the units of X: numbers, arrays, or dicts or Series by name, None for an
         open side; or a dict of pairs by name.
@@ -452,11 +452,11 @@ class GroupLassoClassifierCV(SeveralClasses, _Grouped, CrossValidated, Classific
     cv : int, splitter or None
         A number of folds (None: 5), or a splitter of scikit-learn.
     selection : "min", "1se", "aic" or "bic"
-        The smallest mean held-out loss; the largest alpha within one standard error of it; or an information criterion
+        The minimum mean held-out loss; the largest alpha within one standard error of it; or an information criterion
         on one path over all the data.
     scoring : str, callable or None
         How a model is scored on held-out rows: the name of a scorer of scikit-learn, or a function of
-        (estimator, X, y); more is better. None: the mean held-out loss, less is better.
+        (estimator, X, y); higher is better. None: the mean held-out loss, lower is better.
     refit : bool
         False: only the scores and the best parameters are kept, and no model is fitted to all the data.
     n_jobs : int or None
@@ -483,7 +483,7 @@ class GroupLassoClassifierCV(SeveralClasses, _Grouped, CrossValidated, Classific
         How much more, or less, a feature is penalised, in its groups and in the ℓ1 norm: ‖f_g x_g‖₂ and f_j|x_j|. One
         number ≥ 0 per feature, or a dict or Series by name (others: 1); 0 leaves a feature unpenalised.
     positive : bool
-        Coefficients ≥ 0, exactly. The intercept is free.
+        Coefficients ≥ 0, exactly. The intercept is not constrained.
     bounds : pair (low, high), dict or None
         Exact bounds of the coefficients in the units of X: numbers, arrays, or dicts or Series by name, None for an
         open side; or a dict of pairs by name.
@@ -682,11 +682,11 @@ class GroupLassoRegressorCV(SeveralOutputs, _Grouped, CrossValidated, Regression
     cv : int, splitter or None
         A number of folds (None: 5), or a splitter of scikit-learn.
     selection : "min", "1se", "aic" or "bic"
-        The smallest mean held-out loss; the largest alpha within one standard error of it; or an information criterion
+        The minimum mean held-out loss; the largest alpha within one standard error of it; or an information criterion
         on one path over all the data.
     scoring : str, callable or None
         How a model is scored on held-out rows: the name of a scorer of scikit-learn, or a function of
-        (estimator, X, y); more is better. None: the mean held-out loss, less is better.
+        (estimator, X, y); higher is better. None: the mean held-out loss, lower is better.
     refit : bool
         False: only the scores and the best parameters are kept, and no model is fitted to all the data.
     n_jobs : int or None
@@ -713,7 +713,7 @@ class GroupLassoRegressorCV(SeveralOutputs, _Grouped, CrossValidated, Regression
         How much more, or less, a feature is penalised, in its groups and in the ℓ1 norm: ‖f_g x_g‖₂ and f_j|x_j|. One
         number ≥ 0 per feature, or a dict or Series by name (others: 1); 0 leaves a feature unpenalised.
     positive : bool
-        Coefficients ≥ 0, exactly. The intercept is free.
+        Coefficients ≥ 0, exactly. The intercept is not constrained.
     bounds : pair (low, high), dict or None
         Exact bounds of the coefficients in the units of X: numbers, arrays, or dicts or Series by name, None for an
         open side; or a dict of pairs by name.

@@ -186,7 +186,7 @@ def _coefficients(model: Any) -> str:
     table = html.scrolling(
         f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>", "The largest coefficients"
     )
-    link = html.download(stream.getvalue(), "coefficients.csv", "All of them as CSV")
+    link = html.download(stream.getvalue(), "coefficients.csv", "All coefficients as CSV")
     listed = f"<details><summary>The {order.size} largest as a table</summary>{table}</details>" if order.size else ""
     favoured = favoured_class(model)
     said = "" if favoured is None else f"<p>Positive coefficients favour class: {html.escape(str(favoured))}.</p>"

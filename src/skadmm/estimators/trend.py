@@ -35,7 +35,7 @@ class TrendFilter(TrendModel, Regression):
     l1_ratio : float in [0, 1]
         The share of the plain ℓ1 norm.
     positive : bool
-        Coefficients ≥ 0, exactly. The intercept is free.
+        Coefficients ≥ 0, exactly. The intercept is not constrained.
     bounds : pair (low, high), dict or None
         Exact bounds of the coefficients in the units of X: numbers, arrays, or dicts or Series by name, None for an
         open side; or a dict of pairs by name.
@@ -74,8 +74,8 @@ class TrendFilter(TrendModel, Regression):
         The intercept.
     positions_ : ndarray or None
         The distinct positions of a signal, at which ``coef_`` is its value; None for a table. Dates are nanoseconds
-        since 1970-01-01 (UTC), whatever the unit of their dtype; ``pandas.to_datetime(model.positions_)`` turns them
-        back into dates, and ``knots_`` likewise.
+        since 1970-01-01 (UTC), whatever the unit of their dtype; ``pandas.to_datetime`` turns them and ``knots_`` back
+        into dates.
     knots_, changepoints_ : ndarray or None
         Where pieces of a signal along a line meet, as positions and as indices into ``positions_``: a piece ends
         before, and the next one begins at, each of them. None for tables and graphs.
@@ -178,7 +178,7 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
         on one path over all the data.
     scoring : str, callable or None
         How a model is scored on held-out rows: the name of a scorer of scikit-learn, or a function of
-        (estimator, X, y); more is better. None: the mean held-out loss, less is better.
+        (estimator, X, y); higher is better. None: the mean held-out loss, lower is better.
     refit : bool
         False: only the scores and the best parameters are kept, and no model is fitted to all the data.
     n_jobs : int or None
@@ -200,7 +200,7 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
     l1_ratio : float in [0, 1], or a list of them
         The share of the plain ℓ1 norm. From a list one is chosen together with alpha.
     positive : bool
-        Coefficients ≥ 0, exactly. The intercept is free.
+        Coefficients ≥ 0, exactly. The intercept is not constrained.
     bounds : pair (low, high), dict or None
         Exact bounds of the coefficients in the units of X: numbers, arrays, or dicts or Series by name, None for an
         open side; or a dict of pairs by name.
@@ -237,8 +237,8 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
         The intercept.
     positions_ : ndarray or None
         The distinct positions of a signal, at which ``coef_`` is its value; None for a table. Dates are nanoseconds
-        since 1970-01-01 (UTC), whatever the unit of their dtype; ``pandas.to_datetime(model.positions_)`` turns them
-        back into dates, and ``knots_`` likewise.
+        since 1970-01-01 (UTC), whatever the unit of their dtype; ``pandas.to_datetime`` turns them and ``knots_`` back
+        into dates.
     knots_, changepoints_ : ndarray or None
         Where pieces of a signal along a line meet, as positions and as indices into ``positions_``: a piece ends
         before, and the next one begins at, each of them. None for tables and graphs.

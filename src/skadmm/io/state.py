@@ -66,7 +66,7 @@ def check_like(here: Any, value: Any, name: str, *, resizable: bool = False) -> 
     else:
         sound = here is None or isinstance(value, (type(here), type(None)))
     if not sound:
-        raise ValueError(f"{name} is not what it should be")
+        raise ValueError(f"{name} has the wrong type or shape")
 
 
 def fill(array: np.ndarray, stored: Any) -> None:

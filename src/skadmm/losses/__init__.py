@@ -54,7 +54,7 @@ def as_loss(loss: LossLike | Loss) -> Loss:
 
     See Also
     --------
-    skadmm.losses.define : Make a loss of one's own.
+    skadmm.losses.define : Defines a new loss.
 
     Examples
     --------

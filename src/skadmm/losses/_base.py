@@ -141,7 +141,8 @@ def define(
     curvature : callable
         Of (loss, z, b): the second derivative in z.
     conjugate : callable
-        Of (loss, theta, b): the supremum over z of θz − ℓ(z, b), infinite outside its domain. It makes the duality gap.
+        Of (loss, theta, b): the supremum over z of θz − ℓ(z, b), infinite outside its domain. The duality gap
+        is computed from it.
     model_curvature : callable, optional
         Of (loss, z, b): what a second-order model takes for the second derivative, where it must be larger to converge;
         by default the curvature.

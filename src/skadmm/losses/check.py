@@ -38,7 +38,7 @@ def check_loss(loss: Loss, targets: Iterable[float] | None = None, margins: Iter
 
     See Also
     --------
-    skadmm.losses.define : Make a loss of one's own.
+    skadmm.losses.define : Defines a new loss.
 
     Examples
     --------

@@ -41,7 +41,7 @@ def incidence(
 ) -> sp.csr_array:
     """Build the differences over the edges of a graph.
 
-    Edge (i, j) is the row (A x)_e = w_ij (x_i − s_ij x_j), so that ‖A x‖₁ pulls neighbours together.
+    Edge (i, j) is the row (A x)_e = w_ij (x_i − s_ij x_j), so that ‖A x‖₁ penalises differences between neighbours.
 
     Weights and signs are those the graph carries: of an adjacency matrix the absolute values and the signs of its
     entries; of a networkx graph those of the edge attribute "weight"; of an edge list those of the third entry of each

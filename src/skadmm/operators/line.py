@@ -104,7 +104,7 @@ def as_line(A: sp.csr_array) -> Line | None:
 
 
 def as_uneven_line(A: sp.csr_array) -> Line | None:
-    """`A` as divided differences of order one at uneven positions, which its entries 1/h tell; None where it is
+    """`A` as divided differences of order one at uneven positions, which follow from its entries 1/h; None where it is
     something else."""
     m, d = A.shape
     if m < 1 or d - m != 2 or A.nnz != 3 * m or np.any(np.diff(A.indptr) != 3):

@@ -40,7 +40,7 @@ def precision_graph(
     matrix.
 
     Features whose correlations do not exceed alpha fall into separate blocks exactly, so S is formed block by block
-    and only |S_ij| > alpha is kept: tens of thousands of sparse columns are fine.
+    and only |S_ij| > alpha is kept: tens of thousands of sparse columns are feasible.
 
     Parameters
     ----------
@@ -57,11 +57,12 @@ def precision_graph(
     max_component : int
         The largest block solved at once. A larger component is cut: pairs join features from the strongest down, and
         those that would make a block too large are penalised by their own |S_ij| instead of alpha. The blocks then
-        are the exact solution with those penalties. ``cut`` in the result counts the pairs; with alpha given by
-        number a warning tells of it.
+        are the exact solution with those penalties. ``cut`` in the result counts the pairs; with alpha given as a
+        number, a warning reports it.
     min_support : "auto" or float
-        Columns that rest on fewer rows get no edge; a column rests on n/κ rows, with κ its kurtosis, so the indicator
-        of a few rows rests on those. "auto" is min(10, n/20). 0 keeps all but constant columns.
+        Columns whose effective number of rows is smaller get no edge. The effective number is n/κ, with κ the kurtosis
+        of the column; for the indicator of a few rows it is their number. "auto" is min(10, n/20). 0 keeps all but
+        constant columns.
     standardize : bool
         True: correlations. False: covariances, and the noise is then in units of the mean variance.
 

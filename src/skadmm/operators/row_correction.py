@@ -91,7 +91,7 @@ def factor_work(gram: Any) -> float:
 
 
 def is_orthonormal(A: Any) -> bool:
-    """Is A square with orthonormal rows? Random vectors tell, and AAᵀ need not be formed."""
+    """Is A square with orthonormal rows? Tested with random vectors, without forming AAᵀ."""
     if A.shape[0] != A.shape[1] or A.shape[0] == 0:
         return False
     squares = np.asarray(A.multiply(A).sum(axis=1)).ravel()

@@ -42,7 +42,7 @@ class RemoteReducedOracle:
         """Let the workers read what they have kept; could they?"""
         keys, matrix = state["keys"], state["matrix"]
         if not (isinstance(keys, np.ndarray) and isinstance(matrix, np.ndarray) and matrix.shape == (keys.size,) * 2):
-            raise ValueError("the Hessian is not what it should be")
+            raise ValueError("the Hessian has the wrong type or shape")
         found = self._keeping.resume(state)
         if found:
             self._hessian.keys, self._hessian.matrix = keys, matrix

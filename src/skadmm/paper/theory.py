@@ -54,9 +54,9 @@ class Constants(NamedTuple):
     Parameters
     ----------
     linearised : float
-        ‖x* − x₀‖²_Hx, the price of linearising the penalty; 0 where it is kept whole.
+        ‖x* − x₀‖²_Hx, the cost of linearising the penalty; 0 where it is kept whole.
     table : float
-        The term nL‖x* − x₀‖², the price of gradients that are up to a pass old.
+        The term nL‖x* − x₀‖², the cost of gradients that are up to a pass old.
     split : float
         ‖y* − y₀‖²_Hy.
     multiplier : float
@@ -259,13 +259,13 @@ def bound(
     method : str
         ``sa-iu-admm`` (Theorem 1), ``sa-admm`` (Theorem 2), or the batch version of either.
     T : int or array of int
-        Steps. A pass is one step for every block; filling the table is no step.
+        Steps. A pass is one step for every block; filling the table is not a step.
     rho : float
         The penalty parameter ρ.
     gamma : float or None
         The weight γ of the feasibility violation in the theorem; None is the corollary, without a violation.
     step : float or None
-        1/L, by default the step that ``solve(step="theory")`` takes. The theorems ask that L be at least the
+        1/L, by default the step that ``solve(step="theory")`` takes. The theorems require that L is at least the
         smoothness of every block's mean loss.
     batch_size : int
         Samples in a block; the number of blocks takes the place of n.
@@ -411,7 +411,7 @@ def constants(
 
 
 def corollary_gamma(problem: Problem) -> float:
-    """Compute γ = L̃√L_B, the price of moving y from ȳ_T to y(x̄_T) per unit of feasibility violation.
+    """Compute γ = L̃√L_B, the cost of moving y from ȳ_T to y(x̄_T) per unit of feasibility violation.
 
     L̃ is the Lipschitz constant of ψ and L_B the largest eigenvalue of (B⁻¹)ᵀB⁻¹.
 

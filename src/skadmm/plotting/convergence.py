@@ -278,7 +278,7 @@ def comparison(
     names = present if methods is None else list(methods)
     missing = [name for name in names if name not in present]
     if missing:
-        raise ValueError(f"methods has {missing[0]!r}, which the frame has not: it has {', '.join(present)}")
+        raise ValueError(f"methods has {missing[0]!r}, which is not in frame: it has {', '.join(present)}")
     distance = y.startswith("objective") and best is not None
     below = _best_of_repeats(frame, y, best) if distance else {}
     if ax is None:

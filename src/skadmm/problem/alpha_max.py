@@ -65,8 +65,8 @@ def alpha_max(problem: Problem, trend: Line | GraphTrend | None = None) -> float
         without the identity), where A is differences along a line, or where it has at most ``LARGEST_PROGRAM`` entries
         (a linear programme). Exact for any other norm in the package where A is the identity or a line, and for ψ = ℓ2
         on any A. Otherwise (overlapping groups, other large A, an Ω that is neither separable nor differentiable) an
-        upper bound. So it is for a loss with kinks, where subgradients of the samples at a kink are those that one
-        minimiser's certificate has.
+        upper bound. It is an upper bound for a loss with kinks, too: at a kink, the subgradients of the samples are
+        taken from the certificate of one minimiser.
 
     Raises
     ------

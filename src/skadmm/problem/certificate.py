@@ -85,7 +85,7 @@ class Certifier:
     """Dual points for one problem. ``kind`` says what they rest on:
 
     "l1" (a row of A for every feature), "full-rank" (least squares), "omega" (Ω bounds the residual), "none" (no
-    certificate: only the KKT residual tells).
+    certificate: there is only the KKT residual).
     """
 
     problem: Problem

@@ -29,7 +29,7 @@ def exact_trend_gap(
     sample_weight: Values | None = None,
     digits: int = 60,
 ) -> float:
-    """Compute the relative duality gap of trend filtering with squared loss, free of rounding.
+    """Compute the relative duality gap of trend filtering with squared loss, in multiple-precision arithmetic.
 
     Parameters
     ----------

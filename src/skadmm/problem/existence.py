@@ -79,14 +79,14 @@ class Recession(NamedTuple):
     def __str__(self) -> str:
         shown = ", ".join(self.names[:20]) + (", …" if len(self.names) > 20 else "")
         if not self.labels:
-            why = f"no penalty reaches {len(self.names)} feature(s) along which no sample's loss ever rises ({shown})"
+            why = f"no penalty applies to {len(self.names)} feature(s) along which no sample's loss increases ({shown})"
         elif self.jointly:
             why = (
-                f"no penalty sees {len(self.names)} feature(s) move together ({shown}), and that brings every sample "
-                "nearer to its label"
+                f"no penalty changes when {len(self.names)} feature(s) move together ({shown}), which moves every "
+                "margin towards its label"
             )
         else:
-            why = f"no penalty reaches {len(self.names)} feature(s) that occur with one label only ({shown})"
+            why = f"no penalty applies to {len(self.names)} feature(s) that occur with one label only ({shown})"
         return (
             f"there is no minimiser: {why}, so their coefficients grow without bound. Penalise every feature "
             "(A = [G; I]), or drop them"

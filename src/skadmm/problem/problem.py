@@ -35,22 +35,21 @@ _prox = compiled(prox)
 class Problem:
     """The problem to minimise (1/n) Σ ℓ(aᵢ·x, bᵢ) + Ω(x) + ψ(y) subject to A x + B y = c.
 
-    A problem does not change; :meth:`replace` makes a variant.
+    A problem is immutable; :meth:`replace` returns a variant.
 
     Parameters
     ----------
     X : array, sparse matrix, table of shape (n, d), path, LazyFrame or Dask collection
         The rows aᵢ; a table is a DataFrame of pandas or polars, a pyarrow Table, or anything that exports an Arrow
         stream. float32 and float64 are used as they are, integers and booleans are converted. A path (of a
-        folder of blocks, of a Parquet, CSV, svmlight or npy file, or of a folder of Parquet files) stays on disk, and
-        what is no folder of blocks is converted once into one, in a cache; an npz file is read into memory. A
+        folder of blocks, of a Parquet, CSV, svmlight or npy file, or of a folder of Parquet files) stays on disk; all
+        but a folder of blocks are converted once into such a folder, in a cache. An npz file is read into memory. A
         dask.array, a dask.dataframe or a list of delayed blocks stays on the workers of the current client.
     target : array of length n or of shape (n, k), or str
         The bᵢ: numbers, or two classes for the losses of classification (coded −1 and +1 in sorted order). A folder of
-        blocks has its own; in another file it is the column of this name, the last one by default. Of k
-        columns, the loss is the sum of those of k outputs; so it is of k classes for ``loss="multinomial"``, which
-        joins their margins. x then holds the coefficients of the first output, those of the second, and so on:
-        ``x.reshape(k, d)``.
+        blocks has its own; in another file it is the column of this name, the last one by default. With k columns the
+        loss is a sum over k outputs; ``loss="multinomial"`` joins the margins of k classes in one loss. x then holds
+        the coefficients of the first output, those of the second, and so on: ``x.reshape(k, d)``.
     loss : str or loss
         A name in ``skadmm.losses.LOSSES`` or an instance such as ``Huber(0.5)``.
     omega, psi : regulariser or None
@@ -149,7 +148,7 @@ class Problem:
         )  # fmt: skip
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"a Problem does not change: problem.replace({name}=...) makes another one")
+        raise AttributeError(f"a Problem cannot be changed: problem.replace({name}=...) returns a new one")
 
     def replace(self, **changes: Any) -> Problem:
         """The same problem with other parts: `backend`, `omega`, `psi`, `constraint`."""
@@ -257,7 +256,7 @@ class Problem:
     @property
     def curvature_scale(self) -> float:
         """sup ℓ'' where it is finite. Elsewhere (Poisson, gamma, …) a typical curvature takes its place: the constants
-        below bound nothing then, but steps and dampings that are derived from them have the right size."""
+        below are then no bounds, but steps and dampings that are derived from them have the right size."""
         return self.backend.curvature_scale
 
     @property
@@ -272,11 +271,11 @@ class Problem:
 
     @property
     def L_full(self) -> float:
-        """A bound of the smoothness of the mean loss: sup ℓ'' times the largest eigenvalue of XᵀX/n."""
+        """A bound on the smoothness of the mean loss: sup ℓ'' times the largest eigenvalue of XᵀX/n."""
         return float(self.curvature_scale * self.backend.top_eigenvalue)
 
     def L_A(self, rho: float) -> float:
-        """An upper bound of the eigenvalues of ρAᵀA."""
+        """An upper bound on the eigenvalues of ρAᵀA."""
         return rho * self.constraint.norm_A_squared
 
     @property
@@ -405,7 +404,7 @@ class Problem:
 def _offset_by(backend: Backend, offset: Any) -> Backend:
     """The same samples, with known numbers added to their margins."""
     if not backend.local_rows:
-        raise ValueError(f"offset: {LOCAL_ROWS.format(backend.name)}; for counts, rates with sample_weight=exposure do")
+        raise ValueError(f"offset: {LOCAL_ROWS.format(backend.name)}; for counts use rates and sample_weight=exposure")
     local: LocalBackend = backend  # type: ignore[assignment]
     numbers = output_offset(offset, backend.n // backend.n_outputs, backend.n_outputs, joined=backend.loss.coupled)
     return local.with_targets(*with_offset(local.loss, local.target, numbers.ravel()))

@@ -57,7 +57,7 @@ def _mean_squares(problem: Problem) -> np.ndarray:
 def _rescaled_omega(omega: Any, scale: np.ndarray) -> Any:
     """u ↦ Ω(scale · u) as a regulariser of the same kind."""
     raise ValueError(
-        f"precondition='diagonal': omega={type(omega).__name__} does not stay one when features are rescaled; "
+        f"precondition='diagonal': omega={type(omega).__name__} changes its form when features are rescaled; "
         "omega_mode='fold' takes any omega"
     )
 

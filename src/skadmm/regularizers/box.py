@@ -20,7 +20,7 @@ class Box(NamedTuple):
     lower : float or array-like
         The lower bound, a number or one number per coordinate; −inf leaves a side open.
     upper : float or array-like
-        The upper bound, likewise; +inf leaves a side open.
+        The upper bound, given in the same way; +inf leaves a side open.
 
     See Also
     --------

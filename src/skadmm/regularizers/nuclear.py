@@ -30,7 +30,7 @@ class Nuclear(NamedTuple):
     columns : int
         The number of columns of V: outputs.
     single : int
-        So many coordinates at the end of v are no part of V; strength times their absolute values is added.
+        The number of coordinates at the end of v that are not part of V; strength times their absolute values is added.
 
     See Also
     --------

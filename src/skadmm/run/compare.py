@@ -82,8 +82,8 @@ def compare(
         it. Kernels are compiled before the clock starts.
 
         A method that diverges keeps its rows up to there; one that raises leaves a row of status "failed", with a
-        warning, and the others continue. Only when nothing at all ran is the first error raised. Ctrl-C returns what is
-        done. ``frame.attrs`` holds ``settings`` (by method), ``failures``, ``interrupted``, ``test_size``,
+        warning, and the others continue. If no method ran at all, the first error is raised. Ctrl-C returns the
+        recordings so far. ``frame.attrs`` holds ``settings`` (by method), ``failures``, ``interrupted``, ``test_size``,
         ``repeats``, ``random_state`` and the size of the ``problem``.
 
     See Also

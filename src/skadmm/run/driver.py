@@ -70,13 +70,13 @@ def out_of_passes(limits: Limits) -> Ending:
 
 def interrupted(*, cut_short: bool = False) -> Ending:
     """The user pressed Ctrl-C."""
-    return Ending(Status.INTERRUPTED, "interrupted; x is the last good iterate", cut_short=cut_short)
+    return Ending(Status.INTERRUPTED, "interrupted; x is the last complete iterate", cut_short=cut_short)
 
 
 STALLED = Ending(
     Status.STALLED, "no step improves the objective any more, because of rounding or because the problem is ill-posed"
 )
-STOPPED = Ending(Status.STOPPED, "a callback asked to stop")
+STOPPED = Ending(Status.STOPPED, "a callback stopped the run")
 
 
 def stalled(limits: Limits, measure: str, reached: float) -> Ending:
@@ -90,7 +90,7 @@ def stalled(limits: Limits, measure: str, reached: float) -> Ending:
 def diverged(cause: str, *, has_step: bool) -> Ending:
     """Numbers are no longer finite, or the objective has grown without bound."""
     advice = "Try a smaller step, or step='auto'" if has_step else "Rescale the columns of X and the target"
-    return Ending(Status.DIVERGED, f"{cause}; x is the last good iterate. {advice}")
+    return Ending(Status.DIVERGED, f"{cause}; x is the last finite iterate. {advice}")
 
 
 @dataclass(kw_only=True)

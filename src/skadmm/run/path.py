@@ -163,7 +163,7 @@ def path(
     Parameters
     ----------
     problem : Problem
-        Its ψ must have a strength; whatever that is, it is replaced. On any backend.
+        Its ψ must have a strength, whose value is replaced. Any backend is accepted.
     alphas : array-like or None
         The strengths, which are solved in decreasing order. None takes `n_alphas` strengths from alpha_max down to
         eps · alpha_max, in equal ratios.

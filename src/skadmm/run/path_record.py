@@ -68,7 +68,7 @@ class PathRecord:
         if grid.shape != self.grid.shape or x.ndim != 2 or count > grid.size:
             raise ValueError("its strengths are not those of this path")
         if any(array.shape != (count,) for array in (*numbers, x[:, 0])):
-            raise ValueError("its solutions are not as many as its strengths")
+            raise ValueError("it does not have one solution for each strength")
         self.grid, self.x = grid, list(x)
         self.losses, self.dof, self.reached = (array.tolist() for array in numbers)
         self.statuses = [str(Status(status)) for status in kept["statuses"]]

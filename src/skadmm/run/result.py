@@ -123,7 +123,8 @@ class Result:
     Parameters
     ----------
     x, y, dual : ndarray
-        The last good iterate; `dual` is scaled, the multiplier of the constraint is ρ times it.
+        The solution, or the last finite iterate of a run that diverged; `dual` is scaled, the multiplier of the
+        constraint is ρ times it.
     x_average, y_average : ndarray
         The means over all steps, the output of the paper's Algorithm 1; x and y again for second-order solvers.
     status : Status
@@ -133,7 +134,7 @@ class Result:
     method : str
         The name of the method.
     settings : dict
-        What the run was made with; ``step`` is None for a method that has none.
+        The settings of the run; ``step`` is None for a method that has none.
     objective : float
         The objective at (x, y(x)) where B is invertible, else at (x, y).
     feasibility : float

@@ -13,15 +13,16 @@ def denoise_line(
 ) -> np.ndarray:
     """Minimise ½ Σ w_i (x_i − values_i)² + Σ strength_i |x_{i+1} − x_i| exactly, in linear time.
 
-    This is :class:`skadmm.TrendFilter` of order 0 without anything around it, for use inside other programs. Note that
-    ``strength`` is not divided by the number of values, as ``alpha`` is.
+    This is the minimisation of :class:`skadmm.TrendFilter` of order 0 as a function of arrays, for use inside other
+    programs. ``alpha`` of the estimator is ``strength`` divided by the number of values.
 
     Parameters
     ----------
     values : array of shape (n,)
         The signal, finite.
     strength : float or array of shape (n − 1,)
-        Not negative; one value for all differences, or one for each. A strength of zero separates its two sides.
+        Not negative; one value for all differences, or one for each. A strength of zero separates the values on its two
+        sides.
     sample_weight : array of shape (n,), optional
         Positive weights of the values; 1 where it is not given.
 

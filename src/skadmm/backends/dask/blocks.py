@@ -55,7 +55,7 @@ def vector_blocks(vector: Any, X: Any, count: int, name: str) -> list[Any]:
             raise ValueError(f"{name} has {len(blocks)} blocks: it takes {count}, as X has")
         return blocks
     if lengths is None:
-        raise TypeError(f"{name}={type(vector).__name__}: next to blocks of unknown length it takes Dask blocks too")
+        raise TypeError(f"{name}={type(vector).__name__}: X has blocks of unknown length, so it takes Dask blocks")
     vector = np.asarray(vector)
     edges = np.cumsum((0, *lengths))
     if vector.shape != (edges[-1],):

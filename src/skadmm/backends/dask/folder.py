@@ -37,7 +37,7 @@ def dask_folder(X: Any, names: list[str] | None, *, ones: bool) -> FileBlocks:
     if needed > free:
         raise BlocksError(
             f"X: this model needs its rows on the disk of this process, about {needed / 1e9:,.3g} GB, and {cache} has "
-            f"{free / 1e9:,.3g} GB left: name another folder by the variable SKADMM_CACHE"
+            f"{free / 1e9:,.3g} GB left: set SKADMM_CACHE to a folder on another disk"
         )
     work = Path(tempfile.mkdtemp(prefix="dask-", dir=cache))
     try:

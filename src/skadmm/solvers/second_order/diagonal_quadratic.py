@@ -183,5 +183,5 @@ def reason_against(problem: Problem) -> str | None:
     seen = entries.squares + ridge_of(problem)
     if not np.all(seen > 0):
         j = int(np.flatnonzero(~(seen > 0))[0])
-        return f"no sample with a positive weight sees feature {j}, and no squared ℓ2 holds it"
+        return f"feature {j} is zero in every sample with a positive weight, and no squared ℓ2 penalises it"
     return None
