@@ -90,8 +90,8 @@ def dask_blocks():
 
 
 CLOSE = 1e-7
-"""How close coefficients of one solution are. A gap of 1e-16, the smallest there is, promises no more than 1e-8 of them:
-its square root, times what the curvature of the objective makes of it."""
+"""How close coefficients of one solution are. A gap of 1e-16, the smallest there is, promises no more than its square
+root, 1e-8, times what the curvature of the objective makes of it."""
 
 
 def assert_same(there, here):

@@ -290,6 +290,15 @@ def test_nothing_is_read_after_the_end(cause, larger, monkeypatch):
 # -- memory ------------------------------------------------------------------------------------------------------
 
 
+def peak(run):
+    """The most memory that was allocated at a time; other threads of the process may add to it."""
+    tracemalloc.start()
+    run()
+    taken = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return taken
+
+
 @pytest.mark.parametrize(
     ("method", "n", "d"),
     [
@@ -305,12 +314,9 @@ def test_the_estimate_is_close_to_what_is_taken(method, n, d):
     algorithm = ALGORITHMS[method]
     run = {"method": method, "passes": 3, "step": 1e-2, "rho": 0.01}
     solve(problem, **run)  # compiled
-    tracemalloc.start()
-    solve(problem, **run)
-    taken = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    told = sum(memory.estimate(Setup(problem, 0.01, 1.0, 1, "none"), algorithm).values())
-    assert 0.9 * taken <= told <= 8 * taken + 1e6
+    taken = min(peak(lambda: solve(problem, **run)) for _ in range(3))
+    estimate = sum(memory.estimate(Setup(problem, 0.01, 1.0, 1, "none"), algorithm).values())
+    assert 0.9 * taken <= estimate <= 8 * taken + 1e6
 
 
 def test_what_cannot_fit_is_refused_with_the_numbers(problem, monkeypatch):
