@@ -342,8 +342,9 @@ INTRODUCTION = """# Benchmarks
 
 Every solver minimises (1/n) Σ ℓ(aᵢ·x, bᵢ) + λ‖Ax‖₁. The value is computed by the benchmark from the solver's x, never
 taken from the solver; the optimum is that of SAN-ADMM, run to a relative gap of 1e-10, and its certified accuracy is
-given with each data set (`chain` has only a KKT residual). Suboptimality is known to that accuracy, and a run that solved another problem never reaches
-the level. A solver that does not apply to a data set is skipped, with a reason that `benchopt run` prints.
+given with each data set (`chain` has only a KKT residual). Suboptimality is known to that accuracy, and a run that
+solved another problem never reaches the level. A solver that does not apply to a data set is skipped, with
+a reason that `benchopt run` prints.
 
 The real data sets are half their rows with A = [G; I], G the precision graph of the features (`penalty=l1`: A = I); λ
 is 1e-5 for a9a, qm9mu and covtype and 1e-4 for the other two. `chain` is the fused lasso along a chain and `lasso` is
