@@ -194,6 +194,123 @@ def test_what_models_know(name, storage, operation, tmp_path, client):
     same_predictions(found, wanted, table)
 
 
+@pytest.mark.parametrize("cross_validated", [False, True], ids=["fit", "CV"])
+@pytest.mark.parametrize("storage", ["parquet", "parquets", "csv", "npz", "lazy"])
+def test_columns_by_name(storage, cross_validated, tmp_path):
+    """Targets, weights and offsets of a table on disk are columns of it, in fit, predict and score."""
+    shift = 0.1 * np.cos(np.arange(N))
+    frame = pd.DataFrame(X, columns=NAMES).assign(w=WEIGHT, shift=shift, one=NUMBERS, two=NUMBERS[::-1])
+    table = named_table(storage, frame, tmp_path)
+    options = {"alphas": 3, "cv": 3, "eps": 0.05} if cross_validated else {"alpha": 0.02}
+    make = functools.partial(ESTIMATORS["FusedLassoRegressor" + "CV" * cross_validated], tol=1e-12, **options)
+    single = {"sample_weight": WEIGHT, "offset": shift}
+    only = table if storage == "npz" else without(storage, table, ["two"], frame, tmp_path)
+    found, wanted = make().fit(only, "one", "w", offset="shift"), make().fit(X, NUMBERS, **single)
+    same_model(found, wanted)
+    np.testing.assert_allclose(found.predict(table, offset="shift"), wanted.predict(X, offset=shift), atol=1e-7)
+    assert found.score(table, "one", "w", offset="shift") == pytest.approx(wanted.score(X, NUMBERS, WEIGHT, shift))
+    if storage == "npz":  # its arrays are read one by one
+        return
+    both = np.column_stack([NUMBERS, NUMBERS[::-1]])
+    found, wanted = make().fit(table, ["one", "two"], "w", offset="shift"), make().fit(X, both, **single)
+    same_model(found, wanted)
+    assert found.score(table, ["one", "two"], "w") == pytest.approx(wanted.score(X, both, WEIGHT), abs=1e-8)
+    if not cross_validated:
+        psi = {"loss": "squared", "psi": L1(0.1), "A": "identity"}
+        there = solve(
+            Problem(without(storage, table, ["w", "shift"], frame, tmp_path), ["one", "two"], **psi), tol=1e-12
+        )
+        np.testing.assert_allclose(there.x, solve(Problem(X, both, **psi), tol=1e-12).x, atol=1e-8)
+
+
+def named_table(storage, frame, folder):
+    """A table with names in some storage; all columns but the last four are features."""
+    folder.mkdir(exist_ok=True)
+    if storage == "npz":
+        np.savez(folder / "t.npz", X=X, **{name: frame[name] for name in ("w", "shift", "one", "two")})
+        return folder / "t.npz"
+    if storage == "csv":
+        frame.to_csv(folder / "t.csv", index=False)
+        return folder / "t.csv"
+    if storage == "lazy":
+        return pl.from_pandas(frame).lazy()
+    if storage == "parquet":
+        frame.to_parquet(folder / "t.parquet", row_group_size=50)
+        return folder / "t.parquet"
+    (folder / "many").mkdir()
+    frame[:70].to_parquet(folder / "many" / "0.parquet")
+    frame[70:].to_parquet(folder / "many" / "1.parquet")
+    return folder / "many"
+
+
+def without(storage, table, names, frame, folder):
+    """The same table without some columns."""
+    return (
+        table.drop(names) if storage == "lazy" else named_table(storage, frame.drop(columns=names), folder / names[0])
+    )
+
+
+def test_columns_by_name_that_are_wrong(tmp_path):
+    frame = pd.DataFrame(X, columns=NAMES).assign(one=NUMBERS, two=NUMBERS)
+    frame.to_parquet(tmp_path / "t.parquet")
+    np.save(tmp_path / "X.npy", X)
+    write_blocks(tmp_path / "blocks", [(X, NUMBERS)], ones=True)
+    model, table = model_of("FusedLassoRegressor"), tmp_path / "t.parquet"
+    for given, what in (
+        ({"y": ["one", "tow"]}, "y: there is no column 'tow'"),
+        ({"y": ["one", "one"]}, "it takes every column once"),
+        ({"y": "one", "offset": "shift"}, "there is no column 'shift'"),
+        ({"y": ["one", "two"], "offset": "a", "sample_weight": "ww"}, "there is no column 'ww'"),
+    ):
+        with pytest.raises(ValueError, match=what):
+            model.fit(table, **given)
+    with pytest.raises(ValueError, match=r"y has shape \(2,\): it takes a vector of length 120"):
+        model.fit(table, ["no", "nope"])
+    for other in (tmp_path / "X.npy", tmp_path / "blocks"):
+        with pytest.raises(ValueError, match="its columns have no names: 'shift'"):
+            model.fit(other, NUMBERS, offset="shift")
+    with pytest.raises(TypeError, match="offset='shift': the name of a column goes with a path"):
+        model.fit(frame, NUMBERS, offset="shift")
+
+
+def test_the_command_line_takes_columns_on_disk(tmp_path, capsys):
+    """Several targets, an offset, weights, columns left out and identifiers: on disk as in memory."""
+    shift = 0.1 * np.cos(np.arange(N))
+    frame = pd.DataFrame(X, columns=NAMES).assign(key=[f"k{i}" for i in range(N)], town="Ulm", w=WEIGHT, shift=shift)
+    frame = frame.assign(one=NUMBERS, two=NUMBERS[::-1], many=np.exp(np.clip(NUMBERS, -3, 3)))
+    (tmp_path / "many").mkdir()
+    frame[:70].to_parquet(tmp_path / "many" / "0.parquet")
+    frame[70:].to_parquet(tmp_path / "many" / "1.parquet")
+    frame.to_parquet(tmp_path / "t.parquet")
+    fit = ["--model", "fused-regressor", "--alpha", "0.02", "--drop", "key", "--drop", "town", "--tol", "1e-12"]
+    fit += ["--quiet"]
+    jobs = {
+        "outputs": ["--target", "one", "--target", "two", "--weight", "w", "--drop", "shift,many"],
+        "offset": ["--target", "one", "--offset", "shift", "--drop", "w, two", "--drop", "many"],
+        "counts": ["--target", "many", "--exposure", "w", "--loss", "poisson", "--drop", "one,two,shift"],
+    }
+    for name, options in jobs.items():
+        models = []
+        for table in ("many", "t.parquet"):  # the folder stays on disk, the file is read into memory
+            out = tmp_path / f"{name}-{table}.skadmm"
+            assert command(["fit", str(tmp_path / table), "-o", str(out), *fit, *options]) == 0
+            models.append(skadmm.load(out))
+        same_model(*models)
+        predict = [str(tmp_path / f"{name}-many.skadmm"), str(tmp_path / "many"), "--id", "key"]
+        predict += [part for part in options if part in ("--offset", "--exposure")]
+        predict += {"offset": ["shift"], "counts": ["w"]}.get(name, [])
+        assert command(["predict", *predict, "-o", str(tmp_path / f"{name}.parquet")]) == 0
+        written = pd.read_parquet(tmp_path / f"{name}.parquet")
+        offset = {"offset": {"offset": shift}, "counts": {"offset": np.log(WEIGHT)}}.get(name, {})
+        assert written["key"].tolist() == frame["key"].tolist()
+        np.testing.assert_allclose(np.squeeze(written.drop(columns="key")), models[1].predict(frame[NAMES], **offset))
+    capsys.readouterr()
+    assert command(["fit", str(tmp_path / "many"), "-o", str(tmp_path / "n"), "--target", "one", "--offset", "w"]) == 2
+    assert "column 'key' holds 'k0', which is not a number" in capsys.readouterr().err
+    assert command(["predict", str(tmp_path / "offset-many.skadmm"), str(tmp_path / "many"), "--id", "kez"]) == 2
+    assert "--id: there is no column 'kez'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("storage", ["blocks", "dask"])
 def test_what_is_refused(storage, tmp_path, client):
     """It is listed in docs/guides/large.md."""

@@ -6,7 +6,6 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -25,7 +24,7 @@ from skadmm.backends.levels import (
 )
 from skadmm.backends.processes.table import Processes
 from skadmm.backends.readers import Columns, kind_of, open_source
-from skadmm.backends.sources import SPARE_DISK, as_folder, as_lazy, is_block_folder, is_lazy
+from skadmm.backends.sources import SPARE_DISK, StoredTable, as_folder, as_lazy, as_stored, is_block_folder, is_lazy
 from skadmm.backends.writer import write_blocks
 from skadmm.io.cache import cache_folder
 from skadmm.kernels.rows import as_matrix
@@ -36,31 +35,6 @@ ENTRY_BYTES = 12
 """Bytes of an entry of sparse rows on disk."""
 
 SPARSE = "categorical_features: X holds sparse rows; it takes a DataFrame, an array or a table with columns"
-
-
-@dataclass(frozen=True)
-class StoredTable:
-    """A file of which some columns are not features."""
-
-    path: Path
-    dropped: tuple[str, ...]
-    """Columns that are not features."""
-    cache: Path | None = None
-    """Where the converted table is kept."""
-    progress: Callable[[int, float], None] | None = None
-    """Called after each block of a conversion."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows, which are counted in one reading of the file, and features."""
-        source: Any = open_source(self.path, Columns(labelled=False, dropped=self.dropped))
-        return sum(len(frame) for frame in source.frames(source.names[:1], [])), len(source.names)
-
-    def text_columns(self) -> list[str]:
-        """The features that are not numbers in the first rows."""
-        source: Any = open_source(self.path, Columns(labelled=False, dropped=self.dropped))
-        first = next(source.frames(source.names, []), None)
-        return [] if first is None else list(first.select_dtypes(exclude=["number", "bool"]).columns)
 
 
 class RawTable(Protocol):
@@ -96,7 +70,7 @@ def raw_table(X: Any, columns: Columns) -> RawTable:
         return RawDask(X)
     if is_lazy(X):
         return RawLazy(as_lazy(X), columns)
-    stored = X if isinstance(X, StoredTable) else StoredTable(Path(X), ())
+    stored = as_stored(X)
     if not stored.path.exists():
         raise FileNotFoundError(f"{stored.path}: there is no such file or folder")
     if is_block_folder(stored.path):
@@ -147,11 +121,10 @@ class RawFile:
 
     def encoded(self, encoding: Encoding, *, ones: bool) -> FileBlocks:
         """A folder of blocks in the cache."""
-        columns, stored = self._columns, self._stored
+        columns = self._columns
         return as_folder(
-            stored.path, columns.target, columns.weight, drop=columns.dropped, labelled=columns.labelled, ones=ones,
-            encoding=encoding, cache=stored.cache, progress=stored.progress,
-        )  # fmt: skip
+            self._stored, columns.target, columns.weight, labelled=columns.labelled, ones=ones, encoding=encoding
+        )
 
 
 class RawLazy:
@@ -162,7 +135,7 @@ class RawLazy:
         work = temporary_folder("lazy-")
         weakref.finalize(self, shutil.rmtree, work, ignore_errors=True)
         frame.sink_parquet(work / "table.parquet")
-        self._file = RawFile(StoredTable(work / "table.parquet", (), work), columns)
+        self._file = RawFile(StoredTable(work / "table.parquet", cache=work), columns)
         self._work = work
         self.names, self.width = self._file.names, self._file.width
 

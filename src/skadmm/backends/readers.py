@@ -472,11 +472,14 @@ def is_number(value: Any) -> bool:
 
 
 def _targets(frame: Any, name: str | None) -> np.ndarray | None:
-    if name is None:
-        return None
+    return None if name is None else column_values(frame, name)
+
+
+def column_values(frame: Any, name: str) -> np.ndarray:
+    """A column as an array of float64 or of texts."""
     column = frame[name]
     if getattr(column.dtype, "kind", "O") in "fiub":
         return column.to_numpy(dtype=np.float64)
     if column.isna().any():
-        raise ValueError(f"the target {name!r} has missing values")
+        raise ValueError(f"the column {name!r} has missing values")
     return column.astype(str).to_numpy(dtype=object)

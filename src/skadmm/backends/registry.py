@@ -16,6 +16,7 @@ from skadmm._types import TableLike, Values
 from skadmm.backends.base import Backend, StoredSamples
 from skadmm.backends.kinds import is_dask
 from skadmm.backends.local import FileBackend, LocalBackend
+from skadmm.backends.named_columns import vectors_of
 from skadmm.backends.processes.table import Processes
 from skadmm.backends.sources import as_folder, is_npz, is_stored, read_npz
 from skadmm.backends.tables import as_rows, as_target, as_weight, for_outputs
@@ -59,6 +60,8 @@ def _open_dask(X: Any, target: Any, weight: Any, loss: Loss) -> Backend:
 
 
 def _open_folder(X: Any, target: Any, weight: Any, loss: Loss) -> Backend:
+    X, given = vectors_of(X, {"target": target, "sample_weight": weight}, "target")
+    target, weight = given.values()
     column, by_name = target if isinstance(target, str) else None, weight if isinstance(weight, str) else None
     folder = as_folder(X, column, by_name, labelled=target is None or column is not None)
     own = target is None or column is not None

@@ -11,6 +11,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -34,6 +35,38 @@ Announce = Callable[[float, Path], None]
 """Called before a conversion with the bytes that it will take, about, and the folder in which they will be."""
 
 
+@dataclass(frozen=True)
+class StoredTable:
+    """A file of which some columns are not features, and how it is converted."""
+
+    path: Path
+    dropped: tuple[str, ...] = ()
+    """Columns that are not features."""
+    cache: Path | None = None
+    """Where the converted table is kept."""
+    progress: Report | None = None
+    """Called after each block of a conversion."""
+    announce: Announce | None = None
+    """Called before a conversion."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows, which are counted in one reading of the file, and features."""
+        source: Any = open_source(self.path, Columns(labelled=False, dropped=self.dropped))
+        return sum(len(frame) for frame in source.frames(source.names[:1], [])), len(source.names)
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the features."""
+        return list(open_source(self.path, Columns(labelled=False, dropped=self.dropped)).names or [])
+
+    def text_columns(self) -> list[str]:
+        """The features that are not numbers in the first rows."""
+        source: Any = open_source(self.path, Columns(labelled=False, dropped=self.dropped))
+        first = next(source.frames(source.names, []), None)
+        return [] if first is None else list(first.select_dtypes(exclude=["number", "bool"]).columns)
+
+
 def is_stored(X: TableLike) -> bool:
     """Return whether X is a table that stays on disk.
 
@@ -45,8 +78,8 @@ def is_stored(X: TableLike) -> bool:
     Returns
     -------
     bool
-        True for a :class:`FileBlocks`, for a path (but not that of an npz file, which is read into memory), for a
-        LazyFrame of polars and for a dataset of pyarrow.
+        True for a :class:`FileBlocks`, for a path (but not that of an npz file, which is read into memory) and a file
+        without some of its columns, for a LazyFrame of polars and for a dataset of pyarrow.
 
     See Also
     --------
@@ -58,7 +91,7 @@ def is_stored(X: TableLike) -> bool:
     >>> is_stored("table.parquet"), is_stored([[1.0, 2.0]])
     (True, False)
     """
-    return (isinstance(X, (FileBlocks, str, os.PathLike)) and not is_npz(X)) or is_lazy(X)
+    return (isinstance(X, (FileBlocks, StoredTable, str, os.PathLike)) and not is_npz(X)) or is_lazy(X)
 
 
 def is_lazy(X: Any) -> bool:
@@ -107,7 +140,8 @@ def as_folder(
     Parameters
     ----------
     X : FileBlocks, str, path, LazyFrame or dataset of pyarrow
-        A folder of blocks; a file that :func:`skadmm.backends.convert.convert` takes; or a folder of Parquet files.
+        A folder of blocks; a file that :func:`skadmm.backends.convert.convert` takes, or one without some of its
+        columns; or a folder of Parquet files.
     target, weight : str, optional
         Columns of a file: the targets (the last column by default) and the sample weights.
     drop : tuple of str
@@ -144,6 +178,10 @@ def as_folder(
     >>> as_folder(folder / "table.csv", "y", cache=folder / "cache").shape
     (2, 2)
     """
+    if isinstance(X, StoredTable):
+        progress, announce, cache = progress or X.progress, announce or X.announce, cache or X.cache
+        drop = (*X.dropped, *drop)
+        X = X.path
     columns = Columns(target, weight, labelled=labelled, dropped=drop, encoding=encoding)
     cache = cache or cache_folder("blocks")
     if not isinstance(X, FileBlocks) and not is_lazy(X):
@@ -161,6 +199,11 @@ def as_folder(
     if drop:
         raise ValueError(f"drop={drop!r}: the columns of a folder of blocks are chosen when it is written")
     return cast(FileBlocks, X)
+
+
+def as_stored(X: Any) -> StoredTable:
+    """The table at a path."""
+    return X if isinstance(X, StoredTable) else StoredTable(Path(X))
 
 
 def is_block_folder(path: Path) -> bool:

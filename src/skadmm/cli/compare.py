@@ -29,7 +29,7 @@ def compare(
         "auto", help="Names of methods, separated by commas. [default: a few that suit the data]", show_default=False
     ),
     target: str | None = typer.Option(None, help="The column (or npz array) of targets. [default: the last; npz: y]"),
-    drop: str = typer.Option("", help="Columns to leave out, separated by commas."),
+    drop: list[str] | None = typer.Option(None, help="Columns to leave out, separated by commas; may be repeated."),  # noqa: B008
     loss: str = typer.Option("logistic", help="Two classes: logistic or squared-hinge; numbers: squared or huber."),
     alpha: float = typer.Option(1e-4, help="The strength of the penalty."),
     l1_ratio: float = typer.Option(0.5, "--l1-ratio", help="The share of the plain l1 norm."),

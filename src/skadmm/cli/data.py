@@ -4,6 +4,8 @@ from pathlib import Path
 
 import typer
 
+from skadmm.cli.tables import names_in
+
 DATA_DIR = typer.Option(None, "--data-dir", help="The folder of data files. [default: SKADMM_DATA, ./data, the cache]")
 
 
@@ -59,7 +61,7 @@ def convert(
     folder: Path = typer.Argument(help="The folder to write: a new one, or an unfinished one to continue."),  # noqa: B008
     target: str | None = typer.Option(None, help="The column of targets. [default: the last]"),
     weight: str | None = typer.Option(None, help="The column of sample weights."),
-    drop: str = typer.Option("", help="Columns to leave out, separated by commas."),
+    drop: list[str] | None = typer.Option(None, help="Columns to leave out, separated by commas; may be repeated."),  # noqa: B008
     block_rows: int | None = typer.Option(
         None, "--block-rows", min=1, help="Rows in a block. [default: 32 MB of rows]"
     ),
@@ -86,7 +88,7 @@ def convert(
     shown = None if quiet or not sys.stderr.isatty() else tell
     try:
         rows = convert(source, folder, target=target, weight=weight,
-                       drop=tuple(name for name in drop.split(",") if name), block_rows=block_rows, dtype=types[dtype],
+                       drop=tuple(names_in(drop)), block_rows=block_rows, dtype=types[dtype],
                        ones=ones, columns=columns, progress=shown)  # fmt: skip
     except TextColumnError as error:
         raise CommandError(f"{error}, or --drop {error.column}") from error

@@ -41,7 +41,7 @@ def fit(
     target: list[str] | None = typer.Option(  # noqa: B008
         None, help="The column (or npz array) of targets; repeat it for several outputs. [default: the last; npz: y]"
     ),
-    drop: str = typer.Option("", help="Columns to leave out, separated by commas."),
+    drop: list[str] | None = typer.Option(None, help="Columns to leave out, separated by commas; may be repeated."),  # noqa: B008
     weight: str | None = typer.Option(None, help="The column of sample weights."),
     offset: str | None = typer.Option(None, help="A column that is added to the linear predictor."),
     exposure: str | None = typer.Option(
@@ -104,8 +104,8 @@ def fit(
     search |= {"n_jobs": jobs, "checkpoint": checkpoint}
     estimator = _estimator(model, alpha, search)
     further = parameters(settings, sorted(estimator.get_params(deep=False)))
-    table = open_table(data, target, drop, weight=weight, ones=intercept, on_disk=on_disk, cache=cache_dir,
-                       texts=further.get("categorical_features"), quiet=quiet or as_json)  # fmt: skip
+    table = open_table(data, target, drop, weight=weight, other=offset or exposure, ones=intercept, on_disk=on_disk,
+                       cache=cache_dir, texts=further.get("categorical_features"), quiet=quiet or as_json)  # fmt: skip
     if further.get("categorical_features") == "from_dtype" and hasattr(table.X, "text_columns"):
         further["categorical_features"] = table.X.text_columns()
     table, shift = take_offset(table, data, offset, exposure)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from skadmm.cli._errors import CommandError
-from skadmm.cli.tables import Table, not_a_number, numbers_only, read_table
+from skadmm.cli.tables import Table, names_in, not_a_number, numbers_only, read_table
 
 LARGE_SHARE = 0.25
 """A file whose numbers take a larger share of the free memory stays on disk."""
@@ -21,9 +21,10 @@ LARGE_SHARE = 0.25
 def open_table(
     path: Path,
     target: str | Sequence[str] | None,
-    drop: str,
+    drop: Sequence[str] | None,
     *,
     weight: str | None = None,
+    other: str | None = None,
     texts: Any = None,
     ones: bool,
     on_disk: bool | None = None,
@@ -31,8 +32,9 @@ def open_table(
     quiet: bool = True,
 ) -> Table:
     """The table with its targets and weights. `on_disk` None means by its size; `ones` is for an intercept; `texts` are
-    the columns that need not be numbers, "from_dtype" for all that are not."""
-    dropped = [name for name in drop.split(",") if name]
+    the columns that need not be numbers, "from_dtype" for all that are not; `other` is a column that is no feature and
+    is taken from the table later."""
+    dropped = names_in(drop)
     if not stays_on_disk(path, on_disk):
         table = numbers_only(read_table(path, target, labelled=True), path, dropped, texts)
         return table if weight is None else _with_weight(table, path, weight)
@@ -40,12 +42,10 @@ def open_table(
     from skadmm.backends.readers import TextColumnError
     from skadmm.backends.sources import is_block_folder
 
-    if not isinstance(target, str) and target is not None:
-        if len(target) > 1:
-            raise CommandError(f"--target {target[1]}: several targets take a table in memory (--in-memory)", 2)
-        target = target[0] if target else None
-    if texts is not None and not is_block_folder(path):
-        return _with_levels(path, target, weight, dropped, cache, quiet)
+    targets = [target] if isinstance(target, str) else list(target or ())
+    if (texts is not None or other is not None or len(targets) > 1) and not is_block_folder(path):
+        return _read_apart(path, targets, weight, dropped, texts, cache, quiet)
+    target = targets[0] if targets else None
     try:
         folder = as_folder(path, target, weight, drop=tuple(dropped), ones=ones, cache=cache,
                            progress=None if quiet or not sys.stderr.isatty() else tell,
@@ -57,24 +57,46 @@ def open_table(
     return Table(folder, folder.target, folder.sample_weight)
 
 
-def _with_levels(
-    path: Path, target: str | None, weight: str | None, dropped: list[str], cache: Path | None, quiet: bool
+def _read_apart(
+    path: Path, targets: list[str], weight: str | None, dropped: list[str], texts: Any, cache: Path | None, quiet: bool
 ) -> Table:
-    """A table of which some columns are levels: the model encodes it, once it knows which."""
+    """A table that the model converts, once it knows what its columns are: its targets and weights as arrays."""
     from skadmm.backends import BlocksError
-    from skadmm.backends.raw import StoredTable
-    from skadmm.backends.readers import Columns, open_source
+    from skadmm.backends.named_columns import read_columns, without_columns
+    from skadmm.backends.sources import StoredTable
 
+    progress, announce = (None, None) if quiet or not sys.stderr.isatty() else (tell, partial(tell_size, path))
     try:
-        source: Any = open_source(path, Columns(target, weight, features=(), dropped=tuple(dropped)))
-        vectors = [(block.target, block.weight) for block in source.blocks(0, 0)]
+        table = StoredTable(path, tuple(dropped), cache, progress, announce)
+        targets = targets or [name for name in table.columns if name != weight][-1:]
+        *found, last = read_columns(table, [*targets, *([] if weight is None else [weight])])
+        table = without_columns(table, [*targets, *([] if weight is None else [weight])])
+        if texts is None:
+            for name in table.text_columns():
+                raise not_a_number(path, name, read_columns(table, [name])[0][0])
     except (BlocksError, ValueError) as error:
-        raise CommandError(str(error)) from error
-    labels = np.concatenate([one for one, _ in vectors])
-    weights = None if weight is None else np.concatenate([one for _, one in vectors])
-    left_out = (source.target, *([] if weight is None else [weight]), *dropped)
-    progress = None if quiet or not sys.stderr.isatty() else tell
-    return Table(StoredTable(path, left_out, cache, progress), labels, weights)
+        raise CommandError(str(error), 2) from error
+    labels = [*found, last] if weight is None else found
+    return Table(table, _as_one(labels), None if weight is None else last)
+
+
+def stored_table(path: Path, targets: Sequence[str]) -> Table:
+    """A table that is left on disk, without some columns, which are read as targets."""
+    from skadmm.backends import BlocksError
+    from skadmm.backends.named_columns import read_columns, without_columns
+    from skadmm.backends.sources import StoredTable
+
+    table = StoredTable(path)
+    try:
+        found = read_columns(table, targets) if targets else []
+        return Table(without_columns(table, targets), _as_one(found) if found else None)
+    except BlocksError as error:
+        raise CommandError(str(error), 2) from error
+
+
+def _as_one(columns: list[np.ndarray]) -> np.ndarray:
+    """A vector, or a table of several columns."""
+    return columns[0] if len(columns) == 1 else np.column_stack(columns)
 
 
 def stays_on_disk(path: Path, on_disk: bool | None) -> bool:
@@ -94,18 +116,6 @@ def stays_on_disk(path: Path, on_disk: bool | None) -> bool:
     except (ValueError, ImportError):  # the reader of small tables says what is wrong
         return False
     return not math.isnan(needed) and needed > LARGE_SHARE * available()
-
-
-def read_targets(path: Path, target: str) -> np.ndarray:
-    """The column of targets of a file; only this column is read into memory."""
-    from skadmm.backends import BlocksError
-    from skadmm.backends.readers import Columns, open_source
-
-    try:
-        blocks = open_source(path, Columns(target=target, features=())).blocks(0, 0)
-        return np.concatenate([block.target for block in blocks if block.target is not None])
-    except BlocksError as error:
-        raise CommandError(str(error)) from error
 
 
 def _with_weight(table: Table, path: Path, weight: str) -> Table:

@@ -8,7 +8,7 @@ import numpy as np
 
 from skadmm._names import no_column
 from skadmm.cli._errors import CommandError
-from skadmm.cli.tables import Table
+from skadmm.cli.tables import Table, column_of, without
 
 
 def take_offset(table: Table, path: Path, offset: str | None, exposure: str | None) -> tuple[Table, np.ndarray | None]:
@@ -19,12 +19,12 @@ def take_offset(table: Table, path: Path, offset: str | None, exposure: str | No
         raise CommandError("--offset and --exposure: it takes only one of them", 2)
     option, name = ("--offset", offset) if exposure is None else ("--exposure", exposure)
     X = table.X
-    if not hasattr(X, "columns"):
-        raise CommandError(f"{option} {name}: the columns of {path} have no names, or it stays on disk", 2)
+    if not len(getattr(X, "columns", ())):
+        raise CommandError(f"{option} {name}: the columns of {path} have no names", 2)
     if name not in X.columns:
         raise CommandError(f"{option}: {no_column(str(name), list(map(str, X.columns)))}", 2)
-    numbers = np.asarray(X[name], dtype=float)
-    rest = table._replace(X=X.drop(columns=[name]))
+    numbers = np.asarray(column_of(X, str(name)), dtype=float)
+    rest = table._replace(X=without(X, str(name)))
     if exposure is None:
         return rest, numbers
     if not np.all(numbers > 0):

@@ -13,9 +13,9 @@ import typer
 
 from skadmm._names import no_column
 from skadmm.cli._errors import CommandError
-from skadmm.cli.large import read_targets, stays_on_disk
+from skadmm.cli.large import stays_on_disk, stored_table
 from skadmm.cli.offsets import take_offset
-from skadmm.cli.tables import Table, as_text, read_table
+from skadmm.cli.tables import as_text, column_of, read_table, without
 
 
 def add_to(app: typer.Typer) -> None:
@@ -40,29 +40,31 @@ def predict(
     """Predict, one line per row."""
     if out is not None and out.exists() and not force:
         raise CommandError(f"{out} exists already: --force replaces it", 2)
+    from skadmm.backends import is_stored
+
     estimator = _loaded(model, data)
     if proba and not hasattr(estimator, "predict_proba"):
         raise CommandError(f"--proba: {type(estimator).__name__} with loss={estimator.loss!r} has no probabilities", 2)
     names = getattr(estimator, "feature_names_in_", None)
     if stays_on_disk(data, None):
-        table = Table(data, read_targets(data, target[0]) if target else None)
+        table = stored_table(data, target or [])
     else:
         table = read_table(data, target, labelled=bool(target), n_features=estimator.n_features_in_)
     table, shift = take_offset(table, data, offset, exposure)
     X: Any = table.X
     columns: dict[str, np.ndarray] = {}
     if identifier is not None:
-        if not hasattr(X, "columns"):
+        if not len(getattr(X, "columns", ())):
             raise CommandError(f"--id {identifier}: the columns of {data} have no names", 2)
         if identifier not in X.columns:
             raise CommandError(f"--id: {no_column(identifier, list(map(str, X.columns)))}", 2)
-        columns[identifier] = X[identifier].to_numpy()
-        X = X if names is not None and identifier in names else X.drop(columns=[identifier])
+        columns[identifier] = column_of(X, identifier)
+        X = X if names is not None and identifier in names else without(X, identifier)
     if names is not None and hasattr(X, "columns"):
         missing = [name for name in names if name not in X.columns]
         if missing:
             raise CommandError(f"{data}: there is no column {missing[0]!r}, which the model was fitted on", 2)
-        X = X[list(names)]
+        X = X if is_stored(X) else X[list(names)]
     more = {} if shift is None else {"offset": shift}
     predicted = estimator.predict(X, **more)
     columns |= {"prediction": predicted} if predicted.ndim == 1 else _by_output(predicted)

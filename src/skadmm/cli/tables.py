@@ -26,6 +26,11 @@ class Table(NamedTuple):
     weight: np.ndarray | None = None
 
 
+def names_in(given: Sequence[str] | None) -> list[str]:
+    """The names of an option that may be repeated and may hold several names, separated by commas."""
+    return [name.strip() for text in given or () for name in text.split(",") if name.strip()]
+
+
 def kind_of(path: Path) -> str:
     """The format, by the file's ending."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
@@ -104,6 +109,22 @@ def _from_frame(frame: Any, path: Path, targets: tuple[str, ...], labelled: bool
         return Table(frame, None)
     labels = frame[targets[0] if len(targets) == 1 else list(targets)].to_numpy()
     return Table(frame.drop(columns=list(targets)), labels)
+
+
+def column_of(X: Any, name: str) -> np.ndarray:
+    """A column of a table with names, in memory or on disk."""
+    from skadmm.backends import is_stored
+    from skadmm.backends.named_columns import read_columns
+
+    return read_columns(X, [name])[0] if is_stored(X) else X[name].to_numpy()
+
+
+def without(X: Any, name: str) -> Any:
+    """The table without a column."""
+    from skadmm.backends import is_stored
+    from skadmm.backends.named_columns import without_columns
+
+    return without_columns(X, [name]) if is_stored(X) else X.drop(columns=[name])
 
 
 def not_a_number(path: Path, name: str, value: Any) -> CommandError:

@@ -130,14 +130,15 @@ class StructuredModel(CallbackSupport, BaseEstimator):
             A path is that of a folder of blocks, of a Parquet, CSV, svmlight or npy file, or of a folder of Parquet
             files: these stay on disk; all but a folder of blocks are converted once into such a folder in a cache. An
             npz file is read into memory.
-        y : array of shape (n_samples,), or str
-            The name of a column where X is a path or a LazyFrame; None then means the last column, or the targets of
-            the folder of blocks.
+        y : array of shape (n_samples,) or (n_samples, n_outputs), str, or list of str
+            Names of columns where X is a path or a LazyFrame; None then means the last column, or the targets of the
+            folder of blocks.
         sample_weight : array of shape (n_samples,), or str, optional
             A weight k means the same as k copies of the row. The name of a column where X is a path or a LazyFrame.
-        offset : array of shape (n_samples,) or (n_samples, n_outputs), optional
+        offset : array of shape (n_samples,) or (n_samples, n_outputs), str, or list of str, optional
             Known numbers that are added to the margins x·coef + intercept: for counts under exposure, its logarithm.
-            With several outputs a vector is added to each; with more than two classes every class has a column.
+            With several outputs a vector is added to each; with more than two classes every class has a column. Names
+            of columns where X is a path or a LazyFrame.
 
         Returns
         -------

@@ -15,8 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from skadmm._types import TableLike, Values
 from skadmm.backends import is_dask
+from skadmm.backends.named_columns import computed, stored_column, stored_target
 from skadmm.estimators._base import SeveralOutputs, StructuredModel
-from skadmm.estimators._large import LargeTable, classes_of, computed, stored_column, stored_target
+from skadmm.estimators._large import LargeTable, classes_of
 from skadmm.estimators._losses import checked_loss, checked_offset, class_probabilities, mean_of
 from skadmm.losses import Logistic, Multinomial
 
@@ -120,7 +121,7 @@ class Classification(ClassifierMixin, StructuredModel):
         Parameters
         ----------
         X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
-        offset : array of shape (n_samples,) or (n_samples, n_outputs), optional
+        offset : array of shape (n_samples,) or (n_samples, n_outputs), or names of columns of a table on disk, optional
             Added to the margins, as in :meth:`fit`.
 
         Returns
@@ -129,7 +130,7 @@ class Classification(ClassifierMixin, StructuredModel):
         """
         scores = self._scores(X)
         if offset is not None:
-            numbers = checked_offset(offset, *scores.shape, classes=True)
+            numbers = checked_offset(stored_column(X, offset, "offset"), *scores.shape, classes=True)
             scores = scores + (numbers if numbers.ndim == 2 else numbers[:, None])
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
@@ -139,7 +140,7 @@ class Classification(ClassifierMixin, StructuredModel):
         Parameters
         ----------
         X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
-        offset : array of shape (n_samples,) or (n_samples, n_outputs), optional
+        offset : array of shape (n_samples,) or (n_samples, n_outputs), or names of columns of a table on disk, optional
             Added to the margins, as in :meth:`fit`.
 
         Returns
@@ -163,7 +164,7 @@ class Classification(ClassifierMixin, StructuredModel):
         -------
         float
         """
-        return float(super().score(X, stored_target(X, y), stored_column(X, sample_weight)))
+        return float(super().score(X, stored_target(X, y), stored_column(X, sample_weight, "sample_weight")))
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: TableLike, offset: Values | None = None) -> np.ndarray:
@@ -172,7 +173,7 @@ class Classification(ClassifierMixin, StructuredModel):
         Parameters
         ----------
         X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
-        offset : array of shape (n_samples,) or (n_samples, n_outputs), optional
+        offset : array of shape (n_samples,) or (n_samples, n_outputs), or names of columns of a table on disk, optional
             Added to the margins, as in :meth:`fit`.
 
         Returns
@@ -196,7 +197,7 @@ class Classification(ClassifierMixin, StructuredModel):
         Parameters
         ----------
         X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
-        offset : array of shape (n_samples,) or (n_samples, n_outputs), optional
+        offset : array of shape (n_samples,) or (n_samples, n_outputs), or names of columns of a table on disk, optional
             Added to the margins, as in :meth:`fit`.
 
         Returns

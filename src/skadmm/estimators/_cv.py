@@ -110,12 +110,15 @@ class CrossValidated(StructuredModel):
 
         Parameters
         ----------
-        X : array, sparse matrix or DataFrame of shape (n_samples, n_features), a folder of blocks, or a Dask collection
-        y : array of shape (n_samples,)
-            None takes the targets that a folder of blocks stores.
-        sample_weight : array of shape (n_samples,), optional
+        X : array, sparse matrix or DataFrame of shape (n_samples, n_features), path, LazyFrame or Dask collection
+            A path is that of a folder of blocks, of a Parquet, CSV, svmlight or npy file, or of a folder of Parquet
+            files, which stay on disk; an npz file is read into memory.
+        y : array of shape (n_samples,) or (n_samples, n_outputs), str, or list of str
+            Names of columns where X is a path or a LazyFrame; None then means the last column, or the targets of the
+            folder of blocks.
+        sample_weight : array of shape (n_samples,), or str, optional
             A weight k means the same as k copies of the row, in the fit and in the held-out loss.
-        offset : array of shape (n_samples,) or (n_samples, n_outputs), optional
+        offset : array of shape (n_samples,) or (n_samples, n_outputs), str, or list of str, optional
             Known numbers that are added to the margins x·coef + intercept: for counts under exposure, its logarithm.
         **params : groups, or other metadata
             ``groups`` goes to the splitter `cv`, such as GroupKFold. With

@@ -6,7 +6,6 @@ import copy
 import shutil
 from collections.abc import Callable, Iterator
 from functools import partial, reduce
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,10 +13,11 @@ import scipy.sparse
 
 from skadmm import _cancel
 from skadmm.backends import FileBlocks, Processes, as_folder, is_dask, is_stored
-from skadmm.backends.raw import StoredTable, temporary_folder
+from skadmm.backends.named_columns import computed, is_folder
+from skadmm.backends.raw import temporary_folder
 from skadmm.backends.readers import Columns, kind_of, open_source
 from skadmm.backends.slicing import slice_rows
-from skadmm.backends.sources import as_lazy, is_block_folder, is_lazy, is_npz, read_npz
+from skadmm.backends.sources import as_lazy, as_stored, is_lazy
 from skadmm.estimators._conditioning import ColumnMoments, Conditioned, conditioned
 from skadmm.estimators._design import Design
 from skadmm.kernels.rows import as_matrix, is_dense, multiply
@@ -57,33 +57,13 @@ class LargeTable:
 
 def is_large(X: Any) -> bool:
     """Return whether X is a large table."""
-    return is_stored(X) or is_dask(X) or isinstance(X, (Processes, StoredTable))
+    return is_stored(X) or is_dask(X) or isinstance(X, Processes)
 
 
 def refuse_large(X: Any, what: str) -> None:
     """Raise where X is a large table and `what`, which copies rows, needs a table in memory."""
     if is_large(X):
         raise TypeError(f"X: {what} takes a table in memory; fit takes folders of blocks and Dask collections")
-
-
-def stored_column(X: Any, y: Any) -> Any:
-    """The column `y` of a table on disk where `y` is its name; `y` itself otherwise."""
-    if not isinstance(y, str) or not (is_stored(X) or is_npz(X)):
-        return computed(y)
-    if is_lazy(X):
-        return as_lazy(X).select(y).collect().to_series().to_numpy()
-    path = Path(X)
-    if is_npz(X):
-        return read_npz(path, target=y)[1]
-    if is_block_folder(path):
-        raise ValueError(f"y={y!r}: a folder of blocks has its own target; it takes an array, or None")
-    blocks = open_source(path, Columns(target=y, features=())).blocks(0, 0)
-    return np.concatenate([block.target for block in blocks if block.target is not None])
-
-
-def stored_target(X: Any, y: Any) -> Any:
-    """The targets: the column `y`, or with None those of a folder of blocks."""
-    return as_folder(X).target if y is None and is_stored(X) and not is_lazy(X) else stored_column(X, y)
 
 
 def brought_here(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> tuple[Any, Any, Any, Any]:
@@ -114,11 +94,6 @@ def _needs_local_rows(model: Any, y: Any, offset: Any) -> bool:
     return not as_loss(model.loss).smooth
 
 
-def computed(vector: Any) -> Any:
-    """A vector of a Dask collection as an array; anything else as it is."""
-    return np.asarray(vector.compute()) if is_dask(vector) else vector
-
-
 def read_large(model: Any, X: Any, y: Any, sample_weight: Any, *, ones: bool) -> tuple[LargeTable, Any, Any]:
     """The table, the targets and the weights; the number and names of the features are stored on `model`. `ones` says
     whether a file that has to be converted gets a column of ones."""
@@ -131,7 +106,10 @@ def read_large(model: Any, X: Any, y: Any, sample_weight: Any, *, ones: bool) ->
         sample_weight = folder.sample_weight if own else np.asarray(sample_weight, dtype=float)
         several = y is not None and y.ndim == 2 and model.__sklearn_tags__().target_tags.multi_output
         if y is None or y.shape[:1] != (table.shape[0],) or not (y.ndim == 1 or several):
-            raise ValueError(f"y has shape {np.shape(y)}: it takes a vector of length {table.shape[0]}")
+            more = ", or as many rows" if model.__sklearn_tags__().target_tags.multi_output else ""
+            raise ValueError(
+                f"y has shape {np.shape(y)}: it takes a vector of length {table.shape[0]}{more}, or names of columns"
+            )
     elif isinstance(X, Processes):
         table = LargeTable(X)
         y = X.target if y is None else np.asarray(y)
@@ -330,8 +308,8 @@ def large_scores(model: Any, X: Any) -> np.ndarray:
     if is_lazy(X):
         frame = as_lazy(X)
         return _lazy_scores(model, frame if known is None else frame.select(list(known)), coef, known)
-    if is_stored(X) and not isinstance(X, FileBlocks) and not is_block_folder(Path(X)):
-        return shaped(_source_scores(model, Path(X), coef, known), model)
+    if is_stored(X) and not is_folder(X):
+        return shaped(_source_scores(model, X, coef, known), model)
     table = LargeTable(X) if isinstance(X, Processes) else LargeTable(as_folder(X)) if is_stored(X) else _from_dask(X)
     if table.shape[1] != model.n_features_in_:
         raise ValueError(f"X has {table.shape[1]} features, but {type(model).__name__} expects {model.n_features_in_}")
@@ -373,11 +351,12 @@ def _lazy_scores(model: Any, frame: Any, coef: np.ndarray, known: Any) -> np.nda
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _source_scores(model: Any, path: Path, coef: np.ndarray, known: Any) -> np.ndarray:
+def _source_scores(model: Any, X: Any, coef: np.ndarray, known: Any) -> np.ndarray:
     """Scores of the rows of a file that is read once, a block at a time; it need not have targets."""
+    path, dropped = as_stored(X).path, as_stored(X).dropped
     if not path.exists():
         raise FileNotFoundError(f"{path}: there is no such file or folder")
-    wanted = Columns(features=None if known is None else tuple(map(str, known)), labelled=False)
+    wanted = Columns(features=None if known is None else tuple(map(str, known)), labelled=False, dropped=dropped)
     number = model.n_features_in_ if kind_of(path) == "svmlight" else None
     parts = []
     for block in open_source(path, wanted, columns=number).blocks(0, 0):

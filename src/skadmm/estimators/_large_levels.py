@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from skadmm.backends import FileBlocks, Processes, is_dask
+from skadmm.backends import Processes, is_dask
 from skadmm.backends.levels import Encoding
-from skadmm.backends.raw import RawTable, StoredTable, raw_table
+from skadmm.backends.named_columns import is_folder, vectors_of
+from skadmm.backends.raw import RawTable, raw_table
 from skadmm.backends.readers import Columns
-from skadmm.backends.sources import is_block_folder, is_lazy, is_npz, is_stored
+from skadmm.backends.sources import StoredTable
 from skadmm.estimators._categories import check_unknown, forget, levels_of, store_levels, stored_encoding
 from skadmm.estimators._large import brought_here, is_large, set_features, shaped
 
 
 def rows_of(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> tuple[Any, Any, Any, Any]:
-    """X, y, the weights and the offset as the fit takes them: columns of levels in a large table are encoded, and its
-    rows are in this process where the model needs solvers that read them."""
-    if isinstance(y, str) and not (is_stored(X) or is_npz(X) or isinstance(X, StoredTable)):
-        raise TypeError(
-            f"y={y!r}: the name of a column goes with a path, a LazyFrame or a dataset; for X={type(X).__name__} give "
-            "the column itself as y, and X without it"
-        )
+    """X, y, the weights and the offset as the fit takes them: columns that are given by their names are read, those of
+    levels in a large table are encoded, and its rows are in this process where the model needs solvers that read them.
+    """
+    X, given = vectors_of(X, {"y": y, "sample_weight": sample_weight, "offset": offset}, "y")
+    y, sample_weight, offset = given.values()
     if is_large(X):
         forget(model)
         if model.categorical_features is not None:
@@ -50,9 +48,7 @@ def _encoded(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, 
 
 def _is_file(X: Any) -> bool:
     """Is it a table whose columns are chosen by their names?"""
-    if isinstance(X, (FileBlocks, Processes)) or is_dask(X):
-        return False
-    return isinstance(X, StoredTable) or is_lazy(X) or not is_block_folder(Path(X))
+    return not (isinstance(X, Processes) or is_dask(X) or is_folder(X))
 
 
 def encoded_scores(model: Any, X: Any) -> np.ndarray:

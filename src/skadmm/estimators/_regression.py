@@ -10,10 +10,11 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from skadmm._types import TableLike, Values
 from skadmm.backends import is_dask
+from skadmm.backends.named_columns import stored_column, stored_target
 from skadmm.backends.tables import check_range
 from skadmm.estimators import _losses
 from skadmm.estimators._base import SeveralOutputs, StructuredModel
-from skadmm.estimators._large import mean_of, stored_column, stored_target
+from skadmm.estimators._large import mean_of
 
 
 class Regression(RegressorMixin, StructuredModel):
@@ -72,7 +73,7 @@ class Regression(RegressorMixin, StructuredModel):
         Parameters
         ----------
         X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
-        offset : array of shape (n_samples,) or (n_samples, n_outputs), optional
+        offset : array of shape (n_samples,) or (n_samples, n_outputs), or names of columns of a table on disk, optional
             Added to the margins, as in :meth:`fit`.
 
         Returns
@@ -83,7 +84,8 @@ class Regression(RegressorMixin, StructuredModel):
         margins = self._scores(X)
         if offset is not None:
             outputs = 1 if margins.ndim == 1 else margins.shape[1]
-            margins = margins + _losses.checked_offset(offset, margins.shape[0], outputs)
+            given = stored_column(X, offset, "offset")
+            margins = margins + _losses.checked_offset(given, margins.shape[0], outputs)
         return margins if mean is None else mean(margins)
 
     def score(
@@ -99,9 +101,9 @@ class Regression(RegressorMixin, StructuredModel):
         Parameters
         ----------
         X : array, sparse matrix or DataFrame of shape (n_samples, n_features), or path of a table
-        y : array of shape (n_samples,), or name of a column of that table
+        y : array of shape (n_samples,) or (n_samples, n_outputs), or names of columns of that table
         sample_weight : array of shape (n_samples,), or name of a column, optional
-        offset : array of shape (n_samples,) or (n_samples, n_outputs), optional
+        offset : array of shape (n_samples,) or (n_samples, n_outputs), or names of columns of a table on disk, optional
             Added to the margins of the model and to the constant.
 
         Returns
@@ -109,7 +111,8 @@ class Regression(RegressorMixin, StructuredModel):
         float
         """
         loss = self._checked_loss()
-        y, weight = stored_target(X, y), stored_column(X, sample_weight)
+        y, weight = stored_target(X, y), stored_column(X, sample_weight, "sample_weight")
+        offset = stored_column(X, offset, "offset")
         if loss.gaussian and offset is None:
             return float(super().score(X, y, weight))
         margins = np.asarray(self._scores(X), dtype=np.float64)

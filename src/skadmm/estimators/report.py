@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from skadmm._version import __version__
+from skadmm.backends.named_columns import stored_target
 from skadmm.estimators._as_code import code_of
 from skadmm.estimators._categories import feature_names
 from skadmm.estimators._graphs import as_names
-from skadmm.estimators._large import stored_target
 from skadmm.io import page as html
 from skadmm.io.atomic import write_atomically
 from skadmm.plotting import coefficient_image, coefficients_on_graph, convergence, cv_curve, trend_fit

@@ -45,11 +45,11 @@ class Problem:
         folder of blocks, of a Parquet, CSV, svmlight or npy file, or of a folder of Parquet files) stays on disk; all
         but a folder of blocks are converted once into such a folder, in a cache. An npz file is read into memory. A
         dask.array, a dask.dataframe or a list of delayed blocks stays on the workers of the current client.
-    target : array of length n or of shape (n, k), or str
+    target : array of length n or of shape (n, k), str, or list of str
         The bᵢ: numbers, or two classes for the losses of classification (coded −1 and +1 in sorted order). A folder of
-        blocks has its own; in another file it is the column of this name, the last one by default. With k columns the
-        loss is a sum over k outputs; ``loss="multinomial"`` joins the margins of k classes in one loss. x then holds
-        the coefficients of the first output, those of the second, and so on: ``x.reshape(k, d)``.
+        blocks has its own; in another file it is the column of this name, the last one by default, or several columns.
+        With k columns the loss is a sum over k outputs; ``loss="multinomial"`` joins the margins of k classes in one
+        loss. x then holds the coefficients of the first output, those of the second, and so on: ``x.reshape(k, d)``.
     loss : str or loss
         A name in ``skadmm.losses.LOSSES`` or an instance such as ``Huber(0.5)``.
     omega, psi : regulariser or None
