@@ -89,7 +89,10 @@ def as_operator(A: Matrix | None, n_features: int, role: str = "A") -> sp.csr_ar
 def checked_matrix(matrix: Any, role: str) -> Any:
     """`matrix` as a sparse container or an ndarray: real, finite, with two dimensions."""
     if isinstance(matrix, str):
-        raise ValueError(f"{role} must be a matrix or 'identity', got {matrix!r}")
+        raise ValueError(
+            f"{role} must be a matrix or 'identity', got {matrix!r}: skadmm.operators has functions that return matrices, "
+            "such as chain(n_features)"
+        )
     if not sp.issparse(matrix):
         if hasattr(matrix, "matvec"):
             raise TypeError(f"{role} must be a sparse or dense matrix; a LinearOperator has no entries to read")
