@@ -356,7 +356,7 @@ def test_stack_is_vertical_and_scaled():
         ((), {}, "at least one"),
         (("identity",), {}, "identity"),
         ((chain(4), np.eye(3)), {}, r"parts\[1\] must have 4 columns, as parts\[0\] has; got 3"),
-        (("identity", chain(4), "eye"), {}, r"parts\[2\] must be a matrix or 'identity', got 'eye': skadmm.operators has"),
+        (("identity", chain(4), "eye"), {}, r"parts\[2\] must be a matrix or 'identity', got 'eye': skadmm"),
         ((chain(4),), {"weights": [1, 2]}, "one per part"),
     ],
 )

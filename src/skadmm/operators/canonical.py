@@ -90,8 +90,8 @@ def checked_matrix(matrix: Any, role: str) -> Any:
     """`matrix` as a sparse container or an ndarray: real, finite, with two dimensions."""
     if isinstance(matrix, str):
         raise ValueError(
-            f"{role} must be a matrix or 'identity', got {matrix!r}: skadmm.operators has functions that return matrices, "
-            "such as chain(n_features)"
+            f"{role} must be a matrix or 'identity', got {matrix!r}: skadmm.operators has functions that return "
+            "matrices, such as chain(n_features)"
         )
     if not sp.issparse(matrix):
         if hasattr(matrix, "matvec"):
