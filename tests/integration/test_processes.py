@@ -5,6 +5,8 @@ import os
 import pickle
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -182,3 +184,9 @@ def test_a_process_that_ends_before_it_connects_does_not_hang(monkeypatch):
     monkeypatch.setattr(worker_pool, "MAX_STARTS", 2)
     with pytest.raises(RuntimeError, match="ended 2 times before it could be used"):
         worker_pool.WorkerProcess(0)
+
+
+def test_rows_that_no_worker_holds_start_none_at_the_end():
+    code = "import numpy as np; from skadmm.backends import Processes; table = Processes(np.eye(3), workers=2)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert run.stderr == ""

@@ -64,15 +64,15 @@ def target_of(name):
     return CLASSES if "Classifier" in name else NUMBERS
 
 
-def stored(storage, folder, target, ones=True):
+def stored(storage, folder, target, ones=True, X=X):
     """The table in some storage, and y and sample_weight to fit it with."""
     if storage == "processes":
         return Processes(X, workers=2), (target, WEIGHT)
     if storage == "dask":
         import dask.array as da
 
-        return da.from_array(X, chunks=(50, D)), (blocked(target), blocked(WEIGHT))
-    frame = pd.DataFrame(X, columns=NAMES).assign(weight=WEIGHT, target=target)
+        return da.from_array(X, chunks=(50, X.shape[1])), (blocked(target), blocked(WEIGHT))
+    frame = pd.DataFrame(X, columns=NAMES[: X.shape[1]]).assign(weight=WEIGHT, target=target)
     columns = "target", "weight"
     if storage == "blocks":
         parts = [slice(0, 50), slice(50, N)]
@@ -309,6 +309,71 @@ def test_the_command_line_takes_columns_on_disk(tmp_path, capsys):
     assert "column 'key' holds 'k0', which is not a number" in capsys.readouterr().err
     assert command(["predict", str(tmp_path / "offset-many.skadmm"), str(tmp_path / "many"), "--id", "kez"]) == 2
     assert "--id: there is no column 'kez'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["TrendFilter", "TrendFilterCV"])
+@pytest.mark.parametrize("storage", [*STORAGES, "processes", "dask"])
+def test_signals(storage, name, tmp_path, client):
+    """A trend over one column of positions, wherever the column is."""
+    where = np.sort(np.random.default_rng(2).uniform(0, 10, N))[:, None]
+    target = np.abs(where[:, 0] - 5.0) + 0.1 * np.cos(np.arange(N))
+    options = {"alphas": 3, "cv": 3} if name.endswith("CV") else {"alpha": 0.01}
+    table, given = stored(storage, tmp_path, target, X=where)
+    found, wanted = (
+        ESTIMATORS[name](**options).fit(table, *given),
+        ESTIMATORS[name](**options).fit(where, target, WEIGHT),
+    )
+    np.testing.assert_array_equal(found.knots_, wanted.knots_)
+    np.testing.assert_allclose(found.predict(table), wanted.predict(where), atol=1e-8)
+    if storage != "dask":
+        assert found.score(table, given[0]) == pytest.approx(wanted.score(where, target), abs=1e-8)
+
+
+@pytest.mark.parametrize("storage", ["parquet", "processes", "dask"])
+def test_trends_of_coefficients(storage, tmp_path, client):
+    """The other design of TrendFilter, in which the coefficients of a table follow a trend."""
+    table, given = stored(storage, tmp_path, NUMBERS)
+    found = model_of("TrendFilter").fit(table, *given)
+    wanted = model_of("TrendFilter").fit(X, NUMBERS, WEIGHT)
+    same_model(found, wanted)
+    same_predictions(found, wanted, table)
+
+
+@pytest.mark.parametrize("name", ["FusedLassoRegressor", "FusedLassoRegressorCV", "GroupLassoClassifier"])
+def test_frames_of_dask_from_files(name, tmp_path, client):
+    """Dask reads few columns of Parquet files in fewer blocks than many columns."""
+    import dask.dataframe as dd
+
+    target = np.where(NUMBERS > 0, "high", "low") if "Classifier" in name else NUMBERS
+    frame = pd.DataFrame(X, columns=NAMES).assign(weight=WEIGHT, target=target, town="Ulm", **dict.fromkeys("uvw", 1.0))
+    for k in range(6):
+        frame[20 * k : 20 * k + 20].to_parquet(tmp_path / f"{k}.parquet")
+    read = dd.read_parquet(tmp_path)
+    assert read[NAMES].optimize().npartitions != read["target"].optimize().npartitions
+    options = {"alphas": 3, "cv": 3, "tol": 1e-11} if name.endswith("CV") else {"alpha": 0.02, "tol": 1e-11}
+    if name.startswith("Group"):
+        options["groups"] = [[0, 1, 2], [3, 4, 5]]
+    found = ESTIMATORS[name](**options).fit(read[NAMES], read["target"], read["weight"])
+    wanted = ESTIMATORS[name](**options).fit(X, target, WEIGHT)
+    same_model(found, wanted)
+    same_predictions(found, wanted, read[NAMES])
+    assert found.feature_names_in_.tolist() == NAMES
+    with pytest.raises(ValueError, match="column 'town' holds 'Ulm', which is not a number"):
+        ESTIMATORS[name](**options).fit(read[[*NAMES[:5], "town"]], read["target"])
+
+
+def test_problems_on_frames_of_dask_from_files(tmp_path, client):
+    import dask.dataframe as dd
+
+    frame = pd.DataFrame(X, columns=NAMES).assign(target=NUMBERS, **dict.fromkeys("tuvw", 1.0))
+    for k in range(6):
+        frame[20 * k : 20 * k + 20].to_parquet(tmp_path / f"{k}.parquet")
+    read, options = dd.read_parquet(tmp_path), {"loss": "squared", "psi": L1(0.1), "A": "identity"}
+    problem = Problem(read[NAMES], read["target"], **options)
+    np.testing.assert_allclose(
+        solve(problem, tol=1e-12).x, solve(Problem(X, NUMBERS, **options), tol=1e-12).x, atol=1e-8
+    )
+    assert problem.feature_names == NAMES
 
 
 @pytest.mark.parametrize("storage", ["blocks", "dask"])

@@ -9,13 +9,14 @@ from functools import partial, reduce
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse
 
 from skadmm import _cancel
 from skadmm.backends import FileBlocks, Processes, as_folder, is_dask, is_stored
-from skadmm.backends.named_columns import computed, is_folder
+from skadmm.backends.named_columns import column_names, computed, is_folder, without_columns
 from skadmm.backends.raw import temporary_folder
-from skadmm.backends.readers import Columns, kind_of, open_source
+from skadmm.backends.readers import Columns, TextColumnError, first_text, kind_of, open_source
 from skadmm.backends.slicing import slice_rows
 from skadmm.backends.sources import as_lazy, as_stored, is_lazy
 from skadmm.estimators._conditioning import ColumnMoments, Conditioned, conditioned
@@ -58,6 +59,25 @@ class LargeTable:
 def is_large(X: Any) -> bool:
     """Return whether X is a large table."""
     return is_stored(X) or is_dask(X) or isinstance(X, Processes)
+
+
+def in_memory(table: LargeTable) -> Any:
+    """The rows of a table with few columns, without the column of ones: a DataFrame where columns have names."""
+    if isinstance(table.table, (FileBlocks, Processes)):
+        rows = np.concatenate([_dense(part) for _, part in _chunks(table)])
+    else:
+        rows = _dense(table.table.compute())
+    return rows if table.names is None else pd.DataFrame(rows, columns=table.names)
+
+
+def table_of(model: Any, X: Any) -> LargeTable:
+    """A large table without targets, with the columns that `model` knows where it knows their names."""
+    if not is_stored(X):
+        return LargeTable(X) if isinstance(X, Processes) else _from_dask(X)
+    known = getattr(model, "feature_names_in_", None)
+    if known is not None and not is_folder(X):
+        X = without_columns(X, [name for name in column_names(X) if name not in known])
+    return LargeTable(as_folder(X, labelled=False))
 
 
 def refuse_large(X: Any, what: str) -> None:
@@ -137,6 +157,9 @@ def set_features(model: Any, count: int, names: list[str] | None) -> None:
 
 
 def _from_dask(X: Any) -> LargeTable:
+    for name, dtype in getattr(X, "dtypes", {}).items() if hasattr(X, "columns") else ():
+        if getattr(dtype, "kind", "O") not in "fiub":
+            raise TextColumnError(str(name), first_text(X[name].head(5, npartitions=-1)))
     table = LargeTable(_as_array(X))
     table.names = [str(column) for column in X.columns] if hasattr(X, "columns") else None
     return table
@@ -145,9 +168,9 @@ def _from_dask(X: Any) -> LargeTable:
 def _as_array(collection: Any) -> Any:
     if not hasattr(collection, "to_dask_array"):
         return collection
-    if getattr(collection, "ndim", 2) == 1 and getattr(collection.dtype, "kind", "O") not in "fiub":
-        collection = collection.astype(object)  # texts of an extension type, for which Dask has no arrays
-    return collection.to_dask_array(lengths=True)
+    from skadmm.backends.dask.blocks import with_known_lengths
+
+    return with_known_lengths(collection)
 
 
 def classes_of(y: Any) -> np.ndarray:

@@ -13,9 +13,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skadmm import _checks
 from skadmm.backends.frames import dates_as_numbers, for_sklearn
+from skadmm.backends.named_columns import computed
+from skadmm.backends.sources import is_npz, read_npz
 from skadmm.estimators._base import StructuredModel
 from skadmm.estimators._bounds import DIRECTIONS
 from skadmm.estimators._graphs import feature_graph, unframed
+from skadmm.estimators._large import in_memory, is_large, table_of
 from skadmm.estimators._penalty import Penalty, checked_ratio, with_l1
 from skadmm.operators import trend
 from skadmm.operators.canonical import canonical
@@ -76,6 +79,14 @@ class TrendModel(StructuredModel):
                 f"X is a {type(X).__name__} of shape {X.shape}: fit(X, y) takes positions X of shape (n, 1), such as "
                 "np.arange(n)[:, None] or a DataFrame with a column of dates, and values y"
             )
+        if is_large(X):
+            self._signal = False  # a table, until its columns are counted
+            table, y, sample_weight = super()._read(X, y, sample_weight, **checks)
+            if self.design == "matrix" or (self.design == "auto" and table.shape[1] > 1):
+                self.positions_ = None
+                return table, y, sample_weight
+            # A signal has a coefficient for every position, so that they are in memory in any case.
+            X, y, sample_weight = in_memory(table), computed(y), computed(sample_weight)
         X, y, sample_weight = super()._read(dates_as_numbers(X), y, sample_weight, **checks)
         self._signal = self.design == "positions" or (self.design == "auto" and X.shape[1] == 1)
         if not self._signal:
@@ -221,7 +232,9 @@ class TrendModel(StructuredModel):
         check_is_fitted(self)
         if self.positions_ is None:
             return super()._scores(dates_as_numbers(X))
-        X = validate_data(self, for_sklearn(dates_as_numbers(X)), accept_sparse="csr", dtype=np.float64, reset=False)
+        X = read_npz(X)[0] if is_npz(X) else X
+        X = in_memory(table_of(self, X)) if is_large(X) else dates_as_numbers(X)
+        X = validate_data(self, for_sklearn(X), accept_sparse="csr", dtype=np.float64, reset=False)
         order = int(self.order) if self.graph is None else 0
         return self.intercept_ + interpolation(self.positions_, _column(X), order) @ self.coef_
 

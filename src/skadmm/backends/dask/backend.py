@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skadmm.backends import worker
-from skadmm.backends.dask.blocks import current_client, row_blocks, vector_blocks
+from skadmm.backends.dask.blocks import current_client, in_equal_blocks, row_blocks, vector_blocks
 from skadmm.backends.dask.calls import BlockCalls
 from skadmm.backends.remote import RemoteSamples, check_shapes, two_classes
 from skadmm.losses import Loss
@@ -43,9 +43,12 @@ class DaskBackend(BlockCalls, RemoteSamples):
 
         super().__init__(current_client())
         self.loss = loss
-        rows = row_blocks(X, "X")
         if target is None:
             raise ValueError("target=None: it takes a vector with an entry for each row of X")
+        names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
+        X, vectors = in_equal_blocks(X, {"target": target, "sample_weight": weight})
+        target, weight = vectors.values()
+        rows = row_blocks(X, "X")
         targets = vector_blocks(target, X, len(rows), "target")
         weights = vector_blocks(weight, X, len(rows), "sample_weight")
         make_part = dask.delayed(worker.make_part, pure=False)
@@ -57,7 +60,7 @@ class DaskBackend(BlockCalls, RemoteSamples):
         check_shapes(facts)
         sizes = np.array([fact.size for fact in facts])
         self.n, self.d, self.nnz = int(sizes.sum()), int(facts[0].width), sum(fact.stored for fact in facts)
-        self.feature_names = facts[0].names
+        self.feature_names = facts[0].names or names
         self.classes = two_classes([fact.classes for fact in facts], loss, classes) if loss.labels else None
         total = sum(fact.weight for fact in facts)
         if total <= 0:

@@ -42,6 +42,30 @@ def row_blocks(table: Any, name: str) -> list[Any]:
     )
 
 
+def with_known_lengths(collection: Any) -> Any:
+    """A dask.dataframe or one of its columns as a dask.array with blocks of known lengths, by one reading; anything
+    else as it is. The lengths are counted in the array: Dask reads a few columns of a Parquet file in larger blocks than
+    many, so that those of the frame itself may be others."""
+    if not hasattr(collection, "to_dask_array"):
+        return collection
+    if getattr(collection, "ndim", 2) == 1 and getattr(collection.dtype, "kind", "O") not in "fiub":
+        collection = collection.astype(object)  # texts of an extension type, for which Dask has no arrays
+    array = collection.to_dask_array()
+    array.compute_chunk_sizes()
+    return array
+
+
+def in_equal_blocks(X: Any, vectors: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """X and its vectors by name; arrays with blocks of known lengths where X is a frame and the vectors are not in as
+    many blocks as it."""
+    if not hasattr(X, "to_dask_array"):
+        return X, vectors
+    count = len(row_blocks(X, "X"))
+    if all(one is None or (is_dask(one) and len(row_blocks(one, name)) == count) for name, one in vectors.items()):
+        return X, vectors
+    return with_known_lengths(X), {name: with_known_lengths(one) for name, one in vectors.items()}
+
+
 def vector_blocks(vector: Any, X: Any, count: int, name: str) -> list[Any]:
     """A vector in `count` blocks of the same lengths as those of X; a list of None where there is no vector."""
     if vector is None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import collections
 import contextlib
-import functools
 import os
 import secrets
 import socket
@@ -121,10 +120,21 @@ class WorkerProcess:
         self._process = self._connection = None
 
 
-@functools.cache
+_started: dict[int, tuple[WorkerProcess, ...]] = {}
+"""The workers that run, by how many were asked for."""
+
+
 def workers(count: int) -> tuple[WorkerProcess, ...]:
     """So many workers, started at the first call and ended with this process."""
-    started = tuple(WorkerProcess(number) for number in range(count))
-    for worker in started:
-        atexit.register(worker.close)
-    return started
+    if count not in _started:
+        _started[count] = tuple(WorkerProcess(number) for number in range(count))
+        for worker in _started[count]:
+            atexit.register(worker.close)
+    return _started[count]
+
+
+def forget(count: int, names: list[str]) -> None:
+    """Let the workers drop what they hold under some names; nothing where they were never started."""
+    for worker in _started.get(count, ()):
+        for name in names:
+            worker.forget(name)

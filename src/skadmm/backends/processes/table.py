@@ -12,7 +12,7 @@ import numpy as np
 from skadmm import _checks
 from skadmm._types import TableLike
 from skadmm.backends.files import FileBlocks
-from skadmm.backends.processes.pool import WorkerProcess, workers
+from skadmm.backends.processes.pool import WorkerProcess, forget, workers
 from skadmm.backends.processes.serve import HoldRows
 from skadmm.backends.slicing import Rows, slice_rows
 from skadmm.backends.sources import as_folder, is_stored
@@ -59,7 +59,7 @@ class Processes:
         self._name = uuid.uuid4().hex
         self._placed: dict[tuple[int, bool], int] = {}
         """The generation of the worker that holds a block, with or without a column of ones."""
-        weakref.finalize(self, _forget, self.count, [self.key(ones) for ones in (False, True)])
+        weakref.finalize(self, forget, self.count, [self.key(ones) for ones in (False, True)])
 
     def __repr__(self) -> str:
         return f"Processes({self.shape[0]} × {self.shape[1]}, workers={self.count})"
@@ -99,9 +99,3 @@ def _copied(rows: Any) -> Rows:
         first, last = rows.indptr[0], rows.indptr[-1]
         return rows._replace(data=rows.data[first:last], indices=rows.indices[first:last], indptr=rows.indptr - first)
     return rows
-
-
-def _forget(count: int, names: list[str]) -> None:
-    for worker in workers(count):
-        for name in names:
-            worker.forget(name)
