@@ -44,8 +44,8 @@ def row_blocks(table: Any, name: str) -> list[Any]:
 
 def with_known_lengths(collection: Any) -> Any:
     """A dask.dataframe or one of its columns as a dask.array with blocks of known lengths, by one reading; anything
-    else as it is. The lengths are counted in the array: Dask reads a few columns of a Parquet file in larger blocks than
-    many, so that those of the frame itself may be others."""
+    else as it is. The lengths are counted in the array: Dask reads a few columns of a Parquet file in larger blocks
+    than many, so that those of the frame itself may be others."""
     if not hasattr(collection, "to_dask_array"):
         return collection
     if getattr(collection, "ndim", 2) == 1 and getattr(collection.dtype, "kind", "O") not in "fiub":
