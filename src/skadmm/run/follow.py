@@ -22,9 +22,9 @@ from skadmm.run.solve import solve
 from skadmm.solvers import ALGORITHMS, SOLVERS, dual_update, select
 from skadmm.solvers.base import Setup
 from skadmm.solvers.registry import Solvers
-from skadmm.solvers.second_order.base import Accuracy
 from skadmm.solvers.second_order.newton_admm import NewtonADMM, NewtonADMMConfig
 from skadmm.solvers.second_order.reduced_newton import ReducedNewton, ReducedNewtonConfig
+from skadmm.solvers.second_order.stretch import Accuracy
 
 FIRST_RHO = 0.01
 MAX_EVALUATIONS = 20

@@ -27,14 +27,12 @@ the price of scalars only: a step that increases the objective is shortened, and
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from skadmm.backends.base import Evaluation
-from skadmm.io import state as stored
 from skadmm.oracle import LostMemory, oracle_for
 from skadmm.oracle.batches import enough, plan
 from skadmm.oracle.large_shifts import LargeShiftMerit, copy_large_shifts
@@ -45,7 +43,7 @@ from skadmm.problem.problem import Problem
 from skadmm.regularizers import Stacked
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
-from skadmm.solvers.second_order.base import SecondOrderSolver, ridge_of
+from skadmm.solvers.second_order.base import OracleSolver, ridge_of
 from skadmm.solvers.second_order.line_search import SampledObjective, shorten
 from skadmm.solvers.second_order.newton_admm_state import NewtonADMMConfig, NewtonADMMState
 from skadmm.solvers.second_order.polish import better_polished, polished
@@ -58,7 +56,7 @@ LIKELY = 2.0
 """A certificate is computed where the gap that is expected is at most this many times the tolerance."""
 
 
-class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
+class NewtonADMM(OracleSolver[NewtonADMMState]):
     """SAN-ADMM. A step evaluates one growing batch, or all samples."""
 
     name = "newton-admm"
@@ -187,26 +185,12 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
         """The last point that a line search accepted."""
         state.point.x[:] = state.anchor
 
-    def close(self, state: NewtonADMMState) -> None:
-        """Let the workers drop what they keep for the samples."""
-        state.oracle.close()
-
     def warm_start(self, state: NewtonADMMState) -> None:
         """Start from an earlier point, which needs no first pass in batches."""
         super().warm_start(state)
         state.model.rho, state.model.started = state.rho, True
         state.anchor[:] = state.point.x
         state.batch = len(self.batches)
-
-    def stored(self, state: NewtonADMMState) -> dict[str, Any]:
-        """The state, with the oracle's."""
-        return {"solver": stored.capture(state), "oracle": state.oracle.state()}
-
-    def restore(self, state: NewtonADMMState, kept: dict[str, Any]) -> None:
-        """Restore the state from a checkpoint; samples whose numbers are lost are evaluated again."""
-        stored.restore(state, kept["solver"])
-        if not state.oracle.resume(kept["oracle"]):
-            self._forget(state)
 
     # -- another strength ------------------------------------------------------------------------------------
 
@@ -240,18 +224,9 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
 
     # -- steps -----------------------------------------------------------------------------------------------
 
-    def _whole(self, state: NewtonADMMState, step: Callable[[NewtonADMMState], None]) -> None:
-        """Take a step. Where a worker has lost its memory, the first pass starts again from the current point; after
-        the first pass all samples are evaluated again and the model is built from zero."""
-        try:
-            step(state)
-        except LostMemory:
-            state.oracle.restart()
-            self._forget(state)
-            self._whole(state, step)
-
     def _forget(self, state: NewtonADMMState) -> None:
-        """Drop everything that is kept for the samples."""
+        """The first pass starts again from the current point; after it all samples are evaluated again, and the model
+        is built from zero."""
         state.placed, state.seen = False, 0
         if state.batch < len(self.batches):
             state.batch = 0

@@ -10,7 +10,7 @@ from skadmm.backends.base import Evaluation
 from skadmm.io.state import transient
 from skadmm.oracle import SampleOracle
 from skadmm.oracle.batches import BatchConfig
-from skadmm.solvers.second_order.base import SolverState
+from skadmm.solvers.second_order.base import OracleState
 from skadmm.solvers.second_order.quadratic_model import ModelConfig, ModelState
 
 
@@ -98,7 +98,7 @@ class NewtonADMMConfig(ModelConfig, BatchConfig):
 
 
 @dataclass(kw_only=True)
-class NewtonADMMState(SolverState):
+class NewtonADMMState(OracleState):
     """State of SAN-ADMM. ``point.x`` is the newest candidate; ``objective`` is that of the anchor, over all samples,
     known from the first full evaluation on."""
 
