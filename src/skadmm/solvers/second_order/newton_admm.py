@@ -34,7 +34,7 @@ import numpy as np
 
 from skadmm.backends.base import Evaluation
 from skadmm.oracle import LostMemory, oracle_for
-from skadmm.oracle.batches import enough, plan
+from skadmm.oracle.batches import first_pass
 from skadmm.oracle.large_shifts import LargeShiftMerit, copy_large_shifts
 from skadmm.problem.certificate import Assessment, Certificate
 from skadmm.problem.free_columns import orthogonal
@@ -72,11 +72,8 @@ class NewtonADMM(OracleSolver[NewtonADMMState]):
         adaptive = not setup.rho_given if config.adapt_rho is None else config.adapt_rho
         self.model = SummedModel(problem, config, setup.rho, ridge, adaptive=adaptive)
         whole = setup.warm or problem.is_coupled  # no growing batches
-        planned = [] if whole else plan(problem.n_samples, problem.n_features, problem.nnz, config)
-        if problem.nnz / problem.n_samples >= config.wide_row:
-            planned = enough(planned, problem.n_samples, config.samples_per_feature * problem.n_features)
-        repeats = config.first_evaluations if len(planned) > 1 else config.only_evaluations
-        self.batches = planned[:1] * (repeats - 1) + planned
+        sizes = problem.n_samples, problem.n_features, problem.nnz
+        self.batches = [] if whole else first_pass(*sizes, config)
 
     @classmethod
     def applies(cls, problem: Problem) -> str | None:

@@ -18,19 +18,10 @@ from skadmm.solvers.second_order.quadratic_model import ModelConfig, ModelState
 class NewtonADMMConfig(ModelConfig, BatchConfig):
     """Settings of SAN-ADMM, with those of its batches and of the sweeps on its models."""
 
-    first_evaluations: int = 3
-    """How many times the first batch is evaluated, because its first expansion is far from the solution."""
-    only_evaluations: int = 1
-    """How many times the first batch is evaluated where it holds all samples and costs as much as a full step."""
     batch_sweeps: int = 10
     """The maximum number of sweeps on the model of a batch."""
     batch_tolerance: float = 1e-4
     """The relative residuals at which sweeps on the model of a batch end."""
-    wide_row: int = 32
-    """The number of entries per row from which outer products cost more than evaluations, so that batches need not grow
-    to all samples."""
-    samples_per_feature: int = 2000
-    """The number of samples per feature at which batches need not grow further."""
     slow_decrease: float = 0.1
     """Where H is that of a part of the samples and a step decreases the objective by more than this share of the
     decrease before it, H is built from all samples."""
