@@ -259,6 +259,14 @@ class OracleSolver(SecondOrderSolver[Q]):
     def _forget(self, state: Q) -> None:
         """Drop what is known of the samples, because the oracle has lost what it kept for them."""
 
+    @abstractmethod
+    def _step(self, state: Q) -> None:
+        """One step, which may end early where a worker has lost its memory."""
+
+    def step(self, state: Q) -> None:
+        """One step; made again where a worker has lost its memory."""
+        self._whole(state, self._step)
+
     def _whole(self, state: Q, step: Callable[[Q], None]) -> None:
         """Take a step; where a worker has lost its memory meanwhile, once more."""
         try:

@@ -150,11 +150,8 @@ class MultipliersCG(ReducedSolver[MultipliersCGState]):
         after.loss, after.gradient = state.loss, state.gradient
         return after
 
-    def step(self, state: MultipliersCGState) -> None:
-        """Change the multiplier while the gradient of φ is small enough; then take a Newton step."""
-        self._whole(state, self._step)
-
     def _step(self, state: MultipliersCGState) -> None:
+        """Change the multiplier while the gradient of φ is small enough; then take a Newton step."""
         self._prepare(state)
         if not state.started:
             self._start(state)

@@ -94,14 +94,14 @@ class NewtonADMM(OracleSolver[NewtonADMMState]):
             oracle=oracle_for(self.problem.backend, self.setup.checkpoint),
         )  # fmt: skip
 
-    def step(self, state: NewtonADMMState) -> None:
+    def _step(self, state: NewtonADMMState) -> None:
         """Evaluate a growing batch, or all samples after the last batch."""
         if state.batch < len(self.batches):
-            self._whole(state, self._growing_step)
+            self._growing_step(state)
         elif self.config.stop_on_model:
-            self._whole(state, self._model_step)
+            self._model_step(state)
         else:
-            self._whole(state, self._full_step)
+            self._full_step(state)
 
     def slow(self, state: NewtonADMMState) -> bool:
         """Return whether the solver has stopped, or made more evaluations than it needs where it is fast, before it met
