@@ -20,6 +20,7 @@ from skadmm.oracle.base import (
     LARGE_SHIFT_SHARE,
     MOST_SHIFTED,
     LargeShifts,
+    ModelSums,
     ShiftAlong,
     ShiftSums,
 )
@@ -204,22 +205,16 @@ def copy_large_shifts(shifts: LargeShifts, limit: float) -> Copied | None:
     return None if threshold == np.inf else Copied(shifts.begin(threshold), curved=False)
 
 
-class Sums(Protocol):
-    """The sums over samples that a quadratic model is made of."""
-
-    H: np.ndarray
-    """Σ h a aᵀ."""
-    q: np.ndarray
-    """Σ (h z − slope) a."""
-    seen: int
-    """The number of samples."""
-
-
 class LargeShiftMerit:
     """Along a step from x: the whole model, with the true losses of the copied samples for their quadratics."""
 
     def __init__(
-        self, shifts: LargeShifts, sums: Sums, x: np.ndarray, step: np.ndarray, penalty: Callable[[np.ndarray], float]
+        self,
+        shifts: LargeShifts,
+        sums: ModelSums,
+        x: np.ndarray,
+        step: np.ndarray,
+        penalty: Callable[[np.ndarray], float],
     ) -> None:
         slope, curvature = float(step @ (sums.H @ x - sums.q)), float(step @ (sums.H @ step))
         along = shifts.along(step)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -17,6 +17,7 @@ import scipy.linalg
 from skadmm.kernels.compile import kernel
 from skadmm.kernels.expansion import mirror
 from skadmm.kernels.rows import copy_into
+from skadmm.oracle import ModelSums
 from skadmm.problem.problem import Problem
 from skadmm.solvers import dual_update
 from skadmm.solvers.dual_update import Point, couple, y_dual_update
@@ -199,19 +200,6 @@ class ModelSolver:
             _set_rho(state, point, min(max(rho, least), most))
 
 
-class Sums(Protocol):
-    """The sums over samples of which a model is made."""
-
-    H: np.ndarray
-    """Σ h a aᵀ."""
-    q: np.ndarray
-    """Σ (h z − slope) a."""
-    squares: np.ndarray
-    """Σ a²."""
-    seen: int
-    """The number of samples."""
-
-
 class SummedModel:
     """The models that sums over samples make of the mean loss, with a ridge, and sweeps on them."""
 
@@ -227,26 +215,26 @@ class SummedModel:
         other.sweeps = self.sweeps.reweighted(problem)
         return other
 
-    def mean(self, sums: Sums) -> tuple[np.ndarray, np.ndarray]:
+    def mean(self, sums: ModelSums) -> tuple[np.ndarray, np.ndarray]:
         """H and q of the mean loss; H includes the ridge."""
         H = sums.H / sums.seen
         np.einsum("ii->i", H)[:] += self.ridge
         return H, sums.q / sums.seen
 
-    def metric(self, sums: Sums) -> np.ndarray:
+    def metric(self, sums: ModelSums) -> np.ndarray:
         """The diagonal D that damping is measured in: a bound of H's, and 1 for features that no sample has."""
         metric = self._curvature_scale * sums.squares / sums.seen
         metric[metric == 0.0] = 1.0
         return metric
 
-    def curved_share(self, sums: Sums) -> float:
+    def curved_share(self, sums: ModelSums) -> float:
         """The share of its maximum curvature that the loss has at the samples."""
         curved = float(np.trace(sums.H)) / (sums.seen * float(self.metric(sums).sum()))
         return min(max(curved, 0.0), 1.0)
 
     def minimise(
         self,
-        sums: Sums,
+        sums: ModelSums,
         state: ModelState,
         point: Point,
         centre: np.ndarray,
