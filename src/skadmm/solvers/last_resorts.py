@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from skadmm.problem.problem import Problem
+from skadmm.solvers import situation
 from skadmm.solvers.base import Setup
 from skadmm.solvers.registry import BY_OUTPUT, SOLVERS, Solvers
 from skadmm.solvers.second_order import conic_terms
@@ -13,7 +14,6 @@ from skadmm.solvers.second_order.newton_admm import NewtonADMM
 from skadmm.solvers.second_order.reduced_newton import ReducedNewton
 from skadmm.solvers.second_order.row_interior_point import RowInteriorPoint
 from skadmm.solvers.second_order.working_set import WorkingSet
-from skadmm.solvers.situation import CONFIG
 
 
 def rescuers(setup: Setup, solvers: Solvers) -> Solvers:
@@ -21,7 +21,7 @@ def rescuers(setup: Setup, solvers: Solvers) -> Solvers:
     problem = setup.problem
     if setup.tol is None or not problem.loss.smooth or SOLVERS[BY_OUTPUT] in solvers:
         return ()
-    small = problem.n_features <= CONFIG.last_resort
+    small = problem.n_features <= situation.CONFIG.last_resort
     if small and not {Multipliers, InteriorPoint} & {*solvers} and Multipliers.applies(problem) is None:
         # Clusters of columns of very different scales converge slowly; a dense model does not depend on scales.
         dense = (NewtonADMM,) if ReducedNewton in solvers and NewtonADMM.applies(problem) is None else ()
@@ -39,7 +39,7 @@ def last_resorts(problem: Problem, solvers: Solvers) -> Solvers:
         return (Conic, Multipliers) if Conic.applies(problem) is None else ()
     if RowInteriorPoint in solvers:
         return (WorkingSet,) if WorkingSet.applies(problem) is None else ()
-    graph = ReducedNewton in solvers and problem.n_features > CONFIG.last_resort
+    graph = ReducedNewton in solvers and problem.n_features > situation.CONFIG.last_resort
     return (RowInteriorPoint,) if graph and RowInteriorPoint.applies(problem) is None else ()
 
 
