@@ -17,8 +17,9 @@ from benchmark_utils.data import real, simulated
 from benchmark_utils.reference import as_problem
 
 from skadmm import solve
+from skadmm.oracle import reduced
 from skadmm.problem import existence
-from skadmm.run import diagnostics, recording
+from skadmm.run import recording
 from skadmm.solvers import select
 from skadmm.solvers.second_order import coordinate_descent, newton_admm, prox_gradient, reduced_newton
 
@@ -51,16 +52,16 @@ PARTS = {
     "and certificates": (coordinate_descent.CoordinateDescent, "raise_bound"),
     "columns gathered": (coordinate_descent, "by_columns"),
     "rows opened": (reduced_newton.ReducedNewton, "_open"),
-    "columns merged": (reduced_newton, "contracted"),
-    "H on clusters": (reduced_newton, "update_hessian"),
+    "columns merged": (reduced, "contracted"),
+    "H on clusters": (reduced, "update_hessian"),
     "models on clusters": (reduced_newton.ReducedModel, "minimise"),
     "evaluations and subgradients": (reduced_newton.ReducedNewton, "_evaluate"),
     "certificate": (reduced_newton.ReducedNewton, "_certify"),
     "line search": (reduced_newton.ReducedNewton, "_search"),
-    "engine chosen and begun": (select, "prefers_clusters"),
+    "solvers chosen": (select, "solvers_for"),
     "reduced Newton started": (reduced_newton.ReducedNewton, "_start"),
     "recorded (off the clock)": (recording.Recorder, "row"),
-    "evaluated (off the clock)": (diagnostics.Evaluator, "at"),
+    "evaluated (off the clock)": (recording.Evaluator, "at"),
     "existence of a minimiser": (existence, "find"),
 }
 spent: collections.Counter = collections.Counter()

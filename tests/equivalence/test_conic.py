@@ -10,7 +10,7 @@ from skadmm import SOLVERS, FusedLassoClassifier, Problem, Status, solve
 from skadmm.losses import Huber
 from skadmm.operators import chain, output_groups, stack, trend
 from skadmm.regularizers import L1, L2, Box, ElasticNet, GroupL2, GroupLInf, LInf, NonNegative, SquaredL2
-from skadmm.solvers import select
+from skadmm.solvers.last_resorts import last_resorts
 from skadmm.solvers.second_order import conic, conic_terms
 from skadmm.solvers.second_order.multipliers import Multipliers
 
@@ -161,8 +161,8 @@ def test_large_problems_are_refused_with_numbers(monkeypatch):
 
 
 def test_the_table_ends_with_it():
-    assert select.last_resorts(problem_of(), (SOLVERS["multipliers"],)) == (SOLVERS["conic"], SOLVERS["multipliers"])
-    assert select.last_resorts(problem_of(), (SOLVERS["newton-admm"],)) == ()
+    assert last_resorts(problem_of(), (SOLVERS["multipliers"],)) == (SOLVERS["conic"], SOLVERS["multipliers"])
+    assert last_resorts(problem_of(), (SOLVERS["newton-admm"],)) == ()
 
 
 def test_trend_and_identity_together():

@@ -13,7 +13,7 @@ from runs import assert_same, killed_after
 from skadmm import Problem, Status, solve
 from skadmm.operators import chain
 from skadmm.regularizers import L1, SquaredL2
-from skadmm.solvers import dual_update, select
+from skadmm.solvers import dual_update, last_resorts, select, situation
 from skadmm.solvers.base import Setup
 from skadmm.solvers.second_order import coordinate_descent, l1_rows
 from skadmm.solvers.second_order.base import Entry, SolverEngine
@@ -172,7 +172,7 @@ def test_a_long_descent_can_be_stopped(monkeypatch):
 
 
 def test_each_kind_of_problem_gets_its_method(monkeypatch):
-    monkeypatch.setattr(select, "CONFIG", select.SelectionConfig(many_features=1))
+    monkeypatch.setattr(situation, "CONFIG", situation.SelectionConfig(many_features=1))
     rng = np.random.default_rng(1)
 
     def first(n, d, strength, A="identity", *, sparse=False):
@@ -181,7 +181,7 @@ def test_each_kind_of_problem_gets_its_method(monkeypatch):
         setup = Setup(problem, 1.0, 1.0, 1, tol=1e-6, omega_mode="system", rho_given=False)
         solvers, _ = select.solvers_for(setup, dual_update.start(problem, np.zeros(d), None, None))
         rescuers = ["newton-admm", "multipliers", "conic", "multipliers"]
-        assert [solver.name for solver in select.rescuers(setup, solvers)] == rescuers
+        assert [solver.name for solver in last_resorts.rescuers(setup, solvers)] == rescuers
         assert solvers[-1].name == "reduced-newton"
         return [solver.name for solver in solvers][:-1]
 
@@ -196,7 +196,7 @@ def test_each_kind_of_problem_gets_its_method(monkeypatch):
 
 def sweeps_first(monkeypatch):
     """Coordinate descent comes first under the squared loss too, whatever the strength."""
-    monkeypatch.setattr(select, "CONFIG", select.SelectionConfig(sparse_share=np.inf))
+    monkeypatch.setattr(situation, "CONFIG", situation.SelectionConfig(sparse_share=np.inf))
 
 
 # -- giving way ------------------------------------------------------------------------------------------------

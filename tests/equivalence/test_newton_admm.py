@@ -90,7 +90,7 @@ def test_with_an_isotropic_surrogate_it_is_sa_admm():
         x = engine.point.x.copy()
         points[rows], gradients[rows] = x, slopes(x)[rows]
         H, q = L * np.eye(d), L * points.mean(0) - gradients.mean(0)
-        engine.solver.model.minimise(engine.current.model, engine.point, H, q, x, np.zeros(d), 1, 0.0)
+        engine.solver.model.sweeps.minimise(engine.current.model, engine.point, H, q, x, np.zeros(d), 1, 0.0)
         sa.advance(np.array([k]))
         np.testing.assert_allclose(engine.point.x, sa.point.x, atol=1e-10)
         np.testing.assert_allclose(engine.point.y, sa.point.y, atol=1e-10)

@@ -18,8 +18,7 @@ from skadmm.oracle.local import LocalOracle, RowReader
 from skadmm.oracle.single_pass import FileOracle, SinglePassOracle
 from skadmm.oracle.speculative import SpeculativeOracle
 from skadmm.regularizers import L1
-from skadmm.solvers import select
-from skadmm.solvers.second_order import newton_admm
+from skadmm.solvers.second_order import l1_rows, newton_admm
 from skadmm.solvers.second_order.newton_admm import NewtonADMM, NewtonADMMConfig
 
 N, D = 900, 6
@@ -218,7 +217,7 @@ def chunks_of_sixty(backend, checkpoint):
 @pytest.mark.parametrize("kind", ["rows", "sparse"])
 def test_files_are_as_memory_in_runs(kind, runs, tmp_path, monkeypatch):
     monkeypatch.setattr(newton_admm, "oracle_for", chunks_of_sixty)
-    monkeypatch.setattr(select.l1_rows, "has_short_rows", lambda problem: False)
+    monkeypatch.setattr(l1_rows, "has_short_rows", lambda problem: False)
     seen = []
     for problem in (problem_of(kind), Problem(folder_of(tmp_path / "f", kind), psi=L1(1e-3), A=A)):
         points = []
@@ -233,7 +232,7 @@ def test_files_are_as_memory_in_runs(kind, runs, tmp_path, monkeypatch):
 
 def test_a_step_reads_a_file_once(tmp_path, monkeypatch):
     """Where steps are taken whole, nothing is asked one after the other; nor are rows that moved far read again."""
-    monkeypatch.setattr(select.l1_rows, "has_short_rows", lambda problem: False)
+    monkeypatch.setattr(l1_rows, "has_short_rows", lambda problem: False)
     problem = Problem(folder_of(tmp_path / "f"), psi=L1(1e-3), A=A)
     read = []
     usual = SinglePassOracle._summed
@@ -306,7 +305,7 @@ def test_a_file_releases_its_own_pages_between_chunks(tmp_path, monkeypatch):
 
 def test_checkpoints_of_files_with_large_shifts(tmp_path, monkeypatch):
     """At every step of a run that copies rows: to go on from there is to have gone on."""
-    monkeypatch.setattr(select.l1_rows, "has_short_rows", lambda problem: False)
+    monkeypatch.setattr(l1_rows, "has_short_rows", lambda problem: False)
     X, target, weight = table()
     X[::113] *= 30.0
     write_blocks(tmp_path / "f", [(X, target, weight)])

@@ -14,7 +14,7 @@ from runs import assert_same, killed_after
 from skadmm import Problem, Status, solve
 from skadmm.operators import chain, incidence, stack
 from skadmm.regularizers import L1, SquaredL2, Stacked
-from skadmm.solvers import dual_update, select
+from skadmm.solvers import dual_update, situation
 from skadmm.solvers.base import Setup
 from skadmm.solvers.second_order import chains, l1_rows
 from skadmm.solvers.second_order.prox_gradient import ProxGradient, ProxGradientConfig
@@ -23,7 +23,7 @@ from skadmm.solvers.second_order.prox_gradient import ProxGradient, ProxGradient
 @pytest.fixture(autouse=True)
 def no_coordinate_descent(monkeypatch):
     """Proximal steps wherever they apply: what comes instead of them has its own tests."""
-    monkeypatch.setattr(select, "CONFIG", select.SelectionConfig(few_leaving=-1.0))
+    monkeypatch.setattr(situation, "CONFIG", situation.SelectionConfig(few_leaving=-1.0))
 
 
 def penalised(A, strength):
@@ -309,4 +309,4 @@ def test_alone_it_goes_on_where_it_would_give_way():
 
 
 def test_newton_still_chooses_by_size():
-    assert select.CONFIG.some_features <= 160, "the problems above are meant to be large enough for units"
+    assert situation.CONFIG.some_features <= 160, "the problems above are meant to be large enough for units"

@@ -14,12 +14,12 @@ from skadmm.kernels.contraction import columns_of, contracted, sum_cross
 from skadmm.operators import chain, grid, incidence, stack
 from skadmm.operators.clusters import clusters
 from skadmm.regularizers import L1, SquaredL2
-from skadmm.solvers import dual_update, select
+from skadmm.solvers import dual_update, situation
 from skadmm.solvers.base import Setup
 from skadmm.solvers.second_order import chains
 from skadmm.solvers.second_order.l1_rows import ShortRows, has_short_rows
 from skadmm.solvers.second_order.min_norm_subgradient import sweep_multipliers
-from skadmm.solvers.second_order.newton_admm import NewtonADMM
+from skadmm.solvers.second_order.newton_admm import MAX_FEATURES, NewtonADMM
 from skadmm.solvers.second_order.opening import Opening
 from skadmm.solvers.second_order.reduced_model import ReducedModel
 from skadmm.solvers.second_order.reduced_newton import ReducedNewton, ReducedNewtonConfig
@@ -40,7 +40,7 @@ def no_proximal_steps(monkeypatch):
 
 @pytest.fixture
 def always_clusters(monkeypatch):
-    monkeypatch.setattr(select, "CONFIG", select.SelectionConfig(many_features=1))
+    monkeypatch.setattr(situation, "CONFIG", situation.SelectionConfig(many_features=1))
 
 
 # -- the parts ---------------------------------------------------------------------------------------------------------
@@ -208,7 +208,7 @@ def test_clusters_are_equal_to_the_last_bit(always_clusters):
 def test_many_features_without_an_l1_of_their_own():
     """A bare incidence matrix: more features than a dense Hessian could hold, one cluster at the start."""
     rng = np.random.default_rng(0)
-    d = select.MAX_FEATURES + 1000
+    d = MAX_FEATURES + 1000
     truth = np.repeat([0.0, 1.0, -0.5], d // 3)
     X = sp.random_array((300, d), density=0.01, rng=rng, format="csr")
     target = X @ truth + 0.1 * rng.standard_normal(300)

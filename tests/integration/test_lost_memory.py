@@ -13,8 +13,7 @@ from skadmm.operators import chain, stack
 from skadmm.oracle.remote import RemoteOracle
 from skadmm.oracle.speculative import SpeculativeOracle
 from skadmm.regularizers import L1, SquaredL2
-from skadmm.solvers import select
-from skadmm.solvers.second_order import newton_admm
+from skadmm.solvers.second_order import l1_rows, newton_admm
 
 N, D = 600, 5
 ALL = stack(chain(D), "identity")
@@ -47,7 +46,7 @@ def test_memory_lost_at_any_request(kind, ahead, monkeypatch):
     X = rng.standard_normal((N, D)) * [1, 1, 8, 1, 1]
     target = np.where(X[:, 0] - X[:, 1] + rng.standard_normal(N) > 0, 1.0, -1.0)
     problem = Problem(X, target, **MODELS[kind])
-    monkeypatch.setattr(select.l1_rows, "has_short_rows", lambda problem: False)
+    monkeypatch.setattr(l1_rows, "has_short_rows", lambda problem: False)
 
     def run(when):
         used = oracles(problem, when, ahead, monkeypatch)
@@ -73,7 +72,7 @@ def test_memory_lost_in_the_last_evaluation(ahead, monkeypatch):
     X = rng.standard_normal((N, D)) * [1, 1, 8, 1, 1]
     target = np.where(X[:, 0] - X[:, 1] + rng.standard_normal(N) > 0, 1.0, -1.0)
     problem = Problem(X, target, **MODELS["l1"])
-    monkeypatch.setattr(select.l1_rows, "has_short_rows", lambda problem: False)
+    monkeypatch.setattr(l1_rows, "has_short_rows", lambda problem: False)
 
     def run(when):
         used = oracles(problem, when, ahead, monkeypatch)

@@ -47,7 +47,7 @@ class SeveralClasses(SeveralOutputs):
 
 def _check_present(y: Any) -> None:
     """Raise where classes that are texts or objects are missing; scikit-learn's message would not name y."""
-    if getattr(y, "ndim", None) != 1 or is_dask(y) or getattr(y.dtype, "kind", "O") not in "OT":
+    if getattr(y, "ndim", None) != 1 or getattr(y.dtype, "kind", "O") not in "OT" or is_dask(y):
         return
     missing = np.asarray(pd.isna(y))
     if missing.any():

@@ -36,12 +36,15 @@ deviance(mean_loss, n_samples)
 import math
 import sys
 from collections.abc import Callable
-from typing import Any, ClassVar, Protocol
+from operator import attrgetter
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
 from skadmm.kernels import coupled_samples, loss_functions
 from skadmm.kernels.compile import attach
+
+T = TypeVar("T")
 
 
 class Loss(Protocol):
@@ -206,6 +209,17 @@ def define_coupled(
     attach(coupled_samples.row_derivative, cls, derivative)
     attach(coupled_samples.row_curvature, cls, curvature)
     attach(coupled_samples.row_conjugate, cls, conjugate)
+
+
+def inherits(*names: str) -> Callable[[type[T]], type[T]]:
+    """Facts and methods of a loss that is made from another one, its field ``loss``, and has them from it."""
+
+    def decorate(cls: type[T]) -> type[T]:
+        for name in names:
+            setattr(cls, name, property(attrgetter(f"loss.{name}")))
+        return cls
+
+    return decorate
 
 
 def deviance(loss: Loss, mean_loss: float, n_samples: int, n_outputs: int = 1) -> float:

@@ -4,10 +4,11 @@ from typing import Any, NamedTuple
 
 from skadmm.kernels.compile import facts
 from skadmm.kernels.loss_functions import conjugate, envelope_curvature, envelope_slope, value
-from skadmm.losses._base import define
+from skadmm.losses._base import define, inherits
 
 
 @facts(smooth=True)
+@inherits("name", "labels", "attained", "residual")
 class Envelope(NamedTuple):
     """e(z, b) = min over u of ℓ(u, b) + (u − z)²/(2·width): differentiable, and at most ℓ.
 
@@ -16,22 +17,6 @@ class Envelope(NamedTuple):
 
     loss: Any
     width: float
-
-    @property
-    def name(self) -> str:
-        return self.loss.name
-
-    @property
-    def labels(self) -> bool:
-        return self.loss.labels
-
-    @property
-    def attained(self) -> bool:
-        return self.loss.attained
-
-    @property
-    def residual(self) -> bool:
-        return self.loss.residual
 
     @property
     def curvature_bound(self) -> float:

@@ -8,60 +8,20 @@ from skadmm import _checks
 from skadmm.kernels.compile import facts
 from skadmm.kernels.coupled_samples import row_conjugate, row_curvature, row_derivative, row_value
 from skadmm.kernels.loss_functions import conjugate, curvature, derivative, model_curvature, value
-from skadmm.losses._base import define, define_coupled
+from skadmm.losses._base import define, define_coupled, inherits
 
 TARGET = np.dtype([("value", np.float64), ("offset", np.float64)])
 """A target with its offset."""
 
 
+@inherits(
+    "name", "labels", "attained", "smooth", "gaussian", "mean", "link", "deviance",
+    "target_minimum", "target_open", "curvature_bound",
+)  # fmt: skip
 class Offset(NamedTuple):
     """ℓ(z + o, b), of targets that are records of b and o (``TARGET``)."""
 
     loss: Any
-
-    @property
-    def name(self) -> str:
-        return self.loss.name
-
-    @property
-    def labels(self) -> bool:
-        return self.loss.labels
-
-    @property
-    def attained(self) -> bool:
-        return self.loss.attained
-
-    @property
-    def smooth(self) -> bool:
-        return self.loss.smooth
-
-    @property
-    def gaussian(self) -> bool:
-        return self.loss.gaussian
-
-    @property
-    def mean(self) -> Any:
-        return self.loss.mean
-
-    @property
-    def link(self) -> Any:
-        return self.loss.link
-
-    @property
-    def target_minimum(self) -> float:
-        return self.loss.target_minimum
-
-    @property
-    def target_open(self) -> bool:
-        return self.loss.target_open
-
-    @property
-    def curvature_bound(self) -> float:
-        return self.loss.curvature_bound
-
-    def deviance(self, mean_loss: float, n_samples: int) -> float:
-        """That of the loss itself."""
-        return self.loss.deviance(mean_loss, n_samples)
 
 
 def _value(loss, z, b):
@@ -95,26 +55,11 @@ define(
 
 
 @facts(coupled=True)
+@inherits("name", "labels", "attained", "curvature_bound")
 class CoupledOffset(NamedTuple):
     """ℓ(z + o, b) of several margins per sample, each with its own offset."""
 
     loss: Any
-
-    @property
-    def name(self) -> str:
-        return self.loss.name
-
-    @property
-    def labels(self) -> bool:
-        return self.loss.labels
-
-    @property
-    def attained(self) -> bool:
-        return self.loss.attained
-
-    @property
-    def curvature_bound(self) -> float:
-        return self.loss.curvature_bound
 
 
 def _row_value(loss, z, b):

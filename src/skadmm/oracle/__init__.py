@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from skadmm.backends.base import Backend
 from skadmm.backends.local import LocalBackend
-from skadmm.oracle.base import LARGE_SHIFT, LARGE_SHIFT_SHARE, LostMemory, SampleOracle
+from skadmm.oracle.base import LARGE_SHIFT, LARGE_SHIFT_SHARE, LostMemory, ModelSums, SampleOracle
 from skadmm.oracle.coupled import CoupledOracle
 from skadmm.oracle.local import LocalOracle
 from skadmm.oracle.reduced import LocalReducedOracle, ReducedOracle
@@ -43,6 +43,7 @@ __all__ = [
     "LARGE_SHIFT",
     "LARGE_SHIFT_SHARE",
     "LostMemory",
+    "ModelSums",
     "ReducedOracle",
     "SampleOracle",
     "oracle_for",

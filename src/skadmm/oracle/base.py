@@ -37,6 +37,19 @@ class LostMemory(Exception):  # noqa: N818
     """Raised where the numbers kept for some samples are lost: call ``restart`` and evaluate all samples again."""
 
 
+class ModelSums(Protocol):
+    """The sums over samples of which a quadratic model is made; a solver keeps them."""
+
+    H: np.ndarray
+    """Σ h a aᵀ."""
+    q: np.ndarray
+    """Σ (h z − slope) a."""
+    squares: np.ndarray
+    """Σ a²."""
+    seen: int
+    """The number of samples."""
+
+
 class Ends(NamedTuple):
     """Σ of the losses at both ends of a step."""
 

@@ -24,6 +24,15 @@ class BatchConfig:
     """The number of stored entries from which batches are made of runs of neighbouring rows."""
     run_entries: int = 1 << 17
     """The approximate number of stored entries in a run of neighbouring rows."""
+    first_evaluations: int = 3
+    """How many times the first batch is evaluated, because its first expansion is far from the solution."""
+    only_evaluations: int = 1
+    """How many times the first batch is evaluated where it holds all samples and costs as much as a full step."""
+    wide_row: int = 32
+    """The number of entries per row from which outer products cost more than evaluations, so that batches need not grow
+    to all samples."""
+    samples_per_feature: int = 2000
+    """The number of samples per feature at which batches need not grow further."""
 
 
 class GrowingBatch(NamedTuple):
@@ -59,6 +68,16 @@ def enough(batches: list[GrowingBatch], n: int, samples: int) -> list[GrowingBat
         if seen >= samples and 2 * seen < n:
             return batches[:count]
     return batches
+
+
+def first_pass(n: int, d: int, stored: int, config: BatchConfig) -> list[GrowingBatch]:
+    """The batches over n rows of d features with `stored` entries, in the order in which they are evaluated: the first
+    one more than once, and where rows are wide, no more than are enough."""
+    planned = plan(n, d, stored, config)
+    if stored / n >= config.wide_row:
+        planned = enough(planned, n, config.samples_per_feature * d)
+    repeats = config.first_evaluations if len(planned) > 1 else config.only_evaluations
+    return planned[:1] * (repeats - 1) + planned
 
 
 def rows_of(slices: list[slice]) -> np.ndarray:

@@ -6,6 +6,7 @@ samples, so they are copied and take several steps of their own, while all other
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -13,7 +14,16 @@ import numpy as np
 from skadmm.backends.tasks import Max
 from skadmm.kernels.expansion import all_margins, expand, loss_along, sum_outer, sum_rows
 from skadmm.kernels.samples import Samples
-from skadmm.oracle.base import CURVED, LARGE_SHIFT, LARGE_SHIFT_SHARE, MOST_SHIFTED, ShiftAlong, ShiftSums
+from skadmm.oracle.base import (
+    CURVED,
+    LARGE_SHIFT,
+    LARGE_SHIFT_SHARE,
+    MOST_SHIFTED,
+    LargeShifts,
+    ModelSums,
+    ShiftAlong,
+    ShiftSums,
+)
 
 
 def large_shift_samples(shift: np.ndarray) -> np.ndarray:
@@ -170,3 +180,53 @@ class LocalLargeShifts:
     def end(self) -> None:
         """Drop the copies."""
         self._temporary.shifted = None
+
+
+# -- steps of a solver -------------------------------------------------------------------------------------------
+
+
+class Copied(NamedTuple):
+    """The samples that were copied for steps of their own."""
+
+    number: int
+    curved: bool
+    """True where most samples have large shifts, and these are those of them with curvature."""
+
+
+def copy_large_shifts(shifts: LargeShifts, limit: float) -> Copied | None:
+    """Copy the samples whose margins moved most; where most moved far, those of them with curvature, at most `limit`.
+
+    Returns None where no sample moved far, and nothing was begun.
+    """
+    curvature = shifts.curved(limit)
+    if curvature > 0.0:
+        return Copied(shifts.begin(LARGE_SHIFT, curvature=curvature), curved=True)
+    threshold = shifts.threshold()
+    return None if threshold == np.inf else Copied(shifts.begin(threshold), curved=False)
+
+
+class LargeShiftMerit:
+    """Along a step from x: the whole model, with the true losses of the copied samples for their quadratics."""
+
+    def __init__(
+        self,
+        shifts: LargeShifts,
+        sums: ModelSums,
+        x: np.ndarray,
+        step: np.ndarray,
+        penalty: Callable[[np.ndarray], float],
+    ) -> None:
+        slope, curvature = float(step @ (sums.H @ x - sums.q)), float(step @ (sums.H @ step))
+        along = shifts.along(step)
+        self.longest = float(along.longest)
+        """The largest move of a margin."""
+        self._slope, self._curvature = slope - along.slope, curvature - along.curvature
+        """Those of the model of the other samples."""
+        self._start, self._known = along.start, {0.0: along.start, 1.0: along.end}
+        self._shifts, self._seen, self._penalty, self._x, self._step = shifts, sums.seen, penalty, x, step
+
+    def __call__(self, t: float) -> float:
+        """The merit at length t, less that of the losses at 0."""
+        others = self._slope * t + 0.5 * self._curvature * t * t
+        true = (self._known[t] if t in self._known else self._shifts.losses(t)) - self._start
+        return (others + true) / self._seen + self._penalty(self._x + t * self._step)

@@ -9,7 +9,7 @@ import collections
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -153,8 +153,35 @@ def move_margins(
         margins(rows, index, x, z)
 
 
-class LocalOracle:
-    """The samples of one block of rows; `first` is the number of its first sample among all.
+K = TypeVar("K")
+
+
+class BlockOracle(Generic[K]):
+    """One block of rows, and what is kept of its samples; `first` is the number of its first sample among all."""
+
+    scalars: K
+    """What is kept between two steps, and in a checkpoint."""
+
+    def __init__(self, samples: Samples, first: int) -> None:
+        self.samples, self.first = samples, first
+        self.size, self.d = samples.rows.shape
+        self.temporary = Temporary()
+
+    def state(self) -> dict[str, Any]:
+        """What is kept of each sample."""
+        return stored.capture(self.scalars)
+
+    def resume(self, state: dict[str, Any]) -> bool:
+        """Restore it. Always succeeds here."""
+        stored.restore(self.scalars, state)
+        return True
+
+    def close(self) -> None:
+        """Do nothing: everything is in this process."""
+
+
+class LocalOracle(BlockOracle[SampleScalars]):
+    """The samples of one block of rows, for steps on all features.
 
     `between` is called before each chunk of at most `rows_per_chunk` rows.
     """
@@ -166,11 +193,9 @@ class LocalOracle:
         rows_per_chunk: int = 1 << 20,
         between: Callable[[], None] = _cancel.check_cancelled,
     ) -> None:
-        self.samples, self.first = samples, first
-        self.size, self.d = samples.rows.shape
+        super().__init__(samples, first)
         self.scalars = SampleScalars.zeros(self.size)
         self.reader = self._make_reader(rows_per_chunk, between)
-        self.temporary = Temporary()
         self._move = np.zeros(self.size)
         """By how much the step moves each margin."""
         self._start: np.ndarray | None = None
@@ -205,24 +230,10 @@ class LocalOracle:
         slices = self._slices
         return range(self.size)[slices[0]] if len(slices) == 1 else rows_of(slices)
 
-    # -- storage -------------------------------------------------------------------------------------------------
-
-    def state(self) -> dict[str, Any]:
-        """What is kept for each sample."""
-        return stored.capture(self.scalars)
-
-    def resume(self, state: dict[str, Any]) -> bool:
-        """Restore it. Always succeeds here."""
-        stored.restore(self.scalars, state)
-        return True
-
     def restart(self) -> None:
         """Forget all samples."""
         self.scalars.clear()
         self.temporary.drop()
-
-    def close(self) -> None:
-        """Do nothing: everything is in this process."""
 
     # -- a step --------------------------------------------------------------------------------------------------
 

@@ -20,13 +20,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from skadmm import _cancel
-from skadmm.io import state as stored
 from skadmm.kernels.contraction import columns_of, contracted
 from skadmm.kernels.expansion import add_squares, expand_along, margins, sum_rows
 from skadmm.kernels.rows import is_dense, stored_entries
 from skadmm.kernels.samples import Samples, mean_conjugate
 from skadmm.operators.clusters import contract_matrix, expand_vector
-from skadmm.oracle.local import OracleFreeColumns, Temporary
+from skadmm.oracle.local import BlockOracle, OracleFreeColumns
 from skadmm.oracle.reduced_hessian import HessianChange, HessianConfig, HessianState, feature_keys, update_hessian
 from skadmm.problem.free_columns import FreeColumns
 
@@ -144,8 +143,8 @@ class ReducedScalars:
         return cls(np.zeros(size), np.zeros(size), np.zeros(size), HessianState(curvature=np.zeros(size)))
 
 
-class LocalReducedOracle:
-    """The samples of one block of rows; `first` is the number of its first sample among all."""
+class LocalReducedOracle(BlockOracle[ReducedScalars]):
+    """The samples of one block of rows, for steps on clusters of features."""
 
     def __init__(
         self,
@@ -154,9 +153,7 @@ class LocalReducedOracle:
         rows_per_chunk: int = 1 << 20,
         between: Callable[[], None] = _cancel.check_cancelled,
     ) -> None:
-        self.samples, self.first = samples, first
-        self.size, self.d = samples.rows.shape
-        self.temporary = Temporary()
+        super().__init__(samples, first)
         self._index = np.arange(self.size)
         self._rows_per_chunk, self._between = rows_per_chunk, between
         self._entries = float(stored_entries(samples.rows))
@@ -195,20 +192,6 @@ class LocalReducedOracle:
     def sum_squares(self) -> np.ndarray:
         """Σ a², for a request."""
         return self.squares
-
-    # -- storage -------------------------------------------------------------------------------------------------
-
-    def state(self) -> dict[str, Any]:
-        """What is kept of each sample, and H."""
-        return stored.capture(self.scalars)
-
-    def resume(self, state: dict[str, Any]) -> bool:
-        """Restore it. Always succeeds here."""
-        stored.restore(self.scalars, state)
-        return True
-
-    def close(self) -> None:
-        """Nothing is kept elsewhere."""
 
     # -- a step --------------------------------------------------------------------------------------------------
 

@@ -21,9 +21,10 @@ from skadmm.run.result import Result, Status
 from skadmm.run.solve import solve
 from skadmm.solvers import ALGORITHMS, SOLVERS, dual_update, select
 from skadmm.solvers.base import Setup
-from skadmm.solvers.second_order.base import Accuracy
+from skadmm.solvers.registry import Solvers
 from skadmm.solvers.second_order.newton_admm import NewtonADMM, NewtonADMMConfig
 from skadmm.solvers.second_order.reduced_newton import ReducedNewton, ReducedNewtonConfig
+from skadmm.solvers.second_order.stretch import Accuracy
 
 FIRST_RHO = 0.01
 MAX_EVALUATIONS = 20
@@ -121,7 +122,7 @@ class Following:
     def __init__(self, problem: Problem, goal: Goal, method: str = "auto") -> None:
         self.problem, self.goal, self.method = problem, goal, method
         self.engine: select.Running | None = None
-        self.solvers: select.Solvers = ()
+        self.solvers: Solvers = ()
         newton = NewtonADMMConfig(polish_answer=False, stop_on_model=not goal.certify)
         self.configs: dict[str, Any] = {NewtonADMM.name: newton}
         if not goal.certify:
@@ -140,7 +141,7 @@ class Following:
         setup, engine = self._setup(problem), self.engine
         point = dual_update.start(problem, np.zeros(problem.n_features), None, None) if engine is None else engine.point
         if self.method in SOLVERS:
-            solvers: select.Solvers = (SOLVERS[self.method],)
+            solvers: Solvers = (SOLVERS[self.method],)
         elif self.solvers and self.solvers[0] in select.FOR_ALL_STRENGTHS:
             solvers = self.solvers
         else:
@@ -152,7 +153,7 @@ class Following:
             engine.close()
         return self._begin(solvers, problem, point)
 
-    def _begin(self, solvers: select.Solvers, problem: Problem, point: Any) -> select.Running:
+    def _begin(self, solvers: Solvers, problem: Problem, point: Any) -> select.Running:
         """The engine of these solvers at the start of `problem`."""
         setup, self.solvers = self._setup(problem), solvers
         if self.method in SOLVERS:

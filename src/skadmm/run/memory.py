@@ -14,7 +14,7 @@ from skadmm.problem import separation
 from skadmm.solvers.base import Algorithm, Setup
 from skadmm.solvers.first_order.x_solve import DENSE_LIMIT
 from skadmm.solvers.second_order.newton_admm import MAX_FEATURES, NewtonADMMConfig
-from skadmm.solvers.select import (
+from skadmm.solvers.situation import (
     few_at_once,
     few_on_workers,
     prefers_conjugate_gradients,

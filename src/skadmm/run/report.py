@@ -14,7 +14,7 @@ from skadmm.run.driver import STALLED, Ending, Run, solved
 from skadmm.run.prepare import Plan
 from skadmm.run.recording import Diagnostics, Iterate
 from skadmm.run.result import Result, Status
-from skadmm.solvers.select import missing_last_resort
+from skadmm.solvers.last_resorts import missing_last_resort
 
 MIN_GAIN = 1e-12
 """A point recorded during the run is the solution where it is better than the last one by more than this share."""

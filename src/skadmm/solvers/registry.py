@@ -31,6 +31,13 @@ from skadmm.solvers.second_order.working_set import WorkingSet
 
 SOLVERS: Registry[type[SecondOrderSolver[Any]]] = Registry("method")
 T = TypeVar("T", bound=type[SecondOrderSolver[Any]])
+Solvers = tuple[type[SecondOrderSolver[Any]], ...]
+"""Solvers in the order in which they take over from each other."""
+FOR_KINKS = "dual-proximal"
+"""The solver of losses that are not differentiable. It imports ``select.py``: the smooth problems that it solves get
+their solvers from the table."""
+BY_OUTPUT = "separate-outputs"
+"""The solver of several outputs that no term joins. It imports ``select.py`` too."""
 
 
 def register_solver(solver: T) -> T:

@@ -17,12 +17,15 @@ import numpy as np
 from skadmm import _checks
 from skadmm.backends.base import Evaluation
 from skadmm.io import state as stored
+from skadmm.io.state import transient
 from skadmm.kernels.threads import one_thread
+from skadmm.oracle import LostMemory
 from skadmm.problem.certificate import Assessment, Certificate, Certifier
 from skadmm.problem.problem import Problem
 from skadmm.regularizers import SquaredL2, with_strength
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
+from skadmm.solvers.second_order.stretch import Accuracy, Stretch
 
 
 @dataclass(kw_only=True)
@@ -45,39 +48,6 @@ class SolverState:
     """True where the solver has met the tolerance."""
     stalled: bool = False
     """True where the solver cannot improve its point any more."""
-
-
-class Accuracy(NamedTuple):
-    """The gap at which a strength of a path counts as solved: `relative` times the objective, but at most `largest` and
-    at least `smallest`."""
-
-    relative: float
-    smallest: float
-    largest: float
-    floor: float
-    """The relative gap is measured against at least this objective."""
-
-    def allowed(self, objective: Any) -> Any:
-        """The largest gap at points with these objectives."""
-        gap = self.relative * np.maximum(np.abs(objective), self.floor)
-        return np.maximum(np.minimum(gap, self.largest), self.smallest)
-
-    def scaled(self, share: float) -> Accuracy:
-        """This accuracy times a share."""
-        return Accuracy(share * self.relative, share * self.smallest, share * self.largest, self.floor)
-
-
-class Stretch(NamedTuple):
-    """Consecutive strengths of a path that were solved together; row k of every array belongs to strength k."""
-
-    x: np.ndarray
-    """Solutions."""
-    losses: np.ndarray
-    """Mean losses."""
-    reached: np.ndarray
-    """Relative duality gaps."""
-    touched: np.ndarray
-    """Samples read for each."""
 
 
 S = TypeVar("S", bound=SolverState)
@@ -265,6 +235,60 @@ class SecondOrderSolver(ABC, Generic[S]):
         multiplier = state.multiplier if multiplier is None else multiplier
         bounds = self.certifier.certify(objective, slopes, gradient, multiplier, slack)
         state.lower_bound = max(state.lower_bound, bounds.dual)
+
+
+@dataclass(kw_only=True)
+class OracleState(SolverState):
+    """State of a solver that asks an oracle about the samples."""
+
+    oracle: Any = transient()
+    """Margins, slopes and curvatures of the samples, wherever they are kept; a checkpoint stores it separately."""
+
+
+Q = TypeVar("Q", bound=OracleState)
+
+
+class OracleSolver(SecondOrderSolver[Q]):
+    """A solver that asks an oracle about the samples, which may be on workers.
+
+    A step during which a worker has lost its memory is made again, from the point that it has come to; a checkpoint
+    holds the solver's state and the oracle's.
+    """
+
+    @abstractmethod
+    def _forget(self, state: Q) -> None:
+        """Drop what is known of the samples, because the oracle has lost what it kept for them."""
+
+    @abstractmethod
+    def _step(self, state: Q) -> None:
+        """One step, which may end early where a worker has lost its memory."""
+
+    def step(self, state: Q) -> None:
+        """One step; made again where a worker has lost its memory."""
+        self._whole(state, self._step)
+
+    def _whole(self, state: Q, step: Callable[[Q], None]) -> None:
+        """Take a step; where a worker has lost its memory meanwhile, once more."""
+        try:
+            step(state)
+        except LostMemory:
+            state.oracle.restart()
+            self._forget(state)
+            self._whole(state, step)
+
+    def close(self, state: Q) -> None:
+        """Let the workers drop what they keep for the samples."""
+        state.oracle.close()
+
+    def stored(self, state: Q) -> dict[str, Any]:
+        """The state, with the oracle's."""
+        return {"solver": stored.capture(state), "oracle": state.oracle.state()}
+
+    def restore(self, state: Q, kept: dict[str, Any]) -> None:
+        """Restore the state from a checkpoint; samples whose numbers are lost are evaluated again."""
+        stored.restore(state, kept["solver"])
+        if not state.oracle.resume(kept["oracle"]):
+            self._forget(state)
 
 
 class Entry(NamedTuple):

@@ -36,7 +36,7 @@ from skadmm.problem.problem import COUPLED, Problem
 from skadmm.regularizers import SquaredL2, Zero, with_strength
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
-from skadmm.solvers.second_order.base import Accuracy, SecondOrderSolver, SolverState, Stretch
+from skadmm.solvers.second_order.base import SecondOrderSolver, SolverState
 from skadmm.solvers.second_order.block_model import BlockModel
 from skadmm.solvers.second_order.block_path import BlockPath, PathSettings
 from skadmm.solvers.second_order.block_set import BlockSet
@@ -44,6 +44,7 @@ from skadmm.solvers.second_order.block_sweeps import violations
 from skadmm.solvers.second_order.blocks import BlockPenalty, NotInBlocks, block_penalty
 from skadmm.solvers.second_order.free_features import FreeFeatures
 from skadmm.solvers.second_order.line_search import ROUNDING, shorten
+from skadmm.solvers.second_order.stretch import Accuracy, Stretch
 
 
 @dataclass(frozen=True)

@@ -177,11 +177,8 @@ class BlockNewton(ReducedSolver[BlockNewtonState]):
             violation=np.zeros(self.penalty.n_blocks), damping=self.config.damping, oracle=oracle,
         )  # fmt: skip
 
-    def step(self, state: BlockNewtonState) -> None:
-        """A proximal Newton step on the working set."""
-        self._whole(state, self._step)
-
     def _step(self, state: BlockNewtonState) -> None:
+        """A proximal Newton step on the working set."""
         if not state.evaluated:
             self._start(state)
             self._judge(state)

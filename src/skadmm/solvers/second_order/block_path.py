@@ -15,10 +15,10 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from skadmm.solvers.second_order.base import Accuracy, Stretch
 from skadmm.solvers.second_order.block_model import BlockModel, sweeps_are_cheaper
 from skadmm.solvers.second_order.block_set import BlockSet, Columns
 from skadmm.solvers.second_order.block_sweeps import bounds_of, follow_strengths, violations
+from skadmm.solvers.second_order.stretch import Accuracy, Stretch
 
 TINY = float(np.finfo(float).tiny)
 

@@ -25,6 +25,7 @@ from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
 from skadmm.solvers.second_order.augmented_lagrangian import AugmentedLagrangian, LagrangianState, NewtonConfig
 from skadmm.solvers.second_order.best_point import BestPointSolver, BestPointState, Candidate
+from skadmm.solvers.second_order.multiplier_updates import UpdateConfig
 from skadmm.solvers.second_order.polish import ConstrainedRows
 from skadmm.solvers.second_order.split_penalty import Gradient
 
@@ -33,36 +34,11 @@ MAX_VARIABLES = 5000
 
 
 @dataclass(frozen=True)
-class MultipliersConfig(NewtonConfig):
+class MultipliersConfig(UpdateConfig, NewtonConfig):
     """Settings of the method of multipliers."""
 
-    first_kappa: float = 1e-3
-    """The first value of κ, the weight of the distance from the last centre; every change of the multiplier divides it
-    by ten."""
-    min_kappa: float = 1e-8
-    """The smallest value of κ."""
-    inner_tolerance: float = 0.1
-    """The multiplier changes when the gradient of φ has fallen to this share of the constraint's residual."""
-    min_inner_tolerance: float = 1e-13
-    """The multiplier also changes when the gradient of φ has fallen to this share of its own parts."""
-    max_changes: int = 50
-    """The maximum number of changes of the multiplier before one Newton step."""
-    min_sigma: float = 1e-8
-    """σ at first is at least this share of the one that gives loss and constraint the same curvature."""
-    residual_left: float = 0.3
-    """σ grows where a change of the multiplier leaves more than this share of the constraint's residual."""
-    sigma_growth: float = 5.0
-    """The factor by which σ grows."""
-    max_sigma: float = 1e9
-    """The largest σ, as a multiple of the one that gives loss and constraint the same curvature."""
-    max_inner_steps: int = 12
-    """More Newton steps than this between two changes of the multiplier mean that σ is too large."""
     max_newton_steps: int = 150
     """After this many Newton steps another solver may take over."""
-    max_refusals: int = 8
-    """The solver stops after this many Newton steps in a row that do not decrease φ."""
-    max_idle: int = 60
-    """The solver stops after this many changes of the multiplier without a better measure of optimality."""
 
 
 @dataclass(kw_only=True)
@@ -183,8 +159,7 @@ class Multipliers(BestPointSolver[MultipliersState]):
             gradient = phi.gradient(inner, loss_gradient)
             scale = max(phi.size(gradient.smooth), phi.size(gradient.coupling), 1e-10 * state.first_size, 1e-300)
             residual = phi.residual(inner, gradient.s)
-            enough = max(min(config.inner_tolerance * residual, 1e-2 * scale), config.min_inner_tolerance * scale)
-            if not state.minimised and phi.size(gradient.total) > enough:
+            if not state.minimised and phi.size(gradient.total) > config.enough(residual, scale):
                 break
             self._take_multiplier(state, gradient, residual, loss_gradient)
             if state.finished or state.stalled:
@@ -199,15 +174,11 @@ class Multipliers(BestPointSolver[MultipliersState]):
         inner.u = gradient.t
         state.minimised = False
         inner.centre = inner.v.copy()
-        inner.kappa = max(0.1 * inner.kappa, config.min_kappa)
+        inner.kappa = config.next_kappa(inner.kappa)
         better = self._measure(state, gradient.s, loss_gradient)
         state.idle = 0 if better else state.idle + 1
-        if state.newton_steps > config.max_inner_steps:
-            inner.sigma /= config.sigma_growth
-        elif residual > config.residual_left * state.last_residual and inner.sigma < config.max_sigma:
-            inner.sigma *= config.sigma_growth
-        state.newton_steps = 0
-        state.last_residual = residual
+        inner.sigma = config.next_sigma(inner.sigma, state.newton_steps, residual, state.last_residual)
+        state.newton_steps, state.last_residual = 0, residual
         state.finished = self.tol is not None and state.reached <= self.tol
         state.stalled = not state.finished and state.idle >= config.max_idle
 

@@ -35,6 +35,7 @@ from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
 from skadmm.solvers.second_order.base import ridge_of
 from skadmm.solvers.second_order.line_search import ROUNDING, shorten
+from skadmm.solvers.second_order.multiplier_updates import UpdateConfig
 from skadmm.solvers.second_order.reduced_solver import TINY, ReducedSolver, ReducedState
 from skadmm.solvers.second_order.split_penalty import Gradient, SplitPenalty, SplitState
 
@@ -44,34 +45,13 @@ Product = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
-class MultipliersCGConfig:
+class MultipliersCGConfig(UpdateConfig):
     """Settings of the method of multipliers by conjugate gradients."""
 
     min_curvature: float = 1.0
     """The smallest curvature of a column, as a share of the median, when rows of the constraint are weighted."""
-    first_kappa: float = 1e-3
-    """The first value of κ, the weight of the distance from the last centre; every change of the multiplier divides it
-    by ten."""
-    min_kappa: float = 1e-8
-    """The smallest value of κ."""
     inner_tolerance: float = 0.3
     """The multiplier changes when the gradient of φ has fallen to this share of the constraint's residual."""
-    min_inner_tolerance: float = 1e-13
-    """The multiplier also changes when the gradient of φ has fallen to this share of its own parts."""
-    max_changes: int = 50
-    """The maximum number of changes of the multiplier before one Newton step."""
-    min_sigma: float = 1e-8
-    """σ at first is at least this share of the one that gives loss and constraint the same curvature."""
-    residual_left: float = 0.3
-    """σ grows where a change of the multiplier leaves more than this share of the constraint's residual."""
-    sigma_growth: float = 5.0
-    """The factor by which σ grows."""
-    max_sigma: float = 1e9
-    """The largest σ, as a multiple of the one that gives loss and constraint the same curvature."""
-    max_inner_steps: int = 12
-    """More Newton steps than this between two changes of the multiplier mean that σ is too large."""
-    max_refusals: int = 8
-    """The solver stops after this many Newton steps in a row that do not decrease φ."""
     max_idle: int = 40
     """The solver stops after this many changes of the multiplier without a better measure of optimality."""
     max_products: int = 500
@@ -170,11 +150,8 @@ class MultipliersCG(ReducedSolver[MultipliersCGState]):
         after.loss, after.gradient = state.loss, state.gradient
         return after
 
-    def step(self, state: MultipliersCGState) -> None:
-        """Change the multiplier while the gradient of φ is small enough; then take a Newton step."""
-        self._whole(state, self._step)
-
     def _step(self, state: MultipliersCGState) -> None:
+        """Change the multiplier while the gradient of φ is small enough; then take a Newton step."""
         self._prepare(state)
         if not state.started:
             self._start(state)
@@ -255,10 +232,10 @@ class MultipliersCG(ReducedSolver[MultipliersCGState]):
 
     def _enough(self, state: MultipliersCGState, gradient: Gradient) -> float:
         """The size of φ's gradient at which the multiplier changes."""
-        phi, config = self.phi, self.config
+        phi = self.phi
         scale = max(phi.size(gradient.smooth), phi.size(gradient.coupling), 1e-10 * state.first_size, 1e-300)
         residual = phi.residual(state.split, gradient.s)
-        return max(min(config.inner_tolerance * residual, 1e-2 * scale), config.min_inner_tolerance * scale)
+        return self.config.enough(residual, scale)
 
     def _take_multiplier(self, state: MultipliersCGState, gradient: Gradient) -> None:
         """u ← σ(w − s); then update σ, κ and v₀."""
@@ -266,11 +243,8 @@ class MultipliersCG(ReducedSolver[MultipliersCGState]):
         residual = self.phi.residual(split, gradient.s)
         self._measure(state, gradient)
         split.u, split.centre, state.minimised = gradient.t, split.v.copy(), False
-        split.kappa = max(0.1 * split.kappa, config.min_kappa)
-        if state.newton_steps > config.max_inner_steps:
-            split.sigma /= config.sigma_growth
-        elif residual > config.residual_left * state.last_residual and split.sigma < config.max_sigma:
-            split.sigma *= config.sigma_growth
+        split.kappa = config.next_kappa(split.kappa)
+        split.sigma = config.next_sigma(split.sigma, state.newton_steps, residual, state.last_residual)
         state.newton_steps, state.last_residual = 0, residual
         reached = self.optimality(state)[1]
         state.idle = 0 if reached < 0.9 * state.reached else state.idle + 1

@@ -27,17 +27,15 @@ the price of scalars only: a step that increases the objective is shortened, and
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from skadmm.backends.base import Evaluation
-from skadmm.io import state as stored
-from skadmm.io.state import transient
-from skadmm.oracle import LARGE_SHIFT, LostMemory, SampleOracle, oracle_for
-from skadmm.oracle.batches import BatchConfig, enough, plan
+from skadmm.oracle import LostMemory, oracle_for
+from skadmm.oracle.batches import first_pass
+from skadmm.oracle.large_shifts import LargeShiftMerit, copy_large_shifts
 from skadmm.problem.certificate import Assessment, Certificate
 from skadmm.problem.free_columns import orthogonal
 from skadmm.problem.kkt import kkt_residual
@@ -45,10 +43,11 @@ from skadmm.problem.problem import Problem
 from skadmm.regularizers import Stacked
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
-from skadmm.solvers.second_order.base import SecondOrderSolver, SolverState, ridge_of
-from skadmm.solvers.second_order.line_search import lengthen, shorten
-from skadmm.solvers.second_order.polish import polished
-from skadmm.solvers.second_order.quadratic_model import ModelConfig, ModelSolver, ModelState
+from skadmm.solvers.second_order.base import OracleSolver, ridge_of
+from skadmm.solvers.second_order.line_search import SampledObjective, shorten
+from skadmm.solvers.second_order.newton_admm_state import NewtonADMMConfig, NewtonADMMState
+from skadmm.solvers.second_order.polish import better_polished, polished
+from skadmm.solvers.second_order.quadratic_model import ModelState, SummedModel
 
 MAX_FEATURES = 5000
 """The largest number of features for which a dense d × d matrix is formed and inverted."""
@@ -57,143 +56,7 @@ LIKELY = 2.0
 """A certificate is computed where the gap that is expected is at most this many times the tolerance."""
 
 
-@dataclass(frozen=True)
-class NewtonADMMConfig(ModelConfig, BatchConfig):
-    """Settings of SAN-ADMM, with those of its batches and of the sweeps on its models."""
-
-    first_evaluations: int = 3
-    """How many times the first batch is evaluated, because its first expansion is far from the solution."""
-    only_evaluations: int = 1
-    """How many times the first batch is evaluated where it holds all samples and costs as much as a full step."""
-    batch_sweeps: int = 10
-    """The maximum number of sweeps on the model of a batch."""
-    batch_tolerance: float = 1e-4
-    """The relative residuals at which sweeps on the model of a batch end."""
-    wide_row: int = 32
-    """The number of entries per row from which outer products cost more than evaluations, so that batches need not grow
-    to all samples."""
-    samples_per_feature: int = 2000
-    """The number of samples per feature at which batches need not grow further."""
-    slow_decrease: float = 0.1
-    """Where H is that of a part of the samples and a step decreases the objective by more than this share of the
-    decrease before it, H is built from all samples."""
-    batch_damping: float = 1.0
-    """The damping τ of a batch's model, times the number of samples seen."""
-    full_sweeps: int = 150
-    """The maximum number of sweeps on the model of all samples, times the number of evaluations so far."""
-    max_sweeps: int = 3000
-    """The maximum number of sweeps on one model, for any number of evaluations."""
-    small_model: float = 3e6
-    """Sweeps that have not reached their tolerance continue, with ρ balanced between rounds, for up to `exact_rounds`
-    rounds that together take at most this many multiplications."""
-    full_tolerance: float = 1e-5
-    """The relative residuals at which sweeps on the model of all samples end; each evaluation divides them by ten."""
-    min_tolerance: float = 1e-12
-    """The smallest relative residuals at which sweeps end."""
-    first_damping: float = 1e-6
-    """The damping τ of the first full model, which is divided by three after every whole step."""
-    min_damping: float = 1e-12
-    """The smallest damping τ."""
-    max_end_damping: float = 1.0
-    """The largest damping τ with which a small predicted decrease ends a run."""
-    raised_damping: float = 1e-4
-    """The smallest damping τ after a step that had to be shortened, times the share of its maximum curvature that the
-    loss has at the point."""
-    revisit_large_shifts: bool = True
-    """True where samples with large shifts take steps of their own."""
-    large_shift_rounds: int = 3
-    """The maximum number of such steps after one evaluation."""
-    large_shift_sweeps: int = 20
-    """The number of sweeps after each such step."""
-    curved_share: float = 0.25
-    """Where most samples have large shifts, those of them with curvature take such steps, with as many sweeps as on the
-    model of all samples. This is the maximum share of such samples."""
-    curved_entries: float = 4e6
-    """The maximum number of entries in the rows of such samples, which are copied and therefore read again where they
-    are in files."""
-    settled_move: float = 0.1
-    """Steps on samples with large shifts end when no margin moves by more than this."""
-    longest_step: float = 16.0
-    """A step is lengthened up to this many times where the objective decreases faster than its model along it."""
-    max_refusals: int = 6
-    """The solver stops after this many refused steps in a row."""
-    many_evaluations: int = 25
-    """The number of evaluations of all samples after which another solver may take over."""
-    stale_curvature: float = 0.01
-    """Curvature is brought up to date in H where it changed by more than this share of the largest; a tenth of it at
-    each further evaluation."""
-    certify_below: float = 100.0
-    """A certificate is computed when the objective last fell by no more than this times √tol, relatively: steps are
-    Newton's, so the next decrease is about the square of this one."""
-    adapt_rho: bool | None = None
-    """True where sweeps may change ρ; None allows it where ρ was not given."""
-    polish_answer: bool = True
-    """True refines the solution on the pattern of y at the end. A path does not, because the next strength continues
-    from the point."""
-    stop_on_model: bool = False
-    """Stop when the model predicts a relative decrease of the objective below tol, without a certificate, and return
-    the model's minimiser. It saves half of the evaluations; cross-validation uses it."""
-    exact_rounds: int = 10
-    """The maximum number of rounds of ``full_sweeps`` sweeps on one model, with ρ balanced between them, where the
-    minimiser of the model is needed."""
-    exact_tolerance: float = 1e-6
-    """The relative residuals at which the minimiser of a model counts as found."""
-
-
-@dataclass(kw_only=True)
-class NewtonADMMState(SolverState):
-    """State of SAN-ADMM. ``point.x`` is the newest candidate; ``objective`` is that of the anchor, over all samples,
-    known from the first full evaluation on."""
-
-    anchor: np.ndarray
-    """The last point that a line search accepted."""
-    place: np.ndarray
-    """The point where all samples were last evaluated."""
-    loss: float = np.inf
-    """The mean loss at that point."""
-    gradient: np.ndarray
-    """The gradient of the mean loss at the anchor."""
-    H: np.ndarray
-    """Σ h a aᵀ over the samples seen."""
-    q: np.ndarray
-    """Σ (h z − slope) a over them."""
-    squares: np.ndarray
-    """Σ a² over them."""
-    seen: int = 0
-    """How many samples are part of H."""
-    placed: bool = False
-    """True where the margins of all samples are those at the anchor."""
-    batch: int = 0
-    """The number of the next growing batch."""
-    full_evaluations: int = 0
-    """The number of evaluations of all samples at this strength of ψ."""
-    refusals: int = 0
-    """Steps refused in a row."""
-    decrease: float = 0.0
-    """The relative decrease of the objective in the last line search."""
-    decrease_before: float = np.inf
-    """The same in the step before it, where H is that of a part of the samples in both."""
-    predicted_decrease: float = np.inf
-    """The relative decrease that the model at the anchor predicts, where the solver stops on that."""
-    tau: float
-    """The damping of the model."""
-    max_curvature: float = 0.0
-    """The largest curvature at the last evaluation."""
-    stale: float = 0.0
-    """The change of a curvature above which it is brought up to date in H."""
-    certified: bool = False
-    """True where ``lower_bound`` includes the bound of the current anchor and multiplier."""
-    answered: bool = False
-    """True where ``point`` is the solution and ``objective`` its objective."""
-    model: ModelState
-    """The state of the sweeps."""
-    oracle: SampleOracle = transient()
-    """Margins, slopes and curvatures of the samples, wherever they are kept; a checkpoint stores it separately."""
-    refined: Evaluation | None = transient(default=None)
-    """At the anchor, where the end of the run has refined it."""
-
-
-class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
+class NewtonADMM(OracleSolver[NewtonADMMState]):
     """SAN-ADMM. A step evaluates one growing batch, or all samples."""
 
     name = "newton-admm"
@@ -204,18 +67,13 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
     def __init__(self, setup: Setup, config: NewtonADMMConfig | None = None) -> None:
         super().__init__(setup, config)
         problem, config = setup.problem, self.config
-        self.ridge = ridge_of(problem) if setup.omega_mode == "system" else 0.0
+        ridge = ridge_of(problem) if setup.omega_mode == "system" else 0.0
         self.folded = setup.omega_mode == "fold"
         adaptive = not setup.rho_given if config.adapt_rho is None else config.adapt_rho
-        self.model = ModelSolver(problem, config, setup.rho, adaptive=adaptive)
-        bound = problem.loss.curvature_bound
-        self.curvature_scale = bound if np.isfinite(bound) else problem.curvature_scale
+        self.model = SummedModel(problem, config, setup.rho, ridge, adaptive=adaptive)
         whole = setup.warm or problem.is_coupled  # no growing batches
-        planned = [] if whole else plan(problem.n_samples, problem.n_features, problem.nnz, config)
-        if problem.nnz / problem.n_samples >= config.wide_row:
-            planned = enough(planned, problem.n_samples, config.samples_per_feature * problem.n_features)
-        repeats = config.first_evaluations if len(planned) > 1 else config.only_evaluations
-        self.batches = planned[:1] * (repeats - 1) + planned
+        sizes = problem.n_samples, problem.n_features, problem.nnz
+        self.batches = [] if whole else first_pass(*sizes, config)
 
     @classmethod
     def applies(cls, problem: Problem) -> str | None:
@@ -236,14 +94,14 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
             oracle=oracle_for(self.problem.backend, self.setup.checkpoint),
         )  # fmt: skip
 
-    def step(self, state: NewtonADMMState) -> None:
+    def _step(self, state: NewtonADMMState) -> None:
         """Evaluate a growing batch, or all samples after the last batch."""
         if state.batch < len(self.batches):
-            self._whole(state, self._growing_step)
+            self._growing_step(state)
         elif self.config.stop_on_model:
-            self._whole(state, self._model_step)
+            self._model_step(state)
         else:
-            self._whole(state, self._full_step)
+            self._full_step(state)
 
     def slow(self, state: NewtonADMMState) -> bool:
         """Return whether the solver has stopped, or made more evaluations than it needs where it is fast, before it met
@@ -324,26 +182,12 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
         """The last point that a line search accepted."""
         state.point.x[:] = state.anchor
 
-    def close(self, state: NewtonADMMState) -> None:
-        """Let the workers drop what they keep for the samples."""
-        state.oracle.close()
-
     def warm_start(self, state: NewtonADMMState) -> None:
         """Start from an earlier point, which needs no first pass in batches."""
         super().warm_start(state)
         state.model.rho, state.model.started = state.rho, True
         state.anchor[:] = state.point.x
         state.batch = len(self.batches)
-
-    def stored(self, state: NewtonADMMState) -> dict[str, Any]:
-        """The state, with the oracle's."""
-        return {"solver": stored.capture(state), "oracle": state.oracle.state()}
-
-    def restore(self, state: NewtonADMMState, kept: dict[str, Any]) -> None:
-        """Restore the state from a checkpoint; samples whose numbers are lost are evaluated again."""
-        stored.restore(state, kept["solver"])
-        if not state.oracle.resume(kept["oracle"]):
-            self._forget(state)
 
     # -- another strength ------------------------------------------------------------------------------------
 
@@ -377,18 +221,9 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
 
     # -- steps -----------------------------------------------------------------------------------------------
 
-    def _whole(self, state: NewtonADMMState, step: Callable[[NewtonADMMState], None]) -> None:
-        """Take a step. Where a worker has lost its memory, the first pass starts again from the current point; after
-        the first pass all samples are evaluated again and the model is built from zero."""
-        try:
-            step(state)
-        except LostMemory:
-            state.oracle.restart()
-            self._forget(state)
-            self._whole(state, step)
-
     def _forget(self, state: NewtonADMMState) -> None:
-        """Drop everything that is kept for the samples."""
+        """The first pass starts again from the current point; after it all samples are evaluated again, and the model
+        is built from zero."""
         state.placed, state.seen = False, 0
         if state.batch < len(self.batches):
             state.batch = 0
@@ -456,7 +291,7 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
             return False
         if self.problem.n_split > 0:
             return True
-        ridge = np.broadcast_to(self.ridge, state.anchor.shape)
+        ridge = np.broadcast_to(self.model.ridge, state.anchor.shape)
         held = ridge > 0.0
         slope = (state.gradient + ridge * state.anchor)[held]
         gap = 0.5 * float(np.sum(slope**2 / ridge[held]))
@@ -471,8 +306,7 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
         if length >= 1.0:
             state.tau = max(state.tau / 3.0, self.config.min_damping)
         else:
-            curved = float(np.trace(state.H)) / (state.seen * float(self._metric(state).sum()))
-            state.tau = max(factor * state.tau, self.config.raised_damping * min(max(curved, 0.0), 1.0))
+            state.tau = max(factor * state.tau, self.config.raised_damping * self.model.curved_share(state))
 
     # -- the end ---------------------------------------------------------------------------------------------
 
@@ -492,7 +326,7 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
         if state.seen == 0:
             self._renew(state)
         self._centre(state)
-        refined = polished(self.problem, state.anchor, state.point.y, self._mean_H(state), state.q / state.seen)
+        refined = polished(self.problem, state.anchor, state.point.y, *self.model.mean(state))
         if refined is None or np.array_equal(refined, state.anchor):
             return
         self._touch(state, self.problem.n_samples)
@@ -554,67 +388,37 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
 
     def _polish(self, state: NewtonADMMState) -> None:
         """The candidate with y's pattern, exact on it, where the model finds that better."""
-        x, H, q = state.point.x, self._mean_H(state), state.q / state.seen
-        refined = polished(self.problem, x, state.point.y, H, q)
-        if refined is None or self.folded:
-            return
-
-        def value(v: np.ndarray) -> float:
-            return float(v @ (0.5 * (H @ v) - q)) + self.problem.penalty(v) - 0.5 * float(v @ (self.ridge * v))
-
-        if value(refined) <= value(x):
-            x[:] = refined
+        if not self.folded:
+            x = state.point.x
+            x[:] = better_polished(self.problem, x, state.point.y, *self.model.mean(state), self.model.ridge)
 
     def _revisit_large_shifts(self, state: NewtonADMMState, limit: int, tolerance: float) -> None:
         """Steps on the few samples whose margins moved most, the others by their expansions."""
         shifts, config, problem = state.oracle.large_shifts, self.config, self.problem
-        curvature = shifts.curved(
-            min(config.curved_share * problem.n_samples, config.curved_entries / problem.n_features)
-        )
-        if curvature > 0.0:
-            count = shifts.begin(LARGE_SHIFT, curvature=curvature)
-            self._large_shift_steps(state, count, limit, tolerance)
-            shifts.end()
+        few = min(config.curved_share * problem.n_samples, config.curved_entries / problem.n_features)
+        copied = copy_large_shifts(shifts, few)
+        if copied is None:
             return
-        threshold = shifts.threshold()
-        if threshold == np.inf:
-            return
-        count = shifts.begin(threshold)
-        if count > 0:
-            self._large_shift_steps(state, count, config.large_shift_sweeps, tolerance)
+        if copied.curved:
+            self._large_shift_steps(state, copied.number, limit, tolerance)
+        elif copied.number > 0:
+            self._large_shift_steps(state, copied.number, config.large_shift_sweeps, tolerance)
         shifts.end()
 
     def _large_shift_steps(self, state: NewtonADMMState, count: int, limit: int, tolerance: float) -> None:
-        config, x = self.config, state.anchor.copy()
+        config, shifts, x = self.config, state.oracle.large_shifts, state.anchor.copy()
         for _ in range(config.large_shift_rounds):
             step = self._candidate(state) - x
             self._touch(state, count)
-            merit, longest = self._large_shift_merit(state, x, step)
+            merit = LargeShiftMerit(shifts, state, x, step, self.problem.penalty)
             length = shorten(merit, merit(0.0))
             x += length * step
-            H, q = state.oracle.large_shifts.move(length)
+            H, q = shifts.move(length)
             state.q += q
             state.H += H
             self._minimise(state, state.tau, limit, tolerance, centre=x)
-            if length * longest < config.settled_move:
+            if length * merit.longest < config.settled_move:
                 break
-
-    def _large_shift_merit(
-        self, state: NewtonADMMState, x: np.ndarray, step: np.ndarray
-    ) -> tuple[Callable[[float], float], float]:
-        """Along a step: the whole model, with the true losses of the large-shift samples for their quadratics; and the
-        largest move of a margin."""
-        slope, curvature = float(step @ (state.H @ x - state.q)), float(step @ (state.H @ step))
-        shifts, seen = state.oracle.large_shifts, state.seen
-        along = shifts.along(step)
-        known = {0.0: along.start, 1.0: along.end}
-
-        def merit(t: float) -> float:
-            others = (slope - along.slope) * t + 0.5 * (curvature - along.curvature) * t * t
-            true = (known[t] if t in known else shifts.losses(t)) - along.start
-            return (others + true) / seen + self.problem.penalty(x + t * step)
-
-        return merit, float(along.longest)
 
     def _candidate(self, state: NewtonADMMState) -> np.ndarray:
         """The newest x; where Ω was folded, its own copy of x, which is exactly sparse and inside constraints."""
@@ -625,46 +429,20 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
 
         Returns the length taken and the sum of the losses there; slopes and curvatures are those of that point.
         """
-        oracle, problem = state.oracle, self.problem
         candidate = self._candidate(state).copy()
         step = candidate - state.anchor
         self._touch(state, size)
         state.decrease = 0.0
         if not step.any():
-            return 1.0, oracle.along(None, 0.0)
+            return 1.0, state.oracle.along(None, 0.0)
         state.certified = False
-        penalty, there = problem.penalty(state.anchor), problem.penalty(candidate)
-        losses: dict[float, float] = {}
-        values: dict[float, float] = {}
+        along = SampledObjective(state.oracle, self.problem.penalty, size, state.anchor, candidate)
         if gradient is None:
-            expected = 0.0
-            before, losses[1.0] = oracle.ends(step)
-            start = before / size + penalty
+            found = along.search()
         else:
-            start = state.objective
-            expected = float(gradient @ step) + there - penalty
-            losses[1.0] = oracle.along(step, 1.0)
-
-        last = 1.0
-
-        def merit(t: float) -> float:
-            nonlocal last
-            if t not in losses:
-                losses[t], last = oracle.losses(t), t
-            if t not in values:
-                values[t] = losses[t] / size + (there if t == 1.0 else problem.penalty(state.anchor + t * step))
-            return values[t]
-
-        length = shorten(merit, start, expected)
-        if length == 0.0:
-            merit(0.0)
-        elif length == 1.0 and gradient is not None:
-            length = lengthen(merit, start, expected, self.config.longest_step)
-        if last != length:  # slopes and curvatures are those of the last length tried
-            losses[length] = oracle.losses(length)
-        state.decrease = (start - values[length]) / max(abs(start), np.finfo(float).tiny)
-        state.anchor = candidate if length == 1.0 else state.anchor + length * step
-        return length, losses[length]
+            found = along.search_from(state.objective, gradient, self.config.longest_step)
+        state.decrease, state.anchor = found.decrease, found.point
+        return found.length, found.losses
 
     def _minimise(
         self,
@@ -677,47 +455,29 @@ class NewtonADMM(SecondOrderSolver[NewtonADMMState]):
     ) -> None:
         """Sweeps on the model, damped towards the centre."""
         state.certified = False
-        damping = tau * self._metric(state)
-        self._sweep(state, state.anchor if centre is None else centre, damping, limit, tolerance, rounds)
+        self._sweep(state, state.anchor if centre is None else centre, tau, limit, tolerance, rounds)
+
+    def _minimise_exactly(self, state: NewtonADMMState) -> bool:
+        """Make sweeps until the model's minimiser is found, with ρ balanced between them; returns whether it was."""
+        config = self.config
+        limit, tolerance, rounds = config.full_sweeps, config.exact_tolerance, config.exact_rounds
+        residual = self._sweep(state, state.anchor, state.tau, limit, tolerance, rounds)
+        self._polish(state)
+        return residual <= tolerance
+
+    def _sweep(
+        self, state: NewtonADMMState, centre: np.ndarray, tau: float, limit: int, tolerance: float, rounds: int
+    ) -> float:
+        """Make rounds of sweeps on the model, and return the larger of the relative residuals where they ended."""
+        residual = self.model.minimise(state, state.model, state.point, centre, tau, limit, tolerance, rounds)
+        state.rho, state.multiplier = state.model.rho, state.model.rho * state.point.dual
+        return residual
 
     def _rounds(self, limit: int) -> int:
         """The number of rounds of `limit` sweeps on the model of all samples that `small_model` allows."""
         d, config = self.problem.n_features, self.config
         work = limit * (d**2 + self.problem.constraint.A.nnz) + d**3
         return int(max(1, min(config.exact_rounds, config.small_model / work)))
-
-    def _minimise_exactly(self, state: NewtonADMMState) -> bool:
-        """Make sweeps until the model's minimiser is found, with ρ balanced between them; returns whether it was."""
-        config = self.config
-        damping = state.tau * self._metric(state)
-        residual = self._sweep(
-            state, state.anchor, damping, config.full_sweeps, config.exact_tolerance, config.exact_rounds
-        )
-        self._polish(state)
-        return residual <= config.exact_tolerance
-
-    def _sweep(
-        self, state: NewtonADMMState, centre: np.ndarray, damping: np.ndarray, limit: int, tolerance: float, rounds: int
-    ) -> float:
-        """Make rounds of sweeps on the model, and return the larger of the relative residuals where they ended."""
-        H, q = self._mean_H(state), state.q / state.seen
-        for _ in range(rounds):
-            residuals = self.model.minimise(state.model, state.point, H, q, centre, damping, limit, tolerance)
-            if residuals.worst <= tolerance:
-                break
-        state.rho, state.multiplier = state.model.rho, state.model.rho * state.point.dual
-        return float(residuals.worst)
-
-    def _metric(self, state: NewtonADMMState) -> np.ndarray:
-        """The diagonal that damping is measured in: a bound of H's, and 1 for features that no sample has."""
-        metric = self.curvature_scale * state.squares / state.seen
-        metric[metric == 0.0] = 1.0
-        return metric
-
-    def _mean_H(self, state: NewtonADMMState) -> np.ndarray:
-        H = state.H / state.seen
-        np.einsum("ii->i", H)[:] += self.ridge
-        return H
 
     def _certify(self, state: NewtonADMMState) -> None:
         """The best lower bound so far, from the slopes at the anchor and the newest multiplier."""

@@ -131,6 +131,21 @@ def polished(problem: Problem, x: np.ndarray, y: np.ndarray, H: np.ndarray, q: n
     return candidate
 
 
+def better_polished(
+    problem: Problem, x: np.ndarray, y: np.ndarray, H: np.ndarray, q: np.ndarray, ridge: Any
+) -> np.ndarray:
+    """x with the pattern of y, exact on it, where ½x·Hx − q·x + ψ(Ax) is not larger there; else x. H includes the
+    ridge."""
+    refined = polished(problem, x, y, H, q)
+    if refined is None:
+        return x
+
+    def value(v: np.ndarray) -> float:
+        return float(v @ (0.5 * (H @ v) - q)) + problem.penalty(v) - 0.5 * float(v @ (ridge * v))
+
+    return refined if value(refined) <= value(x) else x
+
+
 def _minimiser(H: np.ndarray, q: np.ndarray, start: np.ndarray, damping: float) -> np.ndarray:
     """argmin over u of ½u·Hu − q·u + ½ damping ‖u − start‖²; `start` where this is not well-defined."""
     if not damping > 0.0 or start.size == 0:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -17,6 +17,7 @@ import scipy.linalg
 from skadmm.kernels.compile import kernel
 from skadmm.kernels.expansion import mirror
 from skadmm.kernels.rows import copy_into
+from skadmm.oracle import ModelSums
 from skadmm.problem.problem import Problem
 from skadmm.solvers import dual_update
 from skadmm.solvers.dual_update import Point, couple, y_dual_update
@@ -197,6 +198,60 @@ class ModelSolver:
             rho = state.rho * min(max(change, 1 / config.max_change), config.max_change)
             least, most = state.even_rho / config.widest_share, state.even_rho * config.widest_share
             _set_rho(state, point, min(max(rho, least), most))
+
+
+class SummedModel:
+    """The models that sums over samples make of the mean loss, with a ridge, and sweeps on them."""
+
+    def __init__(self, problem: Problem, config: ModelConfig, rho: float, ridge: Any, *, adaptive: bool) -> None:
+        self.ridge = ridge
+        self.sweeps = ModelSolver(problem, config, rho, adaptive=adaptive)
+        bound = problem.loss.curvature_bound
+        self._curvature_scale = bound if np.isfinite(bound) else problem.curvature_scale
+
+    def reweighted(self, problem: Problem) -> SummedModel:
+        """The same models for a problem that differs in the strength of ψ alone."""
+        other = copy.copy(self)
+        other.sweeps = self.sweeps.reweighted(problem)
+        return other
+
+    def mean(self, sums: ModelSums) -> tuple[np.ndarray, np.ndarray]:
+        """H and q of the mean loss; H includes the ridge."""
+        H = sums.H / sums.seen
+        np.einsum("ii->i", H)[:] += self.ridge
+        return H, sums.q / sums.seen
+
+    def metric(self, sums: ModelSums) -> np.ndarray:
+        """The diagonal D that damping is measured in: a bound of H's, and 1 for features that no sample has."""
+        metric = self._curvature_scale * sums.squares / sums.seen
+        metric[metric == 0.0] = 1.0
+        return metric
+
+    def curved_share(self, sums: ModelSums) -> float:
+        """The share of its maximum curvature that the loss has at the samples."""
+        curved = float(np.trace(sums.H)) / (sums.seen * float(self.metric(sums).sum()))
+        return min(max(curved, 0.0), 1.0)
+
+    def minimise(
+        self,
+        sums: ModelSums,
+        state: ModelState,
+        point: Point,
+        centre: np.ndarray,
+        tau: float,
+        limit: int,
+        tolerance: float,
+        rounds: int,
+    ) -> float:
+        """Rounds of sweeps on the model with the damping τ towards the centre, with ρ balanced between them, as long as
+        they miss the tolerance. Returns the larger of the relative residuals where they ended."""
+        damping = tau * self.metric(sums)
+        H, q = self.mean(sums)
+        for _ in range(rounds):
+            residuals = self.sweeps.minimise(state, point, H, q, centre, damping, limit, tolerance)
+            if residuals.worst <= tolerance:
+                break
+        return float(residuals.worst)
 
 
 def _set_rho(state: ModelState, point: Point, rho: float) -> None:

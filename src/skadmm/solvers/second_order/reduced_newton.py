@@ -119,11 +119,8 @@ class ReducedNewton(ReducedSolver[ReducedNewtonState]):
             tied=np.ones(self.problem.n_constraints, bool), damping=self.config.damping, oracle=oracle,
         )  # fmt: skip
 
-    def step(self, state: ReducedNewtonState) -> None:
-        """Open rows, minimise the model on the clusters and search along the step."""
-        self._whole(state, self._step)
-
     def _step(self, state: ReducedNewtonState) -> None:
+        """Open rows, minimise the model on the clusters and search along the step."""
         if not state.evaluated:
             self._start(state)
         clusters = self._open(state)

@@ -1,22 +1,18 @@
-"""What solvers share that take Newton steps on few coordinates and ask the reduced oracle about the samples.
-
-The oracle (``oracle/reduced.py``) may be on workers. A step during which one of them has lost its memory is made again,
-from the point that it has come to; a checkpoint holds the solver's state and the oracle's.
+"""What solvers share that take Newton steps on few coordinates and ask the reduced oracle (``oracle/reduced.py``) about
+the samples.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from skadmm.io import state as stored
 from skadmm.io.state import transient
-from skadmm.oracle import LostMemory, ReducedOracle
+from skadmm.oracle import ReducedOracle
 from skadmm.problem.free_columns import orthogonal
-from skadmm.solvers.second_order.base import SecondOrderSolver, SolverState
+from skadmm.solvers.second_order.base import OracleSolver, OracleState
 from skadmm.solvers.second_order.line_search import shorten
 
 TINY = float(np.finfo(float).tiny)
@@ -56,7 +52,7 @@ class DampingConfig:
 
 
 @dataclass(kw_only=True)
-class ReducedState(SolverState):
+class ReducedState(OracleState):
     """State of a solver that asks the reduced oracle."""
 
     gradient: np.ndarray
@@ -74,7 +70,7 @@ class ReducedState(SolverState):
     evaluated: bool = False
     """True where all fields above are those of ``point.x``."""
     oracle: ReducedOracle = transient()
-    """Margins, slopes and curvatures of the samples, wherever they are; stored by itself."""
+    """Margins, slopes and curvatures of the samples, wherever they are kept; a checkpoint stores it separately."""
 
 
 class Searched(NamedTuple):
@@ -91,40 +87,21 @@ class Searched(NamedTuple):
 R = TypeVar("R", bound=ReducedState)
 
 
-class ReducedSolver(SecondOrderSolver[R]):
+class ReducedSolver(OracleSolver[R]):
     """A solver that takes Newton steps on few coordinates, over samples that may be on workers."""
 
-    def _whole(self, state: R, action: Callable[[R], None]) -> None:
-        """A step; where a worker has lost its memory meanwhile, once more from the point that it has come to."""
-        try:
-            action(state)
-        except LostMemory:
-            state.oracle.restart()
-            state.sampled = state.evaluated = False
-            self._whole(state, action)
+    def _forget(self, state: R) -> None:
+        """Nothing is known at the point; its samples are placed again."""
+        state.sampled = state.evaluated = False
 
     def loss_gradient(self, state: R) -> np.ndarray:
         """The gradient at the last evaluation."""
         return state.gradient
 
-    def close(self, state: R) -> None:
-        """Workers may forget the samples."""
-        state.oracle.close()
-
-    def stored(self, state: R) -> dict[str, Any]:
-        """The state, with the oracle's."""
-        return {"solver": stored.capture(state), "oracle": state.oracle.state()}
-
-    def restore(self, state: R, kept: dict[str, Any]) -> None:
-        """Take up the state of a checkpoint; samples whose numbers are gone are placed again."""
-        stored.restore(state, kept["solver"])
-        if not state.oracle.resume(kept["oracle"]):
-            state.sampled = state.evaluated = False
-
     def warm_start(self, state: R) -> None:
         """Start from an earlier point."""
         super().warm_start(state)
-        state.sampled = state.evaluated = False
+        self._forget(state)
 
     def _sample(self, state: R, loss: float, length: float) -> None:
         """Take so much of the step: the gradient at x, where the total loss is known."""
