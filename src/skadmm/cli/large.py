@@ -29,12 +29,13 @@ def open_table(
     on_disk: bool | None = None,
     cache: Path | None = None,
     quiet: bool = True,
+    dates: bool = False,
 ) -> Table:
     """The table with its targets and weights. `on_disk` None means by its size; `ones` is for an intercept; `texts` are
-    the columns that need not be numbers, "from_dtype" for all that are not."""
+    the columns that need not be numbers, "from_dtype" for all that are not; `dates` says whether they may be dates."""
     dropped = [name for name in drop.split(",") if name]
     if not stays_on_disk(path, on_disk):
-        table = numbers_only(read_table(path, target, labelled=True), path, dropped, texts)
+        table = numbers_only(read_table(path, target, labelled=True), path, dropped, texts, dates)
         return table if weight is None else _with_weight(table, path, weight)
     from skadmm.backends import BlocksError, as_folder
     from skadmm.backends.readers import TextColumnError

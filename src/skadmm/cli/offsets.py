@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from skadmm._names import no_column
 from skadmm.cli._errors import CommandError
 from skadmm.cli.tables import Table
+
+
+def check_link(loss: Any, exposure: str | None) -> None:
+    """Refuse an exposure where the loss has no logarithmic link, such as the squared loss."""
+    from skadmm.estimators._losses import mean_of
+
+    if exposure is None:
+        return
+    mean, margins = mean_of(loss), np.array([-1.0, 0.0, 1.0])
+    if mean is None or not np.allclose(mean(margins), np.exp(margins)):
+        raise CommandError(
+            f"--exposure {exposure}: it takes a loss whose mean is an exponential, such as --loss poisson; the loss is "
+            f"{getattr(loss, 'name', loss)}",
+            2,
+        )
 
 
 def take_offset(table: Table, path: Path, offset: str | None, exposure: str | None) -> tuple[Table, np.ndarray | None]:
@@ -20,7 +37,9 @@ def take_offset(table: Table, path: Path, offset: str | None, exposure: str | No
     option, name = ("--offset", offset) if exposure is None else ("--exposure", exposure)
     X = table.X
     if not hasattr(X, "columns"):
-        raise CommandError(f"{option} {name}: the columns of {path} have no names, or it stays on disk", 2)
+        if isinstance(X, np.ndarray) or issparse(X):
+            raise CommandError(f"{option} {name}: the columns of {path} have no names", 2)
+        raise CommandError(f"{option} {name}: it takes a table in memory, and {path} stays on disk: --in-memory", 2)
     if name not in X.columns:
         raise CommandError(f"{option}: {no_column(str(name), list(map(str, X.columns)))}", 2)
     numbers = np.asarray(X[name], dtype=float)

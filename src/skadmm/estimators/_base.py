@@ -20,9 +20,10 @@ from skadmm.backends.sources import is_npz, read_npz
 from skadmm.estimators._adaptive import PILOT_RIDGE, checked_gamma, reweighted, term_weights
 from skadmm.estimators._bounds import limits_of
 from skadmm.estimators._callbacks import CallbackSupport, Tasks, with_callbacks
-from skadmm.estimators._categories import feature_names, forget, reading
+from skadmm.estimators._categories import check_unknown, feature_names, forget, reading
 from skadmm.estimators._columns import integer_names
 from skadmm.estimators._design import build_design
+from skadmm.estimators._keywords import known_keywords
 from skadmm.estimators._large import (
     LargeRows,
     LargeTable,
@@ -34,7 +35,7 @@ from skadmm.estimators._large import (
 )
 from skadmm.estimators._large_levels import encoded_scores, rows_of
 from skadmm.estimators._losses import best_constant, check_storable, checked_offset, loss_of, offset_target
-from skadmm.estimators._outputs import OutputOptions, checked_output_penalty
+from skadmm.estimators._outputs import OutputOptions, checked_output_penalty, checked_task_graph
 from skadmm.estimators._penalty import Penalty
 from skadmm.estimators._prepared import Prepared
 from skadmm.estimators._relaxed import Sample, relaxed, structure_of
@@ -59,7 +60,8 @@ class SeveralOutputs:
 
     def _output_options(self) -> OutputOptions:
         penalty = self.output_penalty
-        return OutputOptions("entries" if penalty == "entries" else checked_output_penalty(penalty), self.task_graph)
+        across = "entries" if penalty == "entries" else checked_output_penalty(penalty)
+        return OutputOptions(across, checked_task_graph(self.task_graph))
 
 
 class StructuredModel(CallbackSupport, BaseEstimator):
@@ -118,6 +120,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
 
     # -- fitting ---------------------------------------------------------------------------------------------
 
+    @known_keywords
     @with_callbacks
     def fit(
         self, X: TableLike, y: Values | None = None, sample_weight: Values | None = None, offset: Values | None = None
@@ -144,7 +147,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         self
         """
         self._check_parameters()
-        if not isinstance(X, np.ndarray):
+        if not isinstance(X, np.ndarray) or isinstance(y, str):
             X, y, sample_weight, offset = rows_of(self, X, y, sample_weight, offset)
         X, y, sample_weight = self._read(X, y, sample_weight)
         self.__dict__.pop("_online", None)
@@ -205,6 +208,8 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         for name in ("fit_intercept", "standardize", "warm_start", "relax"):
             if not isinstance(getattr(self, name, False), (bool, np.bool_)):
                 raise ValueError(f"{name}={getattr(self, name)!r}: it takes True or False")
+        if hasattr(self, "handle_unknown"):
+            check_unknown(self)
         check_method(self.method)
         if hasattr(self, "alpha"):
             _checks.number(self.alpha, "alpha", least=0)
@@ -360,9 +365,10 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         worst = max(short, key=reached)
         measure = "KKT residual" if np.isnan(worst.gap) else "duality gap"
         what = f" in {len(short)} of {len(results)} problems" if len(results) > 1 else ""
+        advice = _advice(worst, self._has_columns() and not self.standardize)
         warnings.warn(
             f"{type(self).__name__} did not reach tol={self.tol:g}{what}: {worst.status} after {worst.cost} "
-            f"with a relative {measure} of {reached(worst):.1e}. {_advice(worst, self._has_columns())}",
+            f"with a relative {measure} of {reached(worst):.1e}. {advice}",
             ConvergenceWarning,
             stacklevel=stacklevel,
         )
@@ -486,7 +492,8 @@ def _fits(earlier: Any, problem: Problem) -> bool:
 
 
 def _advice(result: Result, columns: bool = True) -> str:
-    """Advice for a result that did not reach the tolerance; `columns` says whether X has columns with scales."""
+    """Advice for a result that did not reach the tolerance; `columns` says whether X has columns that could be
+    scaled."""
     status = result.status
     if status in (Status.PASS_LIMIT, Status.TIME_LIMIT):
         scale = "scale the columns of X (standardize=True), " if columns else ""

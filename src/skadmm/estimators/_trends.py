@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.model_selection import PredefinedSplit
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skadmm import _checks
-from skadmm.backends.frames import dates_as_numbers, for_sklearn
+from skadmm.backends.frames import dates_as_numbers, for_sklearn, holds_dates, is_pandas
 from skadmm.estimators._base import StructuredModel
 from skadmm.estimators._bounds import DIRECTIONS
 from skadmm.estimators._graphs import feature_graph, unframed
@@ -57,6 +58,7 @@ class TrendModel(StructuredModel):
     l1_ratio: Any
     monotone: Any
     cv: Any
+    dates_: bool
     positions_: Any
     knots_: Any
     changepoints_: Any
@@ -76,6 +78,8 @@ class TrendModel(StructuredModel):
                 f"X is a {type(X).__name__} of shape {X.shape}: fit(X, y) takes positions X of shape (n, 1), such as "
                 "np.arange(n)[:, None] or a DataFrame with a column of dates, and values y"
             )
+        self._check_texts(X)
+        self.dates_ = holds_dates(X)
         X, y, sample_weight = super()._read(dates_as_numbers(X), y, sample_weight, **checks)
         self._signal = self.design == "positions" or (self.design == "auto" and X.shape[1] == 1)
         if not self._signal:
@@ -94,6 +98,17 @@ class TrendModel(StructuredModel):
         index = np.arange(n) if increasing else np.searchsorted(self.positions_, positions)
         table = sp.csr_array((np.ones(n), index, np.arange(n + 1)), shape=(n, self.positions_.size))
         return table, y, sample_weight
+
+    def _check_texts(self, X: Any) -> None:
+        """Raise where positions are texts; the general message would advise categories."""
+        if self.design == "matrix" or not is_pandas(X) or len(X.columns) != 1:
+            return
+        name, dtype = X.columns[0], X.dtypes.iloc[0]
+        if getattr(dtype, "kind", "O") == "O" and not pd.to_numeric(X[name], errors="coerce").notna().any():
+            raise ValueError(
+                f"X has the column {name!r} of dtype {dtype}: positions are numbers or dates; "
+                "pd.to_datetime turns texts into dates"
+            )
 
     def _check_order(self, largest: int, have: str) -> None:
         """Raise where there are too few points for differences of this order."""
