@@ -114,10 +114,11 @@ def _from_frame(frame: Any, path: Path, targets: tuple[str, ...], labelled: bool
 def not_a_number(path: Path, name: str, value: Any) -> CommandError:
     """The error for a column of texts, with what can be done about it."""
     as_levels = f"--set 'categorical_features=[\"{name}\"]'"
-    in_order = f'--set \'categorical_features={{"{name}":["first","second"]}}\''
+    in_order = f'--set \'categorical_features={{"{name}":"ordered"}}\''
     return CommandError(
         f"{path}: column {name!r} holds {value!r}, which is not a number: encode it, or --drop {name}, or fit a "
-        f"coefficient for each of its levels: skadmm fit {as_levels}, or with all of them in their order {in_order}",
+        f"coefficient for each of its levels: skadmm fit {as_levels}, or {in_order} if they have an order: "
+        'it sorts them, and a list such as ["first","second"] in place of "ordered" gives another order',
         2,
     )
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import Any, Self
+from functools import wraps
+from inspect import signature
+from typing import Any, ParamSpec, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -13,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from skadmm import _checks
+from skadmm._names import unexpected
 from skadmm._types import FilePath, TableLike, Values
 from skadmm.backends import is_dask
 from skadmm.backends.frames import for_sklearn
@@ -23,7 +26,6 @@ from skadmm.estimators._callbacks import CallbackSupport, Tasks, with_callbacks
 from skadmm.estimators._categories import check_unknown, feature_names, forget, reading
 from skadmm.estimators._columns import integer_names
 from skadmm.estimators._design import build_design
-from skadmm.estimators._keywords import known_keywords
 from skadmm.estimators._large import (
     LargeRows,
     LargeTable,
@@ -52,6 +54,24 @@ RECORDED_ENTRIES = 1 << 22
 larger table would take as long as a step, so its trace has the end alone."""
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def known_keywords(method: Callable[P, R]) -> Callable[P, R]:
+    """`method` with a plain message for a keyword argument that it does not have."""
+    names = [name for name in signature(method).parameters if name != "self"]
+
+    @wraps(method)
+    def checked(*args: P.args, **given: P.kwargs) -> R:
+        for name in given:
+            if name not in names:
+                raise TypeError(unexpected(method.__name__, name, names))
+        return method(*args, **given)
+
+    return checked
+
+
 class SeveralOutputs:
     """A family of models that takes several outputs in one problem. It comes first among the base classes."""
 
@@ -61,7 +81,7 @@ class SeveralOutputs:
     def _output_options(self) -> OutputOptions:
         penalty = self.output_penalty
         across = "entries" if penalty == "entries" else checked_output_penalty(penalty)
-        return OutputOptions(across, checked_task_graph(self.task_graph))
+        return OutputOptions(across, None if self.task_graph is None else checked_task_graph(self.task_graph))
 
 
 class StructuredModel(CallbackSupport, BaseEstimator):
@@ -88,6 +108,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
     adaptive: Any = False
     relax: Any = False
     categorical_features: Any = None
+    handle_unknown: Any = "error"
 
     # -- what a family provides ------------------------------------------------------------------------------
 
@@ -208,7 +229,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         for name in ("fit_intercept", "standardize", "warm_start", "relax"):
             if not isinstance(getattr(self, name, False), (bool, np.bool_)):
                 raise ValueError(f"{name}={getattr(self, name)!r}: it takes True or False")
-        if hasattr(self, "handle_unknown"):
+        if self.handle_unknown != "error":
             check_unknown(self)
         check_method(self.method)
         if hasattr(self, "alpha"):

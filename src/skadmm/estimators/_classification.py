@@ -15,8 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skadmm._types import TableLike, Values
 from skadmm.backends import is_dask
-from skadmm.estimators._base import SeveralOutputs, StructuredModel
-from skadmm.estimators._keywords import known_keywords
+from skadmm.estimators._base import SeveralOutputs, StructuredModel, known_keywords
 from skadmm.estimators._large import LargeTable, classes_of, computed, stored_column, stored_target
 from skadmm.estimators._losses import checked_loss, checked_offset, class_probabilities, mean_of
 from skadmm.losses import Logistic, Multinomial

@@ -13,8 +13,7 @@ from skadmm._types import TableLike, Values
 from skadmm.backends import is_dask
 from skadmm.backends.tables import check_range
 from skadmm.estimators import _losses
-from skadmm.estimators._base import SeveralOutputs, StructuredModel
-from skadmm.estimators._keywords import known_keywords
+from skadmm.estimators._base import SeveralOutputs, StructuredModel, known_keywords
 from skadmm.estimators._large import mean_of, stored_column, stored_target
 
 

@@ -18,7 +18,7 @@ from sklearn.utils.metadata_routing import (
 )
 
 from skadmm import _checks
-from skadmm.estimators._keywords import unexpected
+from skadmm._names import unexpected
 from skadmm.estimators._large import LargeTable
 
 SELECTIONS = ("min", "1se", "aic", "bic")
