@@ -263,12 +263,35 @@ def test_an_exposure_takes_a_loss_with_an_exponential(claims, capsys):
     shown = capsys.readouterr().out
     assert "features            2\ncoefficients        4\n" in shown
     assert run(["predict", "model", "claims.csv", "--exposure", "years"]) == 0
-    assert run(["fit", "claims.parquet", *fit[2:], "--loss", "poisson", "--on-disk", "--force"]) == 2
-    assert "it takes a table in memory, and claims.parquet stays on disk: --in-memory" in capsys.readouterr().err
+    capsys.readouterr()
     assert run(["info", "model"]) == 0
     shown = capsys.readouterr().out
     assert "categorical_features= " in shown
     assert "verbose=" not in shown
+
+
+@pytest.mark.parametrize("levels", [["--set", "categorical_features=from_dtype"], ["--drop", "zone"]])
+@pytest.mark.parametrize("file", ["claims.parquet", "claims.csv"])
+def test_an_exposure_in_a_table_on_disk(claims, capsys, monkeypatch, file, levels):
+    monkeypatch.setenv("SKADMM_CACHE", "cache")
+    fit = ["fit", file, "--target", "claims", *levels, "--model", "fused-regressor", "--loss", "poisson"]
+    fit += ["--exposure", "years", "--alpha", "0.01", "-q", "--tol", "1e-9"]
+    assert run([*fit, "-o", "disk", "--on-disk"]) == 0
+    assert run([*fit, "-o", "memory", "--in-memory"]) == 0
+    disk, memory = load("disk"), load("memory")
+    assert "years" not in disk.feature_names_in_
+    np.testing.assert_array_equal(disk.feature_names_in_, memory.feature_names_in_)
+    np.testing.assert_allclose(disk.coef_, memory.coef_, atol=1e-6)
+    capsys.readouterr()
+    monkeypatch.setattr("skadmm.cli.predict.stays_on_disk", lambda path, on_disk: True)
+    assert run(["predict", "disk", file, "--exposure", "years", "-o", "out.csv"]) == 0
+    expected = memory.predict(claims[list(memory.feature_names_in_)], offset=np.log(claims["years"]))
+    np.testing.assert_allclose(pd.read_csv("out.csv")["prediction"], expected, rtol=1e-5)
+    assert run([*fit, "-o", "third", "--on-disk", "--exposure", "yaers"]) == 2
+    assert "there is no column 'yaers'" in capsys.readouterr().err
+    text = [*fit, "-o", "third", "--on-disk", "--exposure", "zone"]
+    assert run([*text[:4], *text[6:]]) == 2
+    assert "--exposure zone: the column does not hold numbers" in capsys.readouterr().err
 
 
 def test_levels_in_groups_are_counted_once(claims, capsys):

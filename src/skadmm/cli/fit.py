@@ -106,7 +106,7 @@ def fit(
     further = parameters(settings, sorted(estimator.get_params(deep=False)))
     table = open_table(data, target, drop, weight=weight, ones=intercept, on_disk=on_disk, cache=cache_dir,
                        texts=further.get("categorical_features"), quiet=quiet or as_json,
-                       dates=model == "trend-filter")  # fmt: skip
+                       dates=model == "trend-filter", shift=exposure or offset)  # fmt: skip
     if further.get("categorical_features") == "from_dtype" and hasattr(table.X, "text_columns"):
         further["categorical_features"] = table.X.text_columns()
     table, shift = take_offset(table, data, offset, exposure)

@@ -30,13 +30,16 @@ def open_table(
     cache: Path | None = None,
     quiet: bool = True,
     dates: bool = False,
+    shift: str | None = None,
 ) -> Table:
     """The table with its targets and weights. `on_disk` None means by its size; `ones` is for an intercept; `texts` are
-    the columns that need not be numbers, "from_dtype" for all that are not; `dates` says whether they may be dates."""
+    the columns that need not be numbers, "from_dtype" for all that are not; `dates` says whether they may be dates. The
+    column `shift`, an offset, is left out of a table on disk."""
     dropped = [name for name in drop.split(",") if name]
     if not stays_on_disk(path, on_disk):
         table = numbers_only(read_table(path, target, labelled=True), path, dropped, texts, dates)
         return table if weight is None else _with_weight(table, path, weight)
+    dropped += [] if shift is None else [shift]
     from skadmm.backends import BlocksError, as_folder
     from skadmm.backends.readers import TextColumnError
     from skadmm.backends.sources import is_block_folder
@@ -54,7 +57,7 @@ def open_table(
     except TextColumnError as error:
         raise not_a_number(path, error.column, error.value) from error
     except (BlocksError, ValueError) as error:
-        raise CommandError(str(error)) from error
+        raise _as_command_error(error) from error
     return Table(folder, folder.target, folder.sample_weight)
 
 
@@ -70,12 +73,19 @@ def _with_levels(
         source: Any = open_source(path, Columns(target, weight, features=(), dropped=tuple(dropped)))
         vectors = [(block.target, block.weight) for block in source.blocks(0, 0)]
     except (BlocksError, ValueError) as error:
-        raise CommandError(str(error)) from error
+        raise _as_command_error(error) from error
     labels = np.concatenate([one for one, _ in vectors])
     weights = None if weight is None else np.concatenate([one for _, one in vectors])
     left_out = (source.target, *([] if weight is None else [weight]), *dropped)
     progress = None if quiet or not sys.stderr.isatty() else tell
     return Table(StoredTable(path, left_out, cache, progress), labels, weights)
+
+
+def _as_command_error(error: Exception) -> CommandError:
+    """The error with its exit code: that of wrong usage for a column that is not there, as for a table in memory."""
+    from skadmm.backends.readers import NoColumnError
+
+    return CommandError(str(error), 2 if isinstance(error, NoColumnError) else 1)
 
 
 def stays_on_disk(path: Path, on_disk: bool | None) -> bool:
@@ -106,7 +116,7 @@ def read_targets(path: Path, target: str) -> np.ndarray:
         blocks = open_source(path, Columns(target=target, features=())).blocks(0, 0)
         return np.concatenate([block.target for block in blocks if block.target is not None])
     except BlocksError as error:
-        raise CommandError(str(error)) from error
+        raise _as_command_error(error) from error
 
 
 def _with_weight(table: Table, path: Path, weight: str) -> Table:

@@ -10,6 +10,7 @@ from scipy.sparse import issparse
 
 from skadmm._names import no_column
 from skadmm.cli._errors import CommandError
+from skadmm.cli.large import read_targets
 from skadmm.cli.tables import Table
 
 
@@ -30,20 +31,26 @@ def check_link(loss: Any, exposure: str | None) -> None:
 
 def take_offset(table: Table, path: Path, offset: str | None, exposure: str | None) -> tuple[Table, np.ndarray | None]:
     """The table without the column, and the offset of each row: the column, or the logarithm of an exposure."""
+    from skadmm.backends.sources import is_block_folder
+
     if offset is None and exposure is None:
         return table, None
     if offset is not None and exposure is not None:
         raise CommandError("--offset and --exposure: it takes only one of them", 2)
     option, name = ("--offset", offset) if exposure is None else ("--exposure", exposure)
-    X = table.X
-    if not hasattr(X, "columns"):
-        if isinstance(X, np.ndarray) or issparse(X):
-            raise CommandError(f"{option} {name}: the columns of {path} have no names", 2)
-        raise CommandError(f"{option} {name}: it takes a table in memory, and {path} stays on disk: --in-memory", 2)
-    if name not in X.columns:
-        raise CommandError(f"{option}: {no_column(str(name), list(map(str, X.columns)))}", 2)
-    numbers = np.asarray(X[name], dtype=float)
-    rest = table._replace(X=X.drop(columns=[name]))
+    X, rest = table.X, table
+    if hasattr(X, "columns"):
+        if name not in X.columns:
+            raise CommandError(f"{option}: {no_column(str(name), list(map(str, X.columns)))}", 2)
+        column, rest = X[name], table._replace(X=X.drop(columns=[name]))
+    elif isinstance(X, np.ndarray) or issparse(X) or is_block_folder(path):
+        raise CommandError(f"{option} {name}: the columns of {path} have no names", 2)
+    else:  # on disk; a fit has left the column out of the table
+        column = read_targets(path, str(name))
+    try:
+        numbers = np.asarray(column, dtype=float)
+    except (TypeError, ValueError):
+        raise CommandError(f"{option} {name}: the column does not hold numbers", 2) from None
     if exposure is None:
         return rest, numbers
     if not np.all(numbers > 0):
