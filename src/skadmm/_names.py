@@ -27,6 +27,15 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
     return f"{kind}={name!r} is not known; it takes one of {', '.join(map(repr, names))}.{nearest(name, names)}"
 
 
+def unexpected(method: str, name: str, names: Sequence[str], more: str = "") -> str:
+    """The message for an argument `name` that a method does not have; `more` says what else it could take."""
+    takes = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+    if name == "exposure" and "offset" in names:
+        return f"{method}() got 'exposure': it takes {takes}{more}; for an exposure give offset=np.log(exposure)"
+    guess = nearest(name, names)
+    return f"{method}() got {name!r}: it takes {takes}{more}" + (f".{guess}" if guess else "")
+
+
 class Registry(dict[str, T]):
     """A dictionary from names to entries of one `kind`. Unknown names raise ValueError, with the nearest known one."""
 

@@ -102,8 +102,12 @@ def test_observed_dates_are_drawn_where_the_fit_is():
     from skadmm.plotting import trend_fit
 
     model = TrendFilter(alpha=0.01).fit(FRAMES["pandas s"], BENT)
-    points = trend_fit(model, FRAMES["pandas s"], BENT).collections[0].get_offsets()
-    np.testing.assert_array_equal(np.asarray(points)[:, 0], NANOSECONDS)
+    axes = trend_fit(model, FRAMES["pandas s"], BENT)
+    days = (NANOSECONDS - NANOSECONDS[0]) / 86_400e9  # the axis is in days
+    for drawn in (axes.collections[0].get_offsets(), axes.lines[0].get_xydata()):
+        at = np.asarray(drawn)[:, 0]
+        np.testing.assert_array_equal(at - at[0], days)
+        assert at[0] == axes.convert_xunits(np.datetime64("2024-01-01"))
 
 
 # -- columns in no group ----------------------------------------------------------------------------------------------

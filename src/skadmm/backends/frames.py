@@ -58,9 +58,41 @@ def dates_as_numbers(X: Any) -> Any:
 
     Dates count from 1970-01-01 (UTC where they have a time zone). NaT becomes NaN.
     """
+    values = _times(X)
+    if values is None:
+        return X
     if isinstance(X, np.ndarray):
-        return _nanoseconds(X) if X.dtype.kind in "mM" else X
-    if is_polars(X) and len(X.columns) == 1:
+        return _nanoseconds(values)
+    import pandas as pd
+
+    return pd.DataFrame({X.columns[0]: _nanoseconds(values)})
+
+
+def holds_dates(X: Any) -> bool:
+    """Is X a column of dates, as :func:`dates_as_numbers` converts them?"""
+    values = _times(X)
+    return values is not None and values.dtype.kind == "M"
+
+
+def as_dates(nanoseconds: np.ndarray) -> np.ndarray:
+    """The dates of positions that :func:`dates_as_numbers` made, to the millisecond."""
+    return np.round(np.asarray(nanoseconds, dtype=np.float64) / 1e6).astype("datetime64[ms]")
+
+
+def dates_in_words(nanoseconds: np.ndarray) -> list[str]:
+    """The same as texts, without the time of day where all are midnight."""
+    texts = np.datetime_as_string(as_dates(nanoseconds), unit="ms").tolist()
+    for ending in (".000", "T00:00:00"):
+        if all(text.endswith(ending) for text in texts):
+            texts = [text.removesuffix(ending) for text in texts]
+    return [text.replace("T", " ") for text in texts]
+
+
+def _times(X: Any) -> np.ndarray | None:
+    """A column of dates or durations as an array of NumPy's dtypes for them; None where X is anything else."""
+    if isinstance(X, np.ndarray):
+        values = X
+    elif is_polars(X) and len(X.columns) == 1:
         values = X.get_column(X.columns[0]).to_numpy()
     elif is_pandas(X) and len(X.columns) == 1:
         dtype = X.dtypes.iloc[0]
@@ -69,12 +101,8 @@ def dates_as_numbers(X: Any) -> Any:
         target = None if isinstance(dtype, np.dtype) else {"M": "datetime64[ns]", "m": "timedelta64[ns]"}.get(kind)
         values = X.iloc[:, 0].to_numpy(dtype=target) if kind in "mM" else np.empty(0)
     else:
-        return X
-    if values.dtype.kind not in "mM":
-        return X
-    import pandas as pd
-
-    return pd.DataFrame({X.columns[0]: _nanoseconds(values)})
+        return None
+    return values if values.dtype.kind in "mM" else None
 
 
 def _nanoseconds(values: np.ndarray) -> np.ndarray:

@@ -30,6 +30,10 @@ ENDINGS = {".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight", "
            ".tsv": "\t", ".parquet": "parquet", ".pq": "parquet", ".npy": "npy"}  # fmt: skip
 
 
+class NoColumnError(BlocksError):
+    """A column that a file does not have."""
+
+
 class TextColumnError(BlocksError):
     """A column of features that is not one of numbers."""
 
@@ -92,7 +96,7 @@ def chosen_columns(path: Path, names: list[str], wanted: Columns) -> Chosen:
     weight = wanted.weight
     for name in (target, weight, *(wanted.features or ()), *wanted.dropped):
         if name is not None and name not in names:
-            raise BlocksError(f"{path}: {no_column(name, names)}")
+            raise NoColumnError(f"{path}: {no_column(name, names)}")
     others = [name for name in names if name not in (target, weight, *wanted.dropped)]
     return Chosen(target, weight, others if wanted.features is None else list(wanted.features), wanted.encoding)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -110,8 +110,8 @@ class BlockWriter:
             if path.exists():
                 os.truncate(path, length)
 
-    def write(self, block: Block) -> None:
-        """Append a block. It is on disk when this returns."""
+    def write(self, block: Block, names: Sequence[str] | None = None) -> None:
+        """Append a block. It is on disk when this returns. The `names` of the columns are for messages."""
         X = block.X
         sparse = scipy.sparse.issparse(X)
         kind = "csr" if sparse else "dense"
@@ -127,7 +127,7 @@ class BlockWriter:
         parts = self._parts(X, block)
         for name, array in parts.items():
             if array.dtype.kind == "f" and not np.isfinite(array).all():
-                raise BlocksError(f"rows {self.rows:,} … {self.rows + n - 1:,}: {name} hold NaN or infinity")
+                raise BlocksError(self._not_finite(name, X, array, names))
             header = b"" if self.lengths[name] else npy_header(array.dtype, (0,))  # the shape is known at the end
             with open(self.folder / file_name(name), "ab") as file:
                 file.write(header)
@@ -155,6 +155,19 @@ class BlockWriter:
             if vector is not None:
                 parts[name] = np.ascontiguousarray(vector, dtype="<f8")
         return parts
+
+    def _not_finite(self, part: str, X: Any, array: np.ndarray, names: Sequence[str] | None) -> str:
+        """Where NaN or infinity is: the file, the row, and the column."""
+        first = int(np.argmax(~np.isfinite(array)))
+        row, column = first, None
+        if part == "values" and scipy.sparse.issparse(X):
+            csr = scipy.sparse.csr_array(X)
+            row, column = int(np.searchsorted(csr.indptr, first, side="right")) - 1, int(csr.indices[first])
+        elif part == "values":
+            row, column = divmod(first, X.shape[1])
+        where = f"the {part}" if column is None else f"column {names[column] if names else column!r}"
+        source = self.origin.get("source")
+        return f"{f'{source}: ' if source else ''}row {self.rows + row:,}: {where} holds NaN or infinity"
 
     def _numbers(self, target: np.ndarray | None) -> np.ndarray | None:
         """Targets as numbers: a class that is a text is numbered where it first occurs."""

@@ -108,12 +108,16 @@ def _has_knots(estimator: Any) -> bool:
 
 def _knots(estimator: Any, every: bool) -> str:
     """A line with the positions at which pieces of a trend meet."""
+    from skadmm.estimators.report import position_names
+
     knots = estimator.knots_
     if not knots.size:
         return "no knots: one piece"
     shown = knots if every else knots[:SHOWN]
     more = f", … and {knots.size - shown.size} more: --all shows them" if shown.size < knots.size else ""
-    return f"{knots.size} knots, at {', '.join(f'{knot:g}' for knot in shown)}{more}"
+    return (
+        f"{knots.size} {'knot' if knots.size == 1 else 'knots'}, at {', '.join(position_names(estimator, shown))}{more}"
+    )
 
 
 def _cell(value: Any) -> str:

@@ -15,7 +15,7 @@ import typer
 from skadmm._names import nearest
 from skadmm.cli._errors import CommandError
 from skadmm.cli.large import open_table
-from skadmm.cli.offsets import take_offset
+from skadmm.cli.offsets import check_link, take_offset
 from skadmm.cli.parameters import parameters
 
 MODELS = {
@@ -105,7 +105,8 @@ def fit(
     estimator = _estimator(model, alpha, search)
     further = parameters(settings, sorted(estimator.get_params(deep=False)))
     table = open_table(data, target, drop, weight=weight, other=offset or exposure, ones=intercept, on_disk=on_disk,
-                       cache=cache_dir, texts=further.get("categorical_features"), quiet=quiet or as_json)  # fmt: skip
+                       cache=cache_dir, texts=further.get("categorical_features"), quiet=quiet or as_json,
+                       dates=model == "trend-filter")  # fmt: skip
     if further.get("categorical_features") == "from_dtype" and hasattr(table.X, "text_columns"):
         further["categorical_features"] = table.X.text_columns()
     table, shift = take_offset(table, data, offset, exposure)
@@ -124,6 +125,7 @@ def fit(
     own = _own_options(model, graph, groups, unknown, penalty, order, names)
     estimator.set_params(**(options | own | further))
     _check_numbers(model, table.target)
+    check_link(estimator.loss, exposure)
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -212,10 +214,12 @@ def summary(estimator: Any) -> dict[str, Any]:
     results = estimator.result_ if isinstance(estimator.result_, list) else [estimator.result_]
     gaps = [result.gap for result in results]
     kkt = [result.kkt.relative for result in results]
+    width = np.shape(estimator.coef_)[-1]
     answer = {
         "model": type(estimator).__name__,
         "alpha": float(getattr(estimator, "alpha_", getattr(estimator, "alpha", float("nan")))),
         "features": int(estimator.n_features_in_),
+        "coefficients": width if hasattr(estimator, "feature_names_out_") else None,
         "nonzero": int(np.count_nonzero(estimator.coef_)),
         "clusters": np.asarray(getattr(estimator, "n_clusters_", [])).tolist(),
         "dof": np.asarray(estimator.dof_).tolist(),
@@ -232,7 +236,7 @@ def summary(estimator: Any) -> dict[str, Any]:
         active = np.atleast_2d(estimator.active_groups_)
         answer["groups"] = ", ".join(f"{int(row.sum())} of {row.size}" for row in active)
         grouped = np.unique(np.concatenate([np.asarray(group, dtype=int) for group in estimator.groups_]))
-        free = int(estimator.n_features_in_ - grouped.size)
+        free = width - grouped.size
         if free and getattr(estimator, "l1_ratio_", estimator.l1_ratio) == 0.0:
             answer["not_penalised"] = f"{free} features that are in no group"
     if hasattr(estimator, "cv_mean_"):

@@ -11,6 +11,8 @@ from skadmm.cli._installed import installed
 
 LONGEST = 80
 """Characters of a parameter that are shown."""
+OF_THE_RUN = ("n_jobs", "verbose")
+"""Parameters that change how a fit ran, and not the model."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -56,13 +58,13 @@ def _tell(path: Path, as_json: bool) -> None:
     for line in lines_of(facts):
         print(line)
     for name, value in _changed(model, held["parameters"]).items():
-        print(f"{name + '=':<20}{_short(value)}")
+        print(f"{name + '=':<19} {_short(value)}")
 
 
 def _changed(model: Any, parameters: dict[str, Any]) -> dict[str, Any]:
     """The parameters that differ from the defaults of the estimator."""
     defaults = {name: entry.default for name, entry in inspect.signature(type(model)).parameters.items()}
-    return {name: value for name, value in parameters.items() if defaults.get(name) != value}
+    return {name: value for name, value in parameters.items() if name not in OF_THE_RUN and defaults.get(name) != value}
 
 
 def _short(value: Any) -> str:

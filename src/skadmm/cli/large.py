@@ -30,13 +30,14 @@ def open_table(
     on_disk: bool | None = None,
     cache: Path | None = None,
     quiet: bool = True,
+    dates: bool = False,
 ) -> Table:
     """The table with its targets and weights. `on_disk` None means by its size; `ones` is for an intercept; `texts` are
-    the columns that need not be numbers, "from_dtype" for all that are not; `other` is a column that is no feature and
-    is taken from the table later."""
+    the columns that need not be numbers, "from_dtype" for all that are not; `dates` says whether they may be dates;
+    `other` is a column that is no feature and is taken from the table later."""
     dropped = names_in(drop)
     if not stays_on_disk(path, on_disk):
-        table = numbers_only(read_table(path, target, labelled=True), path, dropped, texts)
+        table = numbers_only(read_table(path, target, labelled=True), path, dropped, texts, dates)
         return table if weight is None else _with_weight(table, path, weight)
     from skadmm.backends import BlocksError, as_folder
     from skadmm.backends.readers import TextColumnError
@@ -53,7 +54,7 @@ def open_table(
     except TextColumnError as error:
         raise not_a_number(path, error.column, error.value) from error
     except (BlocksError, ValueError) as error:
-        raise CommandError(str(error)) from error
+        raise _as_command_error(error) from error
     return Table(folder, folder.target, folder.sample_weight)
 
 
@@ -75,7 +76,7 @@ def _read_apart(
             for name in table.text_columns():
                 raise not_a_number(path, name, read_columns(table, [name])[0][0])
     except (BlocksError, ValueError) as error:
-        raise CommandError(str(error), 2) from error
+        raise _as_command_error(error) from error
     labels = [*found, last] if weight is None else found
     return Table(table, _as_one(labels), None if weight is None else last)
 
@@ -91,12 +92,19 @@ def stored_table(path: Path, targets: Sequence[str]) -> Table:
         found = read_columns(table, targets) if targets else []
         return Table(without_columns(table, targets), _as_one(found) if found else None)
     except BlocksError as error:
-        raise CommandError(str(error), 2) from error
+        raise _as_command_error(error) from error
 
 
 def _as_one(columns: list[np.ndarray]) -> np.ndarray:
     """A vector, or a table of several columns."""
     return columns[0] if len(columns) == 1 else np.column_stack(columns)
+
+
+def _as_command_error(error: Exception) -> CommandError:
+    """The error with its exit code: that of wrong usage for a column that is not there, as for a table in memory."""
+    from skadmm.backends.readers import NoColumnError
+
+    return CommandError(str(error), 2 if isinstance(error, NoColumnError) else 1)
 
 
 def stays_on_disk(path: Path, on_disk: bool | None) -> bool:

@@ -14,8 +14,8 @@ import typer
 from skadmm._names import no_column
 from skadmm.cli._errors import CommandError
 from skadmm.cli.large import stays_on_disk, stored_table
-from skadmm.cli.offsets import take_offset
-from skadmm.cli.tables import as_text, column_of, read_table, without
+from skadmm.cli.offsets import check_link, take_offset
+from skadmm.cli.tables import as_text, column_of, read_table, with_dates, without
 
 
 def add_to(app: typer.Typer) -> None:
@@ -40,8 +40,8 @@ def predict(
     """Predict, one line per row."""
     if out is not None and out.exists() and not force:
         raise CommandError(f"{out} exists already: --force replaces it", 2)
-    from skadmm.backends import is_stored
-
+    if out is not None and not out.parent.is_dir():
+        raise CommandError(f"{out.parent}: there is no such folder")
     estimator = _loaded(model, data)
     if proba and not hasattr(estimator, "predict_proba"):
         raise CommandError(f"--proba: {type(estimator).__name__} with loss={estimator.loss!r} has no probabilities", 2)
@@ -50,6 +50,7 @@ def predict(
         table = stored_table(data, target or [])
     else:
         table = read_table(data, target, labelled=bool(target), n_features=estimator.n_features_in_)
+    check_link(estimator.loss, exposure)
     table, shift = take_offset(table, data, offset, exposure)
     X: Any = table.X
     columns: dict[str, np.ndarray] = {}
@@ -61,10 +62,7 @@ def predict(
         columns[identifier] = column_of(X, identifier)
         X = X if names is not None and identifier in names else without(X, identifier)
     if names is not None and hasattr(X, "columns"):
-        missing = [name for name in names if name not in X.columns]
-        if missing:
-            raise CommandError(f"{data}: there is no column {missing[0]!r}, which the model was fitted on", 2)
-        X = X if is_stored(X) else X[list(names)]
+        X = _features(estimator, X, data)
     more = {} if shift is None else {"offset": shift}
     predicted = estimator.predict(X, **more)
     columns |= {"prediction": predicted} if predicted.ndim == 1 else _by_output(predicted)
@@ -88,6 +86,20 @@ def predict(
     if score is not None:
         name = "accuracy" if hasattr(estimator, "classes_") else "R²" if estimator.loss == "squared" else "D²"
         print(f"{name} {score:.4f} on {len(predicted)} rows", file=sys.stderr)
+
+
+def _features(estimator: Any, X: Any, data: Path) -> Any:
+    """The columns that the model was fitted on, which it finds itself in a table on disk; texts are dates where they
+    were dates."""
+    from skadmm.backends import is_stored
+
+    names = list(estimator.feature_names_in_)
+    missing = [name for name in names if name not in X.columns]
+    if missing:
+        raise CommandError(f"{data}: there is no column {missing[0]!r}, which the model was fitted on", 2)
+    if is_stored(X):
+        return X
+    return with_dates(X[names]) if getattr(estimator, "dates_", False) else X[names]
 
 
 def _loaded(model: Path, data: Path) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -96,7 +97,11 @@ def _frame(path: Path, kind: str) -> Any:
 
     if kind == "parquet":
         return pd.read_parquet(path)
-    return pd.read_csv(path, sep="\t" if kind == "tsv" else ",")
+    frame = pd.read_csv(path, sep="\t" if kind == "tsv" else ",")
+    mark = next((mark for mark in (";", "\t", "|") if mark in str(frame.columns[0])), None)
+    if len(frame.columns) == 1 and mark is not None:
+        raise CommandError(f"{path}: its columns are separated by {mark!r}: CSV takes commas, and TSV tabs", 2)
+    return frame
 
 
 def _from_frame(frame: Any, path: Path, targets: tuple[str, ...], labelled: bool) -> Table:
@@ -133,13 +138,27 @@ def not_a_number(path: Path, name: str, value: Any) -> CommandError:
     in_order = f'--set \'categorical_features={{"{name}":"ordered"}}\''
     return CommandError(
         f"{path}: column {name!r} holds {value!r}, which is not a number: encode it, or --drop {name}, or fit a "
-        f"coefficient for each of its levels: skadmm fit {as_levels}, or {in_order} if they have an order",
+        f"coefficient for each of its levels: skadmm fit {as_levels}, or {in_order} if they have an order: "
+        'it sorts them, and a list such as ["first","second"] in place of "ordered" gives another order',
         2,
     )
 
 
-def numbers_only(table: Table, path: Path, drop: list[str], texts: Any = None) -> Table:
-    """The table without some columns, once all that is left holds numbers, but for those named in `texts`."""
+def with_dates(X: Any) -> Any:
+    """The table with columns of texts as dates, where all of them are dates as in 2024-01-31 or 2024-01-31 12:00."""
+    import pandas as pd
+
+    for name in X.select_dtypes(exclude=["number", "bool", "datetime", "datetimetz"]).columns:
+        try:
+            X = X.assign(**{name: pd.to_datetime(X[name], format="ISO8601", utc=True)})
+        except (ValueError, TypeError):
+            continue
+    return X
+
+
+def numbers_only(table: Table, path: Path, drop: list[str], texts: Any = None, dates: bool = False) -> Table:
+    """The table without some columns, once all that is left holds numbers, but for those named in `texts`, and where
+    `dates` says so for dates."""
     from skadmm.backends.readers import is_number
 
     X = table.X
@@ -151,7 +170,11 @@ def numbers_only(table: Table, path: Path, drop: list[str], texts: Any = None) -
         if name not in X.columns:
             raise CommandError(f"--drop: {no_column(name, list(map(str, X.columns)))}", 2)
     X = X.drop(columns=drop)
-    others = X.select_dtypes(exclude=["number", "bool"])
+    X = with_dates(X) if dates else X
+    others = X.select_dtypes(exclude=["number", "bool", *(["datetime", "datetimetz"] if dates else [])])
+    if str(X.columns[0] if len(X.columns) else "").startswith("Unnamed: "):
+        left_out = f"--drop '{X.columns[0]}' leaves it out"
+        print(f"skadmm: {path}: the column {X.columns[0]!r} has no name in the file; {left_out}", file=sys.stderr)
     if texts == "from_dtype":
         return Table(X.astype(dict.fromkeys(others.columns, "category")), table.target)
     for name, column in others.drop(columns=texts or [], errors="ignore").items():

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import Any, Self
+from functools import wraps
+from inspect import signature
+from typing import Any, ParamSpec, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -13,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from skadmm import _checks
+from skadmm._names import unexpected
 from skadmm._types import FilePath, TableLike, Values
 from skadmm.backends import is_dask
 from skadmm.backends.frames import for_sklearn
@@ -20,7 +23,7 @@ from skadmm.backends.sources import is_npz, read_npz
 from skadmm.estimators._adaptive import PILOT_RIDGE, checked_gamma, reweighted, term_weights
 from skadmm.estimators._bounds import limits_of
 from skadmm.estimators._callbacks import CallbackSupport, Tasks, with_callbacks
-from skadmm.estimators._categories import feature_names, forget, reading
+from skadmm.estimators._categories import check_unknown, feature_names, forget, reading
 from skadmm.estimators._columns import integer_names
 from skadmm.estimators._design import build_design
 from skadmm.estimators._large import (
@@ -34,7 +37,7 @@ from skadmm.estimators._large import (
 )
 from skadmm.estimators._large_levels import encoded_scores, rows_of
 from skadmm.estimators._losses import best_constant, check_storable, checked_offset, loss_of, offset_target
-from skadmm.estimators._outputs import OutputOptions, checked_output_penalty
+from skadmm.estimators._outputs import OutputOptions, checked_output_penalty, checked_task_graph
 from skadmm.estimators._penalty import Penalty
 from skadmm.estimators._prepared import Prepared
 from skadmm.estimators._relaxed import Sample, relaxed, structure_of
@@ -51,6 +54,24 @@ RECORDED_ENTRIES = 1 << 22
 larger table would take as long as a step, so its trace has the end alone."""
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def known_keywords(method: Callable[P, R]) -> Callable[P, R]:
+    """`method` with a plain message for a keyword argument that it does not have."""
+    names = [name for name in signature(method).parameters if name != "self"]
+
+    @wraps(method)
+    def checked(*args: P.args, **given: P.kwargs) -> R:
+        for name in given:
+            if name not in names:
+                raise TypeError(unexpected(method.__name__, name, names))
+        return method(*args, **given)
+
+    return checked
+
+
 class SeveralOutputs:
     """A family of models that takes several outputs in one problem. It comes first among the base classes."""
 
@@ -59,7 +80,8 @@ class SeveralOutputs:
 
     def _output_options(self) -> OutputOptions:
         penalty = self.output_penalty
-        return OutputOptions("entries" if penalty == "entries" else checked_output_penalty(penalty), self.task_graph)
+        across = "entries" if penalty == "entries" else checked_output_penalty(penalty)
+        return OutputOptions(across, None if self.task_graph is None else checked_task_graph(self.task_graph))
 
 
 class StructuredModel(CallbackSupport, BaseEstimator):
@@ -86,6 +108,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
     adaptive: Any = False
     relax: Any = False
     categorical_features: Any = None
+    handle_unknown: Any = "error"
 
     # -- what a family provides ------------------------------------------------------------------------------
 
@@ -118,6 +141,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
 
     # -- fitting ---------------------------------------------------------------------------------------------
 
+    @known_keywords
     @with_callbacks
     def fit(
         self, X: TableLike, y: Values | None = None, sample_weight: Values | None = None, offset: Values | None = None
@@ -145,7 +169,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         self
         """
         self._check_parameters()
-        if not isinstance(X, np.ndarray):
+        if not isinstance(X, np.ndarray) or isinstance(y, str):
             X, y, sample_weight, offset = rows_of(self, X, y, sample_weight, offset)
         X, y, sample_weight = self._read(X, y, sample_weight)
         self.__dict__.pop("_online", None)
@@ -206,6 +230,8 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         for name in ("fit_intercept", "standardize", "warm_start", "relax"):
             if not isinstance(getattr(self, name, False), (bool, np.bool_)):
                 raise ValueError(f"{name}={getattr(self, name)!r}: it takes True or False")
+        if self.handle_unknown != "error":
+            check_unknown(self)
         check_method(self.method)
         if hasattr(self, "alpha"):
             _checks.number(self.alpha, "alpha", least=0)
@@ -361,9 +387,10 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         worst = max(short, key=reached)
         measure = "KKT residual" if np.isnan(worst.gap) else "duality gap"
         what = f" in {len(short)} of {len(results)} problems" if len(results) > 1 else ""
+        advice = _advice(worst, self._has_columns() and not self.standardize)
         warnings.warn(
             f"{type(self).__name__} did not reach tol={self.tol:g}{what}: {worst.status} after {worst.cost} "
-            f"with a relative {measure} of {reached(worst):.1e}. {_advice(worst, self._has_columns())}",
+            f"with a relative {measure} of {reached(worst):.1e}. {advice}",
             ConvergenceWarning,
             stacklevel=stacklevel,
         )
@@ -487,7 +514,8 @@ def _fits(earlier: Any, problem: Problem) -> bool:
 
 
 def _advice(result: Result, columns: bool = True) -> str:
-    """Advice for a result that did not reach the tolerance; `columns` says whether X has columns with scales."""
+    """Advice for a result that did not reach the tolerance; `columns` says whether X has columns that could be
+    scaled."""
     status = result.status
     if status in (Status.PASS_LIMIT, Status.TIME_LIMIT):
         scale = "scale the columns of X (standardize=True), " if columns else ""

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from skadmm._types import TableLike, Values
 from skadmm.backends import is_dask
 from skadmm.backends.named_columns import computed, stored_column, stored_target
-from skadmm.estimators._base import SeveralOutputs, StructuredModel
+from skadmm.estimators._base import SeveralOutputs, StructuredModel, known_keywords
 from skadmm.estimators._large import LargeTable, classes_of
 from skadmm.estimators._losses import checked_loss, checked_offset, class_probabilities, mean_of
 from skadmm.losses import Logistic, Multinomial
@@ -53,6 +53,12 @@ def _check_present(y: Any) -> None:
     if missing.any():
         count, first = int(missing.sum()), int(missing.argmax())
         raise ValueError(f"y has {count} missing classes, the first in row {first}: leave out these rows")
+    labels = np.asarray(y)
+    if pd.api.types.infer_dtype(labels) not in ("mixed", "mixed-integer"):
+        return
+    odd = next((label for label in labels if not isinstance(label, str)), None)
+    if any(isinstance(label, str) for label in labels):
+        raise TypeError(f"y mixes texts with other values such as {odd!r}: it takes classes of one type")
 
 
 class Classification(ClassifierMixin, StructuredModel):
@@ -88,6 +94,8 @@ class Classification(ClassifierMixin, StructuredModel):
             return sample_weight
         here = computed(y)
         by_class = compute_sample_weight(self.class_weight, here)
+        if not np.all(by_class >= 0):
+            raise ValueError(f"class_weight={self.class_weight!r}: it takes weights ≥ 0")
         if sample_weight is not None and is_dask(sample_weight):
             return by_class * computed(sample_weight)
         return by_class if sample_weight is None else by_class * sample_weight
@@ -115,6 +123,7 @@ class Classification(ClassifierMixin, StructuredModel):
         """Margins of shape (models, rows, problems) as ``_scores`` returns them."""
         return margins
 
+    @known_keywords
     def decision_function(self, X: TableLike, offset: Values | None = None) -> np.ndarray:
         """The margins. With two classes a positive margin means the second class; otherwise each class has a column.
 
@@ -134,6 +143,7 @@ class Classification(ClassifierMixin, StructuredModel):
             scores = scores + (numbers if numbers.ndim == 2 else numbers[:, None])
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
+    @known_keywords
     def predict(self, X: TableLike, offset: Values | None = None) -> np.ndarray:
         """The predicted classes.
 
@@ -151,6 +161,7 @@ class Classification(ClassifierMixin, StructuredModel):
         index = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[index]
 
+    @known_keywords
     def score(self, X: TableLike, y: Values | None, sample_weight: Values | None = None) -> float:
         """The accuracy: the share of rows whose predicted class is right.
 
@@ -167,6 +178,7 @@ class Classification(ClassifierMixin, StructuredModel):
         return float(super().score(X, stored_target(X, y), stored_column(X, sample_weight, "sample_weight")))
 
     @available_if(_has_probabilities)
+    @known_keywords
     def predict_proba(self, X: TableLike, offset: Values | None = None) -> np.ndarray:
         """The probability of each class. With one model per class the probabilities are scaled to add up to one.
 
@@ -191,6 +203,7 @@ class Classification(ClassifierMixin, StructuredModel):
         return np.where(total > 0, shares / np.where(total > 0, total, 1.0), 1.0 / scores.shape[1])
 
     @available_if(_has_probabilities)
+    @known_keywords
     def predict_log_proba(self, X: TableLike, offset: Values | None = None) -> np.ndarray:
         """The logarithm of :meth:`predict_proba`.
 

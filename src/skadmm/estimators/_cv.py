@@ -195,6 +195,10 @@ class CrossValidated(StructuredModel):
 
     def _grid(self, prepared: Prepared, targets: list[Any]) -> np.ndarray:
         if not isinstance(self.alphas, (int, np.integer)) or isinstance(self.alphas, bool):
+            if np.ndim(self.alphas) != 1:
+                raise ValueError(
+                    f"alphas={self.alphas!r}: it takes the number of alphas, an integer ≥ 1, or a sequence of them"
+                )
             return checked_alphas(self.alphas)
         count = _checks.count(self.alphas, "alphas")
         if prepared.penalty.A.shape[0] == 0:

@@ -48,7 +48,7 @@ def checked_factors(
         of_features = {key: value for key, value in given.items() if not _is_pair(key, names)}
         of_rows = {key: value for key, value in given.items() if _is_pair(key, names)} or None
     elif np.ndim(given) == 0:
-        raise ValueError(f"penalty_factor={given!r}: it takes one number per feature; alpha scales them all")
+        raise ValueError(f"penalty_factor={given!r}: it takes one number ≥ 0 per feature; alpha scales them all")
     features = None if of_features is None else per_feature(of_features, d, names, "penalty_factor", 1.0)
     rows = None if of_rows is None else _of_rows(of_rows, d, names, edges, n_rows)
     for part in (features, rows):

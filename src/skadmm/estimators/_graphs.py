@@ -118,7 +118,7 @@ def feature_graph(
     if graph is None or isinstance(graph, str) or _is_shape(graph):
         for given, name in ((weights, "edge_weights"), (signs, "edge_signs")):
             if given is not None and given is not False and graph != "precision":
-                raise ValueError(f"{name} takes None or False for a chain or a grid")
+                raise ValueError(f"{name}={given!r}: it takes None or False for a chain or a grid")
         if graph is None:
             return chain_graph(d, names)
         if isinstance(graph, str):

@@ -35,7 +35,7 @@ def checked_groups(groups: Any, d: int, names: Sequence[Any] | None, unknown: st
     if groups is None:
         return NamedGroups([np.array([j]) for j in range(d)])
     if isinstance(groups, str) or not np.iterable(groups):
-        raise ValueError(f"groups={groups!r}: it takes a list of groups, or one label per feature")
+        raise ValueError(f"groups={groups!r}: it takes a list or a dict of groups, or one label per feature")
     keys, entries = _entries(groups)
     if not entries:
         raise ValueError("groups is empty: it takes at least one group")
@@ -134,6 +134,10 @@ def _columns(groups: list[list[Any]], columns: dict[Any, int], numbered: bool, i
     """The groups by column number; `numbered` says that integers are names of columns."""
     stated = dict.fromkeys(member for group in groups for member in group if isinstance(member, str) or numbered)
     unknown = [member for member in stated if member not in columns]
+    if unknown and not columns:
+        raise ValueError(
+            f"groups has the member {unknown[0]!r}: to match names, X must be a DataFrame with columns of these names"
+        )
     if unknown and not ignore:
         refuse_unknown("groups", unknown, len(stated))
     left = [[member for member in group if member not in set(unknown)] for group in groups] if unknown else groups

@@ -70,7 +70,11 @@ def class_probabilities(loss: Any, margins: np.ndarray) -> np.ndarray:
 def check_storable(loss: Any) -> None:
     """Refuse to write a model whose loss a file cannot name."""
     if not isinstance(loss, str) and all(type(loss) is not cls for _, cls in LOSSES.items()):
-        raise TypeError(f"loss={loss!r} cannot be saved: a file names its loss, and this one is not in LOSSES")
+        name = getattr(loss, "name", "a-name")
+        raise TypeError(
+            f"loss={loss!r} cannot be saved: a file names its loss, and this one is not in skadmm.losses.LOSSES. "
+            f"LOSSES.add({name!r}, {type(loss).__name__}) adds it, here and before the file is loaded"
+        )
 
 
 # -- offsets ----------------------------------------------------------------------------------------------------------
@@ -78,6 +82,8 @@ def check_storable(loss: Any) -> None:
 
 def checked_offset(offset: Any, n: int, outputs: int = 1, *, classes: bool = False) -> np.ndarray:
     """An offset per row, or per row and output; `classes` says whether outputs are classes, each with a column."""
+    if isinstance(offset, str):
+        raise TypeError(f"offset={offset!r}: it takes an array with a number for each row, not the name of a column")
     return output_offset(offset, n, outputs, joined=classes)
 
 

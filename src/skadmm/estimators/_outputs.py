@@ -96,6 +96,15 @@ def task_matrix(graph: Any, k: int) -> sp.csr_array:
     return matrix
 
 
+def checked_task_graph(given: Any) -> Any:
+    """`task_graph`, which has one name only."""
+    if isinstance(given, str) and given != "complete":
+        raise ValueError(
+            f"task_graph={given!r}: it takes None, 'complete', a networkx graph, an adjacency matrix or a list of edges"
+        )
+    return given
+
+
 def checked_output_penalty(given: Any) -> str:
     """`output_penalty`, one of OUTPUT_PENALTIES."""
     if given not in OUTPUT_PENALTIES:

@@ -1,11 +1,11 @@
 """The penalty of a model: ψ(Ax) with one strength, and how it is composed."""
 
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from skadmm import _checks
 from skadmm._names import nearest
 from skadmm.estimators._factors import NO_FACTORS, Factors
 from skadmm.estimators._mixture import Mixture
@@ -105,7 +105,8 @@ def has_strength(cls: type[Any]) -> bool:
 
 def checked_ratio(l1_ratio: Any) -> float:
     """`l1_ratio` as a number in [0, 1]."""
-    ratio = _checks.number(l1_ratio, "l1_ratio", least=0)
-    if ratio > 1:
-        raise ValueError(f"l1_ratio={l1_ratio!r}: it takes a number in [0, 1]")
-    return ratio
+    number = isinstance(l1_ratio, Real) and not isinstance(l1_ratio, bool)
+    if not number or not 0 <= l1_ratio <= 1:
+        several = "; from a list the CV estimators choose one" if np.ndim(l1_ratio) == 1 else ""
+        raise ValueError(f"l1_ratio={l1_ratio!r}: it takes a number in [0, 1]{several}")
+    return float(l1_ratio)

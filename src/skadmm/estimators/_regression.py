@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
@@ -13,8 +14,37 @@ from skadmm.backends import is_dask
 from skadmm.backends.named_columns import stored_column, stored_target
 from skadmm.backends.tables import check_range
 from skadmm.estimators import _losses
-from skadmm.estimators._base import SeveralOutputs, StructuredModel
+from skadmm.estimators._base import SeveralOutputs, StructuredModel, known_keywords
 from skadmm.estimators._large import mean_of
+
+
+def _check_numbers(y: Any, estimator: str) -> None:
+    """Raise where targets are texts, dates or other objects; scikit-learn's message would not name y."""
+    if isinstance(y, np.ndarray):
+        kind = y.dtype.kind
+    elif is_dask(y) or not (hasattr(y, "dtype") or hasattr(y, "dtypes")):
+        return
+    else:
+        y = np.asarray(y)
+        kind = y.dtype.kind
+    if kind in "mM":
+        raise ValueError(f"y has dtype {y.dtype}: {estimator} takes numbers")
+    if kind != "O":
+        return
+    missing = np.asarray(pd.isna(y)).reshape(len(y), -1).any(axis=1)
+    if missing.any():
+        count, first = int(missing.sum()), int(missing.argmax())
+        raise ValueError(f"y has {count} missing values, the first in row {first}: leave out these rows")
+    for value in y.ravel():
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            raise ValueError(_not_numbers(value, estimator)) from None
+
+
+def _not_numbers(value: Any, estimator: str) -> str:
+    hint = "; for classes use the estimator with Classifier in place of Regressor in its name"
+    return f"y holds {value!r}, which is not a number: {estimator} takes numbers{hint}"
 
 
 class Regression(RegressorMixin, StructuredModel):
@@ -34,15 +64,13 @@ class Regression(RegressorMixin, StructuredModel):
 
     def _read(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, np.ndarray | None]:
         several = {"multi_output": True} if self._takes_several() else {}
+        _check_numbers(y, type(self).__name__)
         X, y, sample_weight = self._table(X, y, sample_weight, y_numeric=True, **(several | checks))
         if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1 and not is_dask(y):
             y = y[:, 0]
         if not is_dask(y):
             if np.asarray(y).dtype.kind not in "fiub":
-                raise ValueError(
-                    f"y holds {np.ravel(y)[0].item()!r}, which is not a number: {type(self).__name__} takes numbers; "
-                    "for classes use the estimator with Classifier in place of Regressor in its name"
-                )
+                raise ValueError(_not_numbers(np.ravel(y)[0].item(), type(self).__name__))
             check_range(np.asarray(y), self._checked_loss(), "y")
         return X, y, sample_weight
 
@@ -67,6 +95,7 @@ class Regression(RegressorMixin, StructuredModel):
         """Margins of shape (models, rows, outputs) as ``_scores`` returns them, the offset added."""
         return (margins[..., 0] if margins.shape[2] == 1 else margins) + self._offset
 
+    @known_keywords
     def predict(self, X: TableLike, offset: Values | None = None) -> np.ndarray:
         """The predicted targets: the margins x·coef + intercept, or the mean that the loss defines at them.
 
@@ -88,6 +117,7 @@ class Regression(RegressorMixin, StructuredModel):
             margins = margins + _losses.checked_offset(given, margins.shape[0], outputs)
         return margins if mean is None else mean(margins)
 
+    @known_keywords
     def score(
         self, X: TableLike, y: Values | None, sample_weight: Values | None = None, offset: Values | None = None
     ) -> float:

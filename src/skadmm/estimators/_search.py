@@ -18,9 +18,11 @@ from sklearn.utils.metadata_routing import (
 )
 
 from skadmm import _checks
+from skadmm._names import unexpected
 from skadmm.estimators._large import LargeTable
 
 SELECTIONS = ("min", "1se", "aic", "bic")
+FIT_TAKES = ("X", "y", "sample_weight", "groups", "offset")
 
 
 class Split(NamedTuple):
@@ -38,6 +40,8 @@ class Judge(NamedTuple):
     """The scorer; None for the mean held-out loss, where lower is better."""
     options: dict[str, Any]
     """What the scorer takes besides the model, X and y: one entry per sample."""
+    given: Any = None
+    """`scoring`, for messages."""
 
     @property
     def sign(self) -> float:
@@ -48,7 +52,10 @@ class Judge(NamedTuple):
         """The score of each model on the rows held out."""
         assert self.scorer is not None
         options = {name: np.asarray(value)[test] for name, value in self.options.items() if value is not None}
-        return np.array([float(self.scorer(model, X, y, **options)) for model in models])
+        try:
+            return np.array([float(self.scorer(model, X, y, **options)) for model in models])
+        except ValueError as error:
+            raise ValueError(f"scoring={self.given!r} fails on the rows held out: {error}") from error
 
 
 def check_search(model: Any) -> None:
@@ -114,16 +121,14 @@ def routed(model: Any, sample_weight: Any, given: dict[str, Any]) -> tuple[dict[
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         found = process_routing(model, "fit", **weights, **given)
         empty = Bunch(split={}, score={})
-        return dict(found.get("splitter", empty).split), Judge(scorer, dict(found.get("scorer", empty).score))
+        judge = Judge(scorer, dict(found.get("scorer", empty).score), model.scoring)
+        return dict(found.get("splitter", empty).split), judge
     unknown = sorted(set(given) - {"groups"})
     if unknown:
-        hint = "; for an exposure give offset=np.log(exposure)" if unknown[0] == "exposure" else ""
-        raise TypeError(
-            f"fit() got {unknown[0]!r}: it takes X, y, sample_weight, groups and offset; other metadata need "
-            f"sklearn.set_config(enable_metadata_routing=True){hint}"
-        )
+        routing_needed = "; other metadata need sklearn.set_config(enable_metadata_routing=True)"
+        raise TypeError(unexpected("fit", unknown[0], FIT_TAKES, routing_needed))
     weighs = scorer is not None and sample_weight is not None and _takes_weights(scorer)
-    return given, Judge(scorer, {"sample_weight": sample_weight} if weighs else {})
+    return given, Judge(scorer, {"sample_weight": sample_weight} if weighs else {}, model.scoring)
 
 
 def _routing_enabled() -> bool:

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.model_selection import PredefinedSplit
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skadmm import _checks
-from skadmm.backends.frames import dates_as_numbers, for_sklearn
+from skadmm.backends.frames import dates_as_numbers, for_sklearn, holds_dates, is_pandas
 from skadmm.backends.named_columns import computed
 from skadmm.backends.sources import is_npz, read_npz
 from skadmm.estimators._base import StructuredModel
@@ -60,6 +61,7 @@ class TrendModel(StructuredModel):
     l1_ratio: Any
     monotone: Any
     cv: Any
+    dates_: bool
     positions_: Any
     knots_: Any
     changepoints_: Any
@@ -74,19 +76,21 @@ class TrendModel(StructuredModel):
             raise ValueError(f"monotone={self.monotone!r}: it takes 'increasing', 'decreasing' or None")
 
     def _read(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, np.ndarray | None]:
+        if is_large(X):
+            self._signal = False  # a table, until its columns are counted
+            table, y, sample_weight = super()._read(X, y, sample_weight, **checks)
+            if self.design == "matrix" or (self.design == "auto" and table.shape[1] > 1):
+                self.positions_, self.dates_ = None, False
+                return table, y, sample_weight
+            # A signal has a coefficient for every position, so that they are in memory in any case.
+            X, y, sample_weight = in_memory(table), computed(y), computed(sample_weight)
         if len(getattr(X, "shape", ())) == 1:
             raise ValueError(
                 f"X is a {type(X).__name__} of shape {X.shape}: fit(X, y) takes positions X of shape (n, 1), such as "
                 "np.arange(n)[:, None] or a DataFrame with a column of dates, and values y"
             )
-        if is_large(X):
-            self._signal = False  # a table, until its columns are counted
-            table, y, sample_weight = super()._read(X, y, sample_weight, **checks)
-            if self.design == "matrix" or (self.design == "auto" and table.shape[1] > 1):
-                self.positions_ = None
-                return table, y, sample_weight
-            # A signal has a coefficient for every position, so that they are in memory in any case.
-            X, y, sample_weight = in_memory(table), computed(y), computed(sample_weight)
+        self._check_texts(X)
+        self.dates_ = holds_dates(X)
         X, y, sample_weight = super()._read(dates_as_numbers(X), y, sample_weight, **checks)
         self._signal = self.design == "positions" or (self.design == "auto" and X.shape[1] == 1)
         if not self._signal:
@@ -105,6 +109,17 @@ class TrendModel(StructuredModel):
         index = np.arange(n) if increasing else np.searchsorted(self.positions_, positions)
         table = sp.csr_array((np.ones(n), index, np.arange(n + 1)), shape=(n, self.positions_.size))
         return table, y, sample_weight
+
+    def _check_texts(self, X: Any) -> None:
+        """Raise where positions are texts; the general message would advise categories."""
+        if self.design == "matrix" or not is_pandas(X) or len(X.columns) != 1:
+            return
+        name, dtype = X.columns[0], X.dtypes.iloc[0]
+        if getattr(dtype, "kind", "O") == "O" and not pd.to_numeric(X[name], errors="coerce").notna().any():
+            raise ValueError(
+                f"X has the column {name!r} of dtype {dtype}: positions are numbers or dates; "
+                "pd.to_datetime turns texts into dates"
+            )
 
     def _check_order(self, largest: int, have: str) -> None:
         """Raise where there are too few points for differences of this order."""

@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 
 from skadmm._version import __version__
+from skadmm.backends import is_stored
+from skadmm.backends.frames import dates_in_words
 from skadmm.backends.named_columns import stored_target
+from skadmm.backends.sources import is_npz
 from skadmm.estimators._as_code import code_of
 from skadmm.estimators._categories import feature_names
 from skadmm.estimators._graphs import as_names
@@ -112,8 +115,9 @@ def _proof(results: list[Any]) -> str:
 
 def _data(model: Any, X: Any, y: Any, offset: Any) -> dict[str, Any]:
     facts: dict[str, Any] = {}
-    if X is not None:
-        facts["samples"] = f"{np.shape(X)[0]:,}"
+    rows = None if X is None else _rows(X, y)
+    if rows is not None:
+        facts["samples"] = f"{rows:,}"
     facts["features"] = f"{model.n_features_in_:,}"
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
@@ -128,6 +132,13 @@ def _data(model: Any, X: Any, y: Any, offset: Any) -> dict[str, Any]:
             f", a grid of {' × '.join(map(str, graph.shape))}" if graph.shape else ""
         )
     return facts
+
+
+def _rows(X: Any, y: Any) -> int | None:
+    """How many rows a table has: in memory by its shape, on disk by its targets."""
+    if is_stored(X) or is_npz(X):
+        return None if y is None else len(stored_target(X, y))
+    return int(np.shape(X)[0])
 
 
 def score_name(model: Any) -> str:
@@ -222,8 +233,15 @@ def coefficient_names(model: Any) -> list[str]:
     """What each coefficient belongs to: a position of a signal, or a feature by its name (x0, x1, … without names)."""
     positions = getattr(model, "positions_", None)
     if positions is not None:
-        return [f"{position:g}" for position in positions]
+        return position_names(model, positions)
     return as_names(feature_names(model), np.shape(model.coef_)[-1]).tolist()
+
+
+def position_names(model: Any, positions: np.ndarray) -> list[str]:
+    """Positions of a signal as texts: as dates where the model was fitted on dates."""
+    if getattr(model, "dates_", False):
+        return dates_in_words(positions)
+    return [f"{position:g}" for position in positions]
 
 
 def _pictures(model: Any) -> str:

@@ -72,6 +72,8 @@ class TrendFilter(TrendModel, Regression):
         The coefficients.
     intercept_ : float
         The intercept.
+    dates_ : bool
+        Whether `X` was a column of dates; ``positions_`` and ``knots_`` are then nanoseconds since 1970-01-01 (UTC).
     positions_ : ndarray or None
         The distinct positions of a signal, at which ``coef_`` is its value; None for a table. Dates are nanoseconds
         since 1970-01-01 (UTC), whatever the unit of their dtype; ``pandas.to_datetime`` turns them and ``knots_`` back
@@ -235,6 +237,8 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
         The coefficients.
     intercept_ : float
         The intercept.
+    dates_ : bool
+        Whether `X` was a column of dates; ``positions_`` and ``knots_`` are then nanoseconds since 1970-01-01 (UTC).
     positions_ : ndarray or None
         The distinct positions of a signal, at which ``coef_`` is its value; None for a table. Dates are nanoseconds
         since 1970-01-01 (UTC), whatever the unit of their dtype; ``pandas.to_datetime`` turns them and ``knots_`` back

@@ -92,6 +92,8 @@ def read(path: Path, kind: Kind) -> tuple[dict[str, Any], list[np.ndarray]]:
         content = path.read_bytes()
     except FileNotFoundError:
         raise FileNotFoundError(f"{path}: there is no such file") from None
+    except IsADirectoryError:
+        raise IsADirectoryError(f"{path} is a folder: it takes the name of a file") from None
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             infos = archive.infolist()

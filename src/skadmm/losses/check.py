@@ -45,6 +45,8 @@ def check_loss(loss: Loss, targets: Iterable[float] | None = None, margins: Iter
     >>> from skadmm.losses import Huber, check_loss
     >>> check_loss(Huber(0.5))
     """
+    if not hasattr(loss, "coupled"):
+        raise TypeError(f"loss={loss!r} is not defined: skadmm.losses.define gives its class the functions of a loss")
     if loss.coupled:
         raise ValueError(f"loss={loss!r} is a function of several margins: check_loss takes losses of one")
     grid = np.linspace(-3.0, 3.0, 24) if margins is None else np.asarray(list(margins), dtype=float)

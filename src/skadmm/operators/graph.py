@@ -1,7 +1,7 @@
 """The incidence matrix of a graph on the features, whatever the graph comes as."""
 
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -139,7 +139,7 @@ def _read(graph: Any, nodes: Any, d: int | None, carried: Carried) -> Edges:
         return _from_networkx(graph, nodes, d, carried)
     if sp.issparse(graph):
         return _from_adjacency(graph, d)
-    if isinstance(graph, (str, bytes)) or not np.iterable(graph):
+    if isinstance(graph, (str, bytes, Mapping)) or not np.iterable(graph):
         raise ValueError(f"graph must be a networkx graph, an adjacency matrix or a list of edges, got {graph!r}")
     shape = getattr(graph, "shape", None)
     edges: Any = list(graph) if shape is None else np.asarray(graph)
@@ -241,7 +241,8 @@ def _as_values(found: list[Any], pairs: list[Any], carried: Carried) -> np.ndarr
         if value is None:
             raise ValueError(
                 f"graph must carry the attribute {carried.attribute!r} on every edge; {tuple(pair)!r} has none. "
-                "Set it, or ignore the attribute with False for the weights and the signs"
+                "Set it on all of them, or ignore it: edge_weights=False and edge_signs=False of an estimator, "
+                "weights=False and signs=False of incidence"
             )
         if isinstance(value, str) or not np.isscalar(value):
             raise ValueError(f"graph must carry numbers, got {value!r} on the edge {tuple(pair)!r}")

@@ -75,5 +75,6 @@ def _checked_group(group: Any, d: int, g: int) -> np.ndarray:
         bad = features[(features < 0) | (features >= d)][0]
         raise ValueError(f"groups[{g}] must hold features in 0 … {d - 1}, got {bad}")
     if np.unique(features).size != features.size:
-        raise ValueError(f"groups[{g}] holds a feature twice")
+        twice = int(np.sort(features)[:-1][np.diff(np.sort(features)) == 0][0])
+        raise ValueError(f"groups[{g}] holds the feature {twice} twice")
     return features.astype(np.int64)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skadmm._types import TableLike, Values
-from skadmm.backends.frames import dates_as_numbers
+from skadmm.backends.frames import as_dates, dates_as_numbers
 from skadmm.plotting.convergence import pyplot
 
 if TYPE_CHECKING:
@@ -302,10 +302,13 @@ def trend_fit(
     if at is None:
         raise ValueError(f"model={type(model).__name__}: trend_fit takes a TrendFilter fitted on positions")
     ax = new_axes(ax)
+    dated = bool(getattr(model, "dates_", False))
     if y is not None:
         given = at if X is None else np.asarray(dates_as_numbers(X), dtype=float)
         positions = given.reshape(len(np.asarray(y)), -1)[:, 0]
+        positions = as_dates(positions) if dated else positions
         ax.scatter(positions, np.asarray(y), s=9, color="#999999", alpha=0.7, linewidths=0, label="observed")
+    at = as_dates(at) if dated else at
     value = model.coef_ + model.intercept_
     step: dict[str, Any] = {"drawstyle": "steps-post"} if model.order == 0 else {}
     ax.plot(at, value, color=BLUE, linewidth=2.0, label="fitted", **step)
@@ -313,7 +316,7 @@ def trend_fit(
     if 0 < bends.size <= 60:
         ax.plot(at[bends], value[bends], linestyle="", marker="o", markersize=5, markerfacecolor="white",
                 markeredgecolor=ACCENT, label="changes" if model.order == 0 else "knots")  # fmt: skip
-    ax.set_xlabel("position")
+    ax.set_xlabel("date" if dated else "position")
     ax.legend(frameon=False, fontsize="small")
     return _tidy(ax)
 
