@@ -72,9 +72,9 @@ def convert(
               "drop": list(drop), "labelled": labelled, "block_rows": block_rows, "columns": columns}  # fmt: skip
     if encoding is not None:
         origin["encoding"] = encoding.digest()
-    writer = BlockWriter(folder, origin, dtype=dtype, ones=ones)
+    writer = BlockWriter(folder, origin, dtype=dtype, ones=ones, names=reader.names)
     for block in reader.blocks(writer.position, writer.rows):
-        writer.write(block, reader.names)
+        writer.write(block)
         if progress is not None:
             progress(writer.rows, reader.share(block.position))
     writer.finish(reader.names, reader.columns)

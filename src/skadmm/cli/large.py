@@ -45,7 +45,7 @@ def open_table(
 
     targets = [target] if isinstance(target, str) else list(target or ())
     if (texts is not None or other is not None or len(targets) > 1) and not is_block_folder(path):
-        return _read_apart(path, targets, weight, dropped, texts, cache, quiet)
+        return _read_apart(path, targets, weight, other, dropped, texts, cache, quiet)
     target = targets[0] if targets else None
     try:
         folder = as_folder(path, target, weight, drop=tuple(dropped), ones=ones, cache=cache,
@@ -59,7 +59,14 @@ def open_table(
 
 
 def _read_apart(
-    path: Path, targets: list[str], weight: str | None, dropped: list[str], texts: Any, cache: Path | None, quiet: bool
+    path: Path,
+    targets: list[str],
+    weight: str | None,
+    other: str | None,
+    dropped: list[str],
+    texts: Any,
+    cache: Path | None,
+    quiet: bool,
 ) -> Table:
     """A table that the model converts, once it knows what its columns are: its targets and weights as arrays."""
     from skadmm.backends import BlocksError
@@ -73,7 +80,7 @@ def _read_apart(
         *found, last = read_columns(table, [*targets, *([] if weight is None else [weight])])
         table = without_columns(table, [*targets, *([] if weight is None else [weight])])
         if texts is None:
-            for name in table.text_columns():
+            for name in (name for name in table.text_columns() if name != other):
                 raise not_a_number(path, name, read_columns(table, [name])[0][0])
     except (BlocksError, ValueError) as error:
         raise _as_command_error(error) from error
