@@ -74,7 +74,8 @@ def convert(
         origin["encoding"] = encoding.digest()
     writer = BlockWriter(folder, origin, dtype=dtype, ones=ones)
     for block in reader.blocks(writer.position, writer.rows):
-        writer.write(block, reader.names)
+        writer.names = reader.names
+        writer.write(block)
         if progress is not None:
             progress(writer.rows, reader.share(block.position))
     writer.finish(reader.names, reader.columns)

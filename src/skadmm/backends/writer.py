@@ -69,6 +69,7 @@ class BlockWriter:
         self.origin = origin | {"dtype": dtype, "ones": ones}
         self.dtype, self.ones = np.dtype(dtype), ones
         self.position = 0
+        self.names: Sequence[str] | None = None  # of the columns, for messages
         self.blocks: list[dict[str, Any]] = []
         self.lengths = dict.fromkeys(ARRAYS, 0)
         self.about: dict[str, Any] = {"kind": None, "columns": 0, "names": None, "target": False, "weight": False,
@@ -110,8 +111,8 @@ class BlockWriter:
             if path.exists():
                 os.truncate(path, length)
 
-    def write(self, block: Block, names: Sequence[str] | None = None) -> None:
-        """Append a block. It is on disk when this returns. The `names` of the columns are for messages."""
+    def write(self, block: Block) -> None:
+        """Append a block. It is on disk when this returns."""
         X = block.X
         sparse = scipy.sparse.issparse(X)
         kind = "csr" if sparse else "dense"
@@ -127,7 +128,7 @@ class BlockWriter:
         parts = self._parts(X, block)
         for name, array in parts.items():
             if array.dtype.kind == "f" and not np.isfinite(array).all():
-                raise BlocksError(self._not_finite(name, X, array, names))
+                raise BlocksError(self._not_finite(name, X, array))
             header = b"" if self.lengths[name] else npy_header(array.dtype, (0,))  # the shape is known at the end
             with open(self.folder / file_name(name), "ab") as file:
                 file.write(header)
@@ -156,7 +157,7 @@ class BlockWriter:
                 parts[name] = np.ascontiguousarray(vector, dtype="<f8")
         return parts
 
-    def _not_finite(self, part: str, X: Any, array: np.ndarray, names: Sequence[str] | None) -> str:
+    def _not_finite(self, part: str, X: Any, array: np.ndarray) -> str:
         """Where NaN or infinity is: the file, the row, and the column."""
         first = int(np.argmax(~np.isfinite(array)))
         row, column = first, None
@@ -165,7 +166,7 @@ class BlockWriter:
             row, column = int(np.searchsorted(csr.indptr, first, side="right")) - 1, int(csr.indices[first])
         elif part == "values":
             row, column = divmod(first, X.shape[1])
-        where = f"the {part}" if column is None else f"column {names[column] if names else column!r}"
+        where = f"the {part}" if column is None else f"column {self.names[column] if self.names else column!r}"
         source = self.origin.get("source")
         return f"{f'{source}: ' if source else ''}row {self.rows + row:,}: {where} holds NaN or infinity"
 
