@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 from skadmm._names import no_column
 from skadmm.cli._errors import CommandError
@@ -31,6 +30,8 @@ def check_link(loss: Any, exposure: str | None) -> None:
 
 def take_offset(table: Table, path: Path, offset: str | None, exposure: str | None) -> tuple[Table, np.ndarray | None]:
     """The table without the column, and the offset of each row: the column, or the logarithm of an exposure."""
+    from scipy.sparse import issparse
+
     from skadmm.backends.sources import is_block_folder
 
     if offset is None and exposure is None:
