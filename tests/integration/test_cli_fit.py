@@ -276,7 +276,10 @@ def test_a_column_of_texts_and_its_remedies(csv, table, capsys, ending, where):
     facts = json.loads(capsys.readouterr().out)
     assert facts["not numbers"] == ["town (text)", "label (text)"]
     assert facts["names"] == [*"abcdef", "town"]
-    assert facts["GB as blocks"] > 0
+    assert facts["bytes as blocks"] == pytest.approx(8 * len(frame) * 7, rel=0.2)  # six columns of numbers and a target
+    assert facts["bytes on disk"] == Path(f"towns.{ending}").stat().st_size
+    assert run(["info", f"towns.{ending}"]) == 0
+    assert f"on disk             {facts['bytes on disk'] / 1000:.3g} kB" in capsys.readouterr().out
     assert run([*fit, "m.skadmm"]) == 2
     said = capsys.readouterr().err
     assert f"column 'town' holds {frame['town'][0]!r}, which is not a number" in said

@@ -41,14 +41,13 @@ def info(
 
 def _tell(path: Path, as_json: bool) -> None:
     from skadmm import load
-    from skadmm.cli.fit import in_words, lines_of, summary
-    from skadmm.cli.table_facts import is_table, table_facts
+    from skadmm.cli.fit import lines_of, summary
+    from skadmm.cli.table_facts import is_table, table_facts, table_lines
     from skadmm.estimators.persistence import describe
 
     if is_table(path):
         facts = table_facts(path)
-        lines = [f"{key:<20}{in_words(value)}" for key, value in facts.items() if value not in (None, [])]
-        print(json.dumps(facts) if as_json else "\n".join(lines))
+        print(json.dumps(facts) if as_json else "\n".join(table_lines(facts)))
         return
     held, model = describe(path), load(path)
     facts = {"file": str(path), "format": held["version"], "skadmm": held["skadmm"]} | summary(model)

@@ -142,7 +142,9 @@ def _with_weight(table: Table, path: Path, weight: str) -> Table:
 
 def tell_size(path: Path, size: float, folder: Path) -> None:
     """Show what a conversion will take, before it begins."""
-    about = "an unknown number of bytes" if math.isnan(size) else f"about {size / 1e9:,.3g} GB"
+    from skadmm.cli.table_facts import size_in_words
+
+    about = "an unknown number of bytes" if math.isnan(size) else f"about {size_in_words(size)}"
     print(f"{path} is converted once: {about} in {folder}", file=sys.stderr, flush=True)
 
 

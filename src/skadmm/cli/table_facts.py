@@ -59,7 +59,7 @@ def _blocks(path: Path) -> dict[str, Any]:
         "weights": "stored with the rows" if manifest["weight"] else None,
         "column of ones": "yes, for an intercept" if ones else None,
         "blocks": len(manifest["blocks"]),
-        "GB on disk": _size(path),
+        "bytes on disk": _size(path),
         "names": None if names is None else _first(names[:width]),
     }
 
@@ -79,8 +79,8 @@ def _source(path: Path) -> dict[str, Any]:
         "rows": getattr(source, "rows", None),
         "features": getattr(source, "width", None) if names is None else len(names),
         "target": getattr(source, "target", None),
-        "GB on disk": _size(path),
-        "GB as blocks": None if math.isnan(numbers) else round(numbers / 1e9, 6),
+        "bytes on disk": _size(path),
+        "bytes as blocks": None if math.isnan(numbers) else int(numbers),
         "names": None if names is None else _first(names),
         "not numbers": _first([f"{name} ({kinds[name]})" for name in kinds if kinds[name] != "number"]),
     }
@@ -114,13 +114,36 @@ def _arrays(path: Path) -> dict[str, Any]:
         "rows": X.shape[0],
         "features": X.shape[1],
         "target": None if y is None else "y",
-        "GB on disk": _size(path),
+        "bytes on disk": _size(path),
     }
 
 
-def _size(path: Path) -> float:
+def _size(path: Path) -> int:
     files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
-    return round(sum(file.stat().st_size for file in files) / 1e9, 6)
+    return sum(file.stat().st_size for file in files)
+
+
+def table_lines(facts: dict[str, Any]) -> list[str]:
+    """The facts as text, one line per fact, with sizes in units that suit them."""
+    from skadmm.cli.fit import in_words
+
+    lines = []
+    for key, value in facts.items():
+        if value in (None, []):
+            continue
+        if key.startswith("bytes "):
+            lines.append(f"{key.removeprefix('bytes '):<20}{size_in_words(value)}")
+        else:
+            lines.append(f"{key:<20}{in_words(value)}")
+    return lines
+
+
+def size_in_words(size: float) -> str:
+    """A number of bytes in the largest unit of which it has one."""
+    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if size >= unit:
+            return f"{size / unit:,.3g} {name}"
+    return f"{size:.0f} bytes"
 
 
 def _first(names: list[str]) -> list[str]:
