@@ -27,6 +27,7 @@ from skadmm.solvers.second_order.prox_gradient import ProxGradient
 from skadmm.solvers.second_order.reduced_newton import ReducedNewton
 from skadmm.solvers.second_order.row_interior_point import RowInteriorPoint
 from skadmm.solvers.second_order.signal_newton import SignalNewton
+from skadmm.solvers.second_order.tied_set import TiedSet
 from skadmm.solvers.second_order.working_set import WorkingSet
 
 SOLVERS: Registry[type[SecondOrderSolver[Any]]] = Registry("method")
@@ -83,6 +84,7 @@ register_solver(Multipliers)
 register_solver(MultipliersCG)
 register_solver(RowInteriorPoint)
 register_solver(Conic)
+register_solver(TiedSet)
 
 
 def settled_options(name: str, given: Mapping[str, Any] | None) -> dict[str, Any]:

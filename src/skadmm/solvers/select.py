@@ -45,6 +45,7 @@ from skadmm.solvers.second_order.prox_gradient import ProxGradient
 from skadmm.solvers.second_order.reduced_newton import ReducedNewton
 from skadmm.solvers.second_order.row_interior_point import RowInteriorPoint
 from skadmm.solvers.second_order.signal_newton import SignalNewton
+from skadmm.solvers.second_order.tied_set import TiedSet
 from skadmm.solvers.second_order.working_set import WorkingSet
 
 Solvers = tuple[type[SecondOrderSolver[Any]], ...]
@@ -442,7 +443,8 @@ def last_resorts(problem: Problem, solvers: Solvers) -> Solvers:
         dense = (NewtonADMM,) if NewtonADMM.applies(problem) is None else ()
         return (Conic, *dense) if Conic not in solvers and Conic.applies(problem) is None else ()
     if Multipliers in solvers:
-        return (Conic, Multipliers) if Conic.applies(problem) is None else ()
+        tied = (TiedSet,) if TiedSet.applies(problem) is None else ()
+        return (*tied, Conic, Multipliers) if Conic.applies(problem) is None else tied
     if RowInteriorPoint in solvers:
         return (WorkingSet,) if WorkingSet.applies(problem) is None else ()
     graph = ReducedNewton in solvers and problem.n_features > CONFIG.last_resort
