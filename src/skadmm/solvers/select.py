@@ -36,6 +36,7 @@ from skadmm.solvers.second_order.coordinate_descent import CoordinateDescent, vi
 from skadmm.solvers.second_order.diagonal_quadratic import DiagonalQuadratic
 from skadmm.solvers.second_order.graph_trend import GraphTrendADMM
 from skadmm.solvers.second_order.interior_point import InteriorPoint
+from skadmm.solvers.second_order.limited_memory import LimitedMemory
 from skadmm.solvers.second_order.multipliers import Multipliers
 from skadmm.solvers.second_order.multipliers_cg import MultipliersCG
 from skadmm.solvers.second_order.newton_admm import MAX_FEATURES, NewtonADMM
@@ -171,6 +172,11 @@ class Situation:
         return self.problem.n_outputs > 1 and works_on_outputs(self.problem, self.setup.rho_given)
 
     @property
+    def smooth_outputs(self) -> bool:
+        """Several outputs, and nothing but the loss and a squared norm."""
+        return self.several_outputs and LimitedMemory.applies(self.problem) is None
+
+    @property
     def sparse_groups(self) -> bool:
         """Several outputs, sparse rows, many coefficients in groups: a sweep over columns costs less than a Gram
         matrix."""
@@ -294,6 +300,7 @@ class Row(NamedTuple):
 
 
 TABLE = (
+    Row(lambda s: s.smooth_outputs, (LimitedMemory, OutputDescent), "several outputs, and the problem is smooth"),
     Row(lambda s: s.sparse_groups, (OutputSweeps,), "several outputs, sparse rows, and groups of coefficients"),
     Row(lambda s: s.several_outputs, (OutputDescent,), "several outputs, and the penalty separates over blocks"),
     Row(lambda s: s.joined_within_bounds, (Conic, NewtonADMM), "the loss joins outputs, and psi is a constraint"),
