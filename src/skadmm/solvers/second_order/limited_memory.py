@@ -20,7 +20,7 @@ from skadmm import _cancel
 from skadmm.backends.base import Evaluation
 from skadmm.io.state import transient
 from skadmm.kernels.expansion import expand
-from skadmm.kernels.rows import StackedRows, as_matrix
+from skadmm.kernels.rows import as_matrix
 from skadmm.problem.problem import Problem
 from skadmm.regularizers import SquaredL2
 from skadmm.solvers.base import Setup
@@ -88,7 +88,7 @@ class LimitedMemory(SecondOrderSolver[LimitedMemoryState]):
         self.held = np.where(self.ridge > 0.0, self.ridge, np.inf) * np.ones(problem.n_features)
         """The ridge of each feature; infinite where there is none."""
         self.outputs = problem.n_outputs
-        self.X = as_matrix(rows.rows if isinstance(rows, StackedRows) else rows)
+        self.X = as_matrix(rows.rows if self.outputs > 1 else rows)
         self.Xt = self.X.T
         self.every = np.arange(problem.n_samples)
 
@@ -129,7 +129,8 @@ class LimitedMemory(SecondOrderSolver[LimitedMemoryState]):
         if not state.certified:
             here = self._evaluate(state, state.point.x)
             self._take(state, state.point.x, here)
-            self.raise_bound(state, here.slopes, here.margins, here.gradient)
+            if not state.certified:
+                self.raise_bound(state, here.slopes, np.asarray(here.margins), here.gradient)
 
     def loss_gradient(self, state: LimitedMemoryState) -> np.ndarray | None:
         """The gradient of the mean loss at the point."""
@@ -159,7 +160,7 @@ class LimitedMemory(SecondOrderSolver[LimitedMemoryState]):
         state.objective = here.loss + 0.5 * float(x @ (self.ridge * x))
         gap = 0.5 * float(np.sum((state.gradient**2 / self.held)[self.held < np.inf]))
         if self.tol is None or gap <= LIKELY * self.tol * max(abs(state.objective), self.certifier.floor):
-            self.raise_bound(state, here.slopes, here.margins, here.gradient)
+            self.raise_bound(state, here.slopes, np.asarray(here.margins), here.gradient)
             state.certified = True
         else:
             state.certified = False
