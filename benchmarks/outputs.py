@@ -3,6 +3,7 @@
     python benchmarks/outputs.py              # digits, simulated text, and 50,000 × 200 × 10 simulated
     python benchmarks/outputs.py --quick      # digits alone
     python benchmarks/outputs.py --sets text  # one of digits, text and simulated, or several
+    python benchmarks/outputs.py --ridge      # the smooth case alone: a squared norm, and scikit-learn's L-BFGS
     python benchmarks/outputs.py --counts     # Poisson regression with a ridge penalty, 500,000 × 60
 
 Every solver fits the same objective, (1/n) Σ ℓ + alpha · penalty, without an intercept. For each, the table shows
@@ -27,7 +28,7 @@ from sklearn.linear_model import LogisticRegression, PoissonRegressor
 from skadmm import FusedLassoRegressor, Problem, solve
 from skadmm.operators import output_groups
 from skadmm.problem.alpha_max import alpha_max
-from skadmm.regularizers import L1, GroupL2
+from skadmm.regularizers import L1, GroupL2, SquaredL2
 
 PATIENCE = 60.0
 """No lower tolerance is tried after a run of more seconds."""
@@ -171,6 +172,28 @@ def compared(
     return rows
 
 
+def smooth(name: str, X: np.ndarray, y: np.ndarray, ridge: float, times: int) -> list[dict[str, Any]]:
+    """The multinomial loss with ridge/2 ‖W‖², beside L-BFGS at the loosest tolerance that is close enough."""
+    problem = Problem(X, y, "multinomial", omega=SquaredL2(ridge))
+    seconds, coef = ours(problem, times)
+    found = {"skadmm": (seconds, coef)}
+    for tol in (1e-4, 1e-5, 1e-6, 1e-7):
+        model = LogisticRegression(C=1 / (ridge * len(y)), tol=tol, max_iter=10_000, fit_intercept=False)
+        seconds, fitted = timed(lambda model=model: model.fit(X, y), times)
+        found["scikit-learn (lbfgs)"] = seconds, fitted.coef_
+        if problem.objective(fitted.coef_.ravel()) <= problem.objective(coef.ravel()) * (1 + CLOSE):
+            break
+    objectives = {solver: problem.objective(W.ravel()) for solver, (_, W) in found.items()}
+    lowest = min(objectives.values())
+    return [
+        {
+            "data": name, "penalty": "squared l2", "strength": ridge, "solver": solver, "seconds": seconds,
+            "above the best": objectives[solver] / lowest - 1,
+        }
+        for solver, (seconds, _) in found.items()
+    ]  # fmt: skip
+
+
 def claims(n: int, d: int = 60, correlated: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Counts and features, independent or with a common part and columns of several scales."""
     rng = np.random.default_rng(0)
@@ -231,6 +254,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", choices=["digits", "text", "simulated"], help="These data sets.")
     parser.add_argument("--times", type=int, default=3, help="Runs of each solver.")
     parser.add_argument("--counts", action="store_true", help="Poisson regression instead.")
+    parser.add_argument("--ridge", action="store_true", help="The multinomial loss with a squared norm instead.")
     parser.add_argument("--patient", action="store_true", help="adelie also on text with a small penalty.")
     parser.add_argument("--samples", type=int, default=500_000, help="Rows of the Poisson regression.")
     given = parser.parse_args()
@@ -241,6 +265,13 @@ def main() -> None:
         print(pd.DataFrame(rows).to_string(index=False, float_format=lambda v: f"{v:.3g}"))
         return
     chosen = given.sets or (["digits"] if given.quick else ["digits", "text", "simulated"])
+    if given.ridge:
+        sets = {"digits": digits, "text": text, "simulated": simulated}
+        rows = [
+            row for data in chosen for ridge in (1e-2, 1e-4) for row in smooth(data, *sets[data](), ridge, given.times)
+        ]
+        print(pd.DataFrame(rows).to_string(index=False, float_format=lambda v: f"{v:.3g}"))
+        return
     if "digits" in chosen:
         for share in (0.1, 0.01):
             rows += compared("digits", *digits(), share, given.times)

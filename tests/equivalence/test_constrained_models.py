@@ -131,9 +131,10 @@ def test_a_point_is_moved_into_bounds_and_orders(seed):
     problem = Problem(np.eye(d), np.ones(d), loss="squared", psi=Stacked(L1(0.1), box, d), A=A)
     rows = ConstrainedRows.of(problem)
     x = rng.standard_normal(d) * rng.choice([1e-9, 1.0], d)
-    moved = rows.moved(x, A @ x)
+    weight = rng.uniform(0.1, 10.0, d)
+    moved = rows.moved(x, A @ x, weight)
     assert np.isfinite(problem.objective(moved))
-    np.testing.assert_allclose(rows.moved(moved, problem.y_of_x(moved)), moved, rtol=1e-12)
+    np.testing.assert_allclose(rows.moved(moved, problem.y_of_x(moved), weight), moved, rtol=1e-12)
 
 
 @pytest.mark.parametrize(("name", "limit"), [(m, k) for m, k in CASES if m != "fused without l1"])

@@ -180,7 +180,7 @@ def test_each_kind_of_problem_gets_its_method(monkeypatch):
         problem = Problem(X, b, loss="squared", psi=L1(strength), A=chain(d) if A == "chain" else A)
         setup = Setup(problem, 1.0, 1.0, 1, tol=1e-6, omega_mode="system", rho_given=False)
         solvers, _ = select.solvers_for(setup, dual_update.start(problem, np.zeros(d), None, None))
-        rescuers = ["newton-admm", "multipliers", "conic", "multipliers"]
+        rescuers = ["newton-admm", "multipliers", "tied-set", "conic", "multipliers"]
         assert [solver.name for solver in last_resorts.rescuers(setup, solvers)] == rescuers
         assert solvers[-1].name == "reduced-newton"
         return [solver.name for solver in solvers][:-1]

@@ -185,6 +185,14 @@ def test_an_offset_is_the_exposure():
     assert counts.score(X, COUNTS, offset=OFFSET) == pytest.approx(1 - deviances[0] / deviances[1], abs=1e-9)
 
 
+def test_the_accuracy_takes_the_offset_that_predictions_take():
+    labels, offset = np.median(COUNTS) < COUNTS, 20.0 * OFFSET
+    model = FusedLassoClassifier(0.02).fit(X, labels, offset=offset)
+    accuracy = np.average(model.predict(X, offset=offset) == labels, weights=WEIGHT)
+    assert accuracy != pytest.approx(model.score(X, labels, WEIGHT))
+    assert model.score(X, labels, WEIGHT, offset=offset) == pytest.approx(accuracy)
+
+
 def test_offsets_of_losses_of_a_residual_are_subtracted():
     for loss in ("squared", "absolute"):
         model = FusedLassoRegressor(0.02, loss=loss, tol=1e-9).fit(X, NUMBERS, offset=OFFSET)

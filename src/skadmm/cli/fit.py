@@ -17,6 +17,7 @@ from skadmm.cli._errors import CommandError
 from skadmm.cli.large import open_table
 from skadmm.cli.offsets import check_link, take_offset
 from skadmm.cli.parameters import parameters
+from skadmm.cli.words import in_words
 
 MODELS = {
     "fused-classifier": "FusedLassoClassifier",
@@ -257,16 +258,6 @@ def lines_of(facts: dict[str, Any]) -> list[str]:
     shown = facts | {"passes": passes, "selection_passes": None, "positive_class": None}
     lines = [f"{key:<20}{in_words(value)}" for key, value in shown.items() if value not in (None, [])]
     return lines if facts.get("positive_class") is None else [*lines, in_favour(facts["positive_class"])]
-
-
-def in_words(value: Any) -> str:
-    """A fact for a reader: numbers to six digits, lists with commas, equal entries once."""
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    if not isinstance(value, list):
-        return str(value)
-    entries = [in_words(entry) for entry in value]
-    return entries[0] if len(set(entries)) == 1 else ", ".join(entries)
 
 
 def _estimator(model: str, alpha: float | None, search: dict[str, Any]) -> Any:

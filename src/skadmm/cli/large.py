@@ -13,6 +13,7 @@ import numpy as np
 
 from skadmm.cli._errors import CommandError
 from skadmm.cli.tables import Table, names_in, not_a_number, numbers_only, read_table
+from skadmm.cli.words import size_in_words
 
 LARGE_SHARE = 0.25
 """A file whose numbers take a larger share of the free memory stays on disk."""
@@ -142,8 +143,6 @@ def _with_weight(table: Table, path: Path, weight: str) -> Table:
 
 def tell_size(path: Path, size: float, folder: Path) -> None:
     """Show what a conversion will take, before it begins."""
-    from skadmm.cli.table_facts import size_in_words
-
     about = "an unknown number of bytes" if math.isnan(size) else f"about {size_in_words(size)}"
     print(f"{path} is converted once: {about} in {folder}", file=sys.stderr, flush=True)
 

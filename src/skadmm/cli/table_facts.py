@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from skadmm.cli._errors import CommandError
+from skadmm.cli.words import in_words, size_in_words
 
 SHOWN = 20
 """Names of columns that are shown."""
@@ -125,8 +126,6 @@ def _size(path: Path) -> int:
 
 def table_lines(facts: dict[str, Any]) -> list[str]:
     """The facts as text, one line per fact, with sizes in units that suit them."""
-    from skadmm.cli.fit import in_words
-
     lines = []
     for key, value in facts.items():
         if value in (None, []):
@@ -136,14 +135,6 @@ def table_lines(facts: dict[str, Any]) -> list[str]:
         else:
             lines.append(f"{key:<20}{in_words(value)}")
     return lines
-
-
-def size_in_words(size: float) -> str:
-    """A number of bytes in the largest unit of which it has one."""
-    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if size >= unit:
-            return f"{size / unit:,.3g} {name}"
-    return f"{size:.0f} bytes"
 
 
 def _first(names: list[str]) -> list[str]:

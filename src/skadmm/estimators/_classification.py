@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
@@ -162,7 +163,9 @@ class Classification(ClassifierMixin, StructuredModel):
         return self.classes_[index]
 
     @known_keywords
-    def score(self, X: TableLike, y: Values | None, sample_weight: Values | None = None) -> float:
+    def score(
+        self, X: TableLike, y: Values | None, sample_weight: Values | None = None, offset: Values | None = None
+    ) -> float:
         """The accuracy: the share of rows whose predicted class is right.
 
         Parameters
@@ -170,12 +173,17 @@ class Classification(ClassifierMixin, StructuredModel):
         X : array, sparse matrix or DataFrame of shape (n_samples, n_features), or path of a table
         y : array of shape (n_samples,), or name of a column of that table
         sample_weight : array of shape (n_samples,), or name of a column, optional
+        offset : array of shape (n_samples,) or (n_samples, n_outputs), optional
+            Added to the margins, as in :meth:`fit`.
 
         Returns
         -------
         float
         """
-        return float(super().score(X, stored_target(X, y), stored_column(X, sample_weight, "sample_weight")))
+        y, weight = stored_target(X, y), stored_column(X, sample_weight, "sample_weight")
+        if offset is None:
+            return float(super().score(X, y, weight))
+        return float(accuracy_score(y, self.predict(X, offset), sample_weight=weight))
 
     @available_if(_has_probabilities)
     @known_keywords

@@ -32,8 +32,9 @@ from skadmm.problem.problem import Problem
 from skadmm.problem.smoothing import complementarity, multipliers_of, smoothed
 from skadmm.solvers import dual_update, select
 from skadmm.solvers.dual_update import Point
-from skadmm.solvers.registry import register_solver
+from skadmm.solvers.registry import SOLVERS, register_solver
 from skadmm.solvers.second_order.base import SecondOrderSolver, SolverState
+from skadmm.solvers.second_order.best_point import BestPointState
 
 ONE_STEP = np.zeros(1, np.int64)
 
@@ -56,7 +57,7 @@ class DualProximalConfig:
     """Later smooth problems are solved to this share of the relative gap reached so far."""
     min_tol: float = 1e-11
     """The smallest relative gap to which a smooth problem is solved."""
-    max_inner_steps: int = 150
+    max_inner_steps: int = 200
     """The maximum number of steps of a solver on one smooth problem."""
     max_steps: int = 60
     """The maximum number of smooth problems."""
@@ -93,6 +94,8 @@ class DualProximalState(SolverState):
     """The smallest measure of optimality so far, as of the last progress."""
     idle: int = 0
     """The number of steps since the last progress."""
+    inner: str = ""
+    """The solver that took over in the last smooth problem, where one did: the next one starts with it."""
 
 
 @register_solver
@@ -140,8 +143,8 @@ class DualProximal(SecondOrderSolver[DualProximalState]):
             self._first_width(state)
         before = self._measured(state)
         smooth = self._smooth_problem(state)
-        settled = self._minimise(state, smooth, before)
-        self._take(state, smooth)
+        settled, at = self._minimise(state, smooth, before)
+        self._take(state, smooth, at)
         reached = self._measured(state)
         if not reached <= config.gap_left * before and settled:
             state.width = max(config.width_factor * state.width, config.min_width * state.first_width)
@@ -217,15 +220,20 @@ class DualProximal(SecondOrderSolver[DualProximalState]):
         """The problem with the Moreau envelope of the loss at the margins plus μθ."""
         return smoothed(self.problem, state.width, state.theta)
 
-    def _minimise(self, state: DualProximalState, smooth: Problem, measured: float) -> bool:
-        """Solve the smooth problem from the last solution, and return whether its tolerance was met."""
+    def _minimise(self, state: DualProximalState, smooth: Problem, measured: float) -> tuple[bool, np.ndarray | None]:
+        """Solve the smooth problem from the last solution. Returns whether its tolerance was met, and the point whose
+        slopes belong to its multiplier, where the solver knows one: where μ is small, the slopes at a point that is
+        as good may be far from them."""
         config = self.config
         tol = min(config.first_tol, max(config.tol_share * measured, config.min_tol))
         if self.tol is not None:
             tol = max(tol, min(config.tol_share * self.tol, config.first_tol))
         setup = replace(self.setup, problem=smooth, tol=tol, warm=True, solver="", options={}, checkpoint=None)
         point = dual_update.start(smooth, state.x, state.y, state.dual)
-        engine = select.start(setup, point, select.solvers_for(setup, point)[0], rho=state.inner_rho)
+        solvers = select.solvers_for(setup, point)[0]
+        if state.inner:
+            solvers = (SOLVERS[state.inner], *(solver for solver in solvers if solver.name != state.inner))
+        engine = select.start(setup, point, solvers, rho=state.inner_rho)
         for _ in range(config.max_inner_steps):
             if engine.finished:
                 break
@@ -235,18 +243,27 @@ class DualProximal(SecondOrderSolver[DualProximalState]):
         state.point.clock[1] += int(engine.point.clock[1])
         state.x, state.y, state.dual = (array.copy() for array in (engine.point.x, engine.point.y, engine.point.dual))
         state.inner_rho = engine.rho
-        return bool(engine.optimality()[1] <= 10.0 * tol)
+        if engine.number > 0 and engine.optimality()[1] <= tol:
+            state.inner = engine.solver.name
+        at = engine.current.bound_x if isinstance(engine.current, BestPointState) else None
+        return bool(engine.optimality()[1] <= 10.0 * tol), at
 
-    def _take(self, state: DualProximalState, smooth: Problem) -> None:
+    def _take(self, state: DualProximalState, smooth: Problem, at: np.ndarray | None) -> None:
         """θ ← the slopes of the envelopes; then update the lower bound and the best point."""
         problem, n = self.problem, self.problem.n_samples
         evaluation = smooth.backend.evaluate(state.x)
         state.point.clock[1] += n
-        slopes, gradient, margins = evaluation.slopes, evaluation.gradient, np.asarray(evaluation.margins)
+        margins = np.asarray(evaluation.margins)
+        if at is None or np.array_equal(at, state.x):
+            dual = evaluation
+        else:
+            dual = smooth.backend.evaluate(at)
+            state.point.clock[1] += n
+        slopes, gradient, margins_there = dual.slopes, dual.gradient, np.asarray(dual.margins)
         multiplier = state.inner_rho * state.dual
         certifier = Certifier(smooth)
         if certifier.free.size:
-            orthogonal = certifier.orthogonal_slopes(slopes, margins)
+            orthogonal = certifier.orthogonal_slopes(slopes, margins_there)
             if orthogonal is not None:
                 slopes, gradient, touched = orthogonal
                 state.point.clock[1] += touched

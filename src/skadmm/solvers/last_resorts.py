@@ -13,6 +13,7 @@ from skadmm.solvers.second_order.multipliers import Multipliers
 from skadmm.solvers.second_order.newton_admm import NewtonADMM
 from skadmm.solvers.second_order.reduced_newton import ReducedNewton
 from skadmm.solvers.second_order.row_interior_point import RowInteriorPoint
+from skadmm.solvers.second_order.tied_set import TiedSet
 from skadmm.solvers.second_order.working_set import WorkingSet
 
 
@@ -30,13 +31,15 @@ def rescuers(setup: Setup, solvers: Solvers) -> Solvers:
 
 
 def last_resorts(problem: Problem, solvers: Solvers) -> Solvers:
-    """The solvers that take over where all others have stalled: a conic programme where the problem is small, and
-    Newton steps from its solution; an interior point method where the problem is large and its samples are few."""
+    """The solvers that take over where all others have stalled: an active set of ties, or a conic programme where the
+    problem is small, and Newton steps from its solution; an interior point method where the problem is large and its
+    samples are few."""
     if problem.is_coupled:
         dense = (NewtonADMM,) if NewtonADMM.applies(problem) is None else ()
         return (Conic, *dense) if Conic not in solvers and Conic.applies(problem) is None else ()
     if Multipliers in solvers:
-        return (Conic, Multipliers) if Conic.applies(problem) is None else ()
+        tied = (TiedSet,) if TiedSet.applies(problem) is None else ()
+        return (*tied, Conic, Multipliers) if Conic.applies(problem) is None else tied
     if RowInteriorPoint in solvers:
         return (WorkingSet,) if WorkingSet.applies(problem) is None else ()
     graph = ReducedNewton in solvers and problem.n_features > situation.CONFIG.last_resort

@@ -18,6 +18,7 @@ from skadmm.solvers.second_order.conic import Conic
 from skadmm.solvers.second_order.coordinate_descent import CoordinateDescent
 from skadmm.solvers.second_order.graph_trend import GraphTrendADMM
 from skadmm.solvers.second_order.interior_point import InteriorPoint
+from skadmm.solvers.second_order.limited_memory import LimitedMemory
 from skadmm.solvers.second_order.multipliers import Multipliers
 from skadmm.solvers.second_order.multipliers_cg import MultipliersCG
 from skadmm.solvers.second_order.newton_admm import NewtonADMM
@@ -27,6 +28,7 @@ from skadmm.solvers.second_order.prox_gradient import ProxGradient
 from skadmm.solvers.second_order.reduced_newton import ReducedNewton
 from skadmm.solvers.second_order.row_interior_point import RowInteriorPoint
 from skadmm.solvers.second_order.signal_newton import SignalNewton
+from skadmm.solvers.second_order.tied_set import TiedSet
 from skadmm.solvers.second_order.working_set import WorkingSet
 
 SOLVERS: Registry[type[SecondOrderSolver[Any]]] = Registry("method")
@@ -90,6 +92,8 @@ register_solver(Multipliers)
 register_solver(MultipliersCG)
 register_solver(RowInteriorPoint)
 register_solver(Conic)
+register_solver(TiedSet)
+register_solver(LimitedMemory)
 
 
 def settled_options(name: str, given: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from skadmm.solvers.second_order.conic import Conic
 from skadmm.solvers.second_order.coordinate_descent import CoordinateDescent
 from skadmm.solvers.second_order.graph_trend import GraphTrendADMM
 from skadmm.solvers.second_order.interior_point import InteriorPoint
+from skadmm.solvers.second_order.limited_memory import LimitedMemory
 from skadmm.solvers.second_order.multipliers import Multipliers
 from skadmm.solvers.second_order.multipliers_cg import MultipliersCG
 from skadmm.solvers.second_order.newton_admm import MAX_FEATURES, NewtonADMM
@@ -61,6 +62,7 @@ class Row(NamedTuple):
 
 
 TABLE = (
+    Row(Situation.smooth_outputs, (LimitedMemory, OutputDescent), "several outputs, and the problem is smooth"),
     Row(Situation.sparse_groups, (OutputSweeps,), "several outputs, sparse rows, and groups of coefficients"),
     Row(Situation.several_outputs, (OutputDescent,), "several outputs, and the penalty separates over blocks"),
     Row(Situation.joined_within_bounds, (Conic, NewtonADMM), "the loss joins outputs, and psi is a constraint"),

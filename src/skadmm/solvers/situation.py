@@ -30,6 +30,7 @@ from skadmm.solvers.second_order.coordinate_descent import violations
 from skadmm.solvers.second_order.diagonal_quadratic import DiagonalQuadratic
 from skadmm.solvers.second_order.graph_trend import GraphTrendADMM
 from skadmm.solvers.second_order.interior_point import InteriorPoint
+from skadmm.solvers.second_order.limited_memory import LimitedMemory
 from skadmm.solvers.second_order.multipliers import Multipliers
 from skadmm.solvers.second_order.multipliers_cg import MultipliersCG
 from skadmm.solvers.second_order.newton_admm import MAX_FEATURES, NewtonADMM
@@ -105,6 +106,11 @@ class Situation:
     def several_outputs(self) -> bool:
         """Several outputs, with a penalty that separates over disjoint blocks of their coefficients."""
         return self.problem.n_outputs > 1 and works_on_outputs(self.problem, self.setup.rho_given)
+
+    @Fact
+    def smooth_outputs(self) -> bool:
+        """Several outputs, and nothing but the loss and a squared norm."""
+        return self.several_outputs and LimitedMemory.applies(self.problem) is None
 
     @Fact
     def sparse_groups(self) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from skadmm.backends.base import Evaluation
+from skadmm.io.state import transient
 from skadmm.kernels.coupled_hessian import sum_coupled_outer
 from skadmm.kernels.expansion import expand, sum_outer
 from skadmm.problem.certificate import Certificate
@@ -29,7 +30,8 @@ MAX_POLISHED = 5000
 
 @dataclass(kw_only=True)
 class BestPointState(SolverState):
-    """State of a solver that keeps the best point. Objective and multiplier are those of the best point."""
+    """State of a solver that keeps the best point. The objective is that of the best point; the multiplier is the one
+    with the best lower bound, and where there is none that of the best point."""
 
     x: np.ndarray
     """The x of the best point so far, by the measure that the run stops on."""
@@ -37,6 +39,8 @@ class BestPointState(SolverState):
     """The y of the best point so far."""
     reached: float = np.inf
     """The relative gap of the best point, or its relative KKT residual where there is no certificate."""
+    bound_x: np.ndarray | None = transient(default=None)
+    """The point whose slopes give the best lower bound together with the multiplier."""
 
 
 class Candidate(NamedTuple):
@@ -69,7 +73,7 @@ def constraint_values(problem: Problem, x: np.ndarray) -> np.ndarray:
     return y
 
 
-def _hessian(problem: Problem, curvatures: np.ndarray) -> np.ndarray:
+def hessian(problem: Problem, curvatures: np.ndarray) -> np.ndarray:
     """The second derivative of the mean loss."""
     n, k = problem.n_samples, problem.n_outputs
     per_row = problem.nnz / n if problem.is_sparse else problem.n_features
@@ -114,11 +118,15 @@ class BestPointSolver(SecondOrderSolver[S]):
         exact_y = problem.y_of_x(x)
         objective = candidate.loss + problem.penalty(x, y if exact_y is None else exact_y)
         if self.gapped:
+            bound = state.lower_bound
             self.raise_bound(
                 state, candidate.slopes, candidate.margins, candidate.gradient, y == 0,
                 objective=objective, multiplier=multiplier,
             )  # fmt: skip
             better = objective <= state.objective
+            if state.lower_bound > bound:
+                state.multiplier = self.certifier.dual_point(candidate.gradient, multiplier, y == 0)[1]
+                state.bound_x = x.copy()
             if not better and state.lower_bound > -np.inf:
                 state.reached = self.certifier.pair(state.objective, state.lower_bound).relative
         if self.gapped and state.lower_bound > -np.inf:
@@ -130,7 +138,9 @@ class BestPointSolver(SecondOrderSolver[S]):
         if not better:
             return False
         improved = reached < 0.9 * state.reached
-        state.reached, state.objective, state.multiplier = reached, objective, multiplier
+        state.reached, state.objective = reached, objective
+        if not (self.gapped and state.lower_bound > -np.inf):
+            state.multiplier = multiplier
         state.x, state.y = x.copy(), y.copy()
         return improved
 
@@ -152,7 +162,7 @@ class BestPointSolver(SecondOrderSolver[S]):
         evaluation = problem.backend.evaluate(state.x)
         margins, slopes, curvatures = np.asarray(evaluation.margins), np.empty(n), np.empty(n)
         expand(problem.samples(), np.arange(n), margins, slopes, curvatures)
-        H = _hessian(problem, curvatures)
+        H = hessian(problem, curvatures)
         np.einsum("ii->i", H)[:] += self.ridge
         q = H @ state.x - evaluation.gradient - self.ridge * state.x
         refined = polished(problem, state.x, state.y, H, q)

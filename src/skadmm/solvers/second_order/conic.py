@@ -179,7 +179,7 @@ class Conic(BestPointSolver[ConicState]):
         if self.folded:
             x = y[-d:]
         elif self.constrained is not None:
-            x = self.constrained.moved(x, y)
+            x = self.constrained.moved(x, y, 1.0 / self.unit**2)
         state.point.clock[1] += self.problem.n_samples
         return self.measure(state, Candidate.at(x.copy(), y, multiplier, self.problem.backend.evaluate(x)))
 

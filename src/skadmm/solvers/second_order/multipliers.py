@@ -208,7 +208,7 @@ class Multipliers(BestPointSolver[MultipliersState]):
             evaluation = problem.backend.evaluate(y[-d:])
             return self.measure(state, Candidate.at(y[-d:], y, multiplier, evaluation))
         if self.constrained is not None:
-            x = self.constrained.moved(x, y)
+            x = self.constrained.moved(x, y, self.lagrangian.metric[:d])
             state.point.clock[1] += problem.n_samples
             return self.measure(state, Candidate.at(x, y, multiplier, problem.backend.evaluate(x)))
         gradient = self.lagrangian.loss_gradient(inner) if gradient is None else gradient

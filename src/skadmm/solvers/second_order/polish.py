@@ -193,13 +193,16 @@ class ConstrainedRows(NamedTuple):
             out[part.where] = prox_with_steps(part.reg, y[part.where], steps[part.where])
         return out
 
-    def moved(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def moved(self, x: np.ndarray, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """x within its constraints: equal over features that rows of two entries with y = 0 tie, zero where rows tie
-        them to zero, and within its bounds. Rows that x still misses tie their features too."""
+        them to zero, and within its bounds. Rows that x still misses tie their features too.
+
+        `weight` is the curvature of the loss along each feature: the same change of x costs more along a column of
+        large entries."""
         A, tied = self.problem.constraint.A, self.is_constraint & (y == 0.0)
         out = x
         for _ in range(MAX_ROUNDS):
-            out = self._tied(x, tied)
+            out = self._tied(x, tied, weight)
             missed = self._missed(out) & ~tied
             if not missed.any():
                 break
@@ -210,15 +213,16 @@ class ConstrainedRows(NamedTuple):
         out[self.feature[off]] = nearest[self.single][off] / self.entry[off]
         return out
 
-    def _tied(self, x: np.ndarray, tied: np.ndarray) -> np.ndarray:
-        """x with the mean over the features that the rows in `tied` (a mask) join, and zero where they tie them to
-        zero."""
+    def _tied(self, x: np.ndarray, tied: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """x with the weighted mean over the features that the rows in `tied` (a mask) join, and zero where they tie
+        them to zero."""
         out = x.copy()
         labels, factors = clusters(self.problem.constraint.A, tied)
         out[labels < 0] = 0.0
         free = np.flatnonzero(labels >= 0)
         count = np.bincount(labels[free])
-        mean = np.bincount(labels[free], factors[free] * x[free]) / np.bincount(labels[free], factors[free] ** 2)
+        pull = weight[free] * factors[free]
+        mean = np.bincount(labels[free], pull * x[free]) / np.bincount(labels[free], pull * factors[free])
         several = free[count[labels[free]] > 1]
         out[several] = factors[several] * mean[labels[several]]
         return out
