@@ -335,3 +335,18 @@ def test_a_binomial_trend_predicts_probabilities(order):
     assert np.isclose(chance.mean(), happened.mean(), atol=1e-3)  # a constant is not penalised
     with pytest.raises(ValueError, match="the binomial loss takes numbers from 0 to 1"):
         model.fit(t[:, None], 2.0 * happened)
+
+
+@pytest.mark.parametrize("loss", ["squared", "huber", "absolute", "smoothed-quantile"])
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_rows_of_weight_zero_are_as_good_as_left_out(order, loss):
+    rng = np.random.default_rng(order)
+    where = np.sort(rng.uniform(0, 10, 300))[:, None]
+    target = np.abs(where[:, 0] - 5.0) + 0.2 * rng.standard_normal(300)
+    weight = rng.uniform(0.5, 2.0, 300) * (rng.random(300) > 0.2)
+    kept = weight > 0
+    found = TrendFilter(0.02, order=order, loss=loss).fit(where, target, weight)
+    wanted = TrendFilter(0.02, order=order, loss=loss).fit(where[kept], target[kept], weight[kept])
+    assert found.result_.status is Status.SOLVED
+    np.testing.assert_array_equal(found.positions_, wanted.positions_)
+    np.testing.assert_allclose(found.predict(where), wanted.predict(where), atol=1e-4)

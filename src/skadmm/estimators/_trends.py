@@ -99,14 +99,17 @@ class TrendModel(StructuredModel):
         if X.shape[1] != 1:
             raise ValueError(f"design='positions' takes X with one column, got {X.shape[1]}")
         positions = self._positions = _column(X)
-        increasing = self.graph is None and bool(np.all(np.diff(positions) > 0))
+        # A row of weight zero counts as no row, so that there is no coefficient at its position.
+        observed = positions if sample_weight is None or np.all(sample_weight > 0) else positions[sample_weight > 0]
+        increasing = self.graph is None and observed is positions and bool(np.all(np.diff(positions) > 0))
         if self.graph is None:
-            self.positions_ = positions if increasing else np.unique(positions)
+            self.positions_ = positions if increasing else np.unique(observed)
             self._check_order(self.positions_.size - 2, f"{self.positions_.size} distinct positions")
         else:
             self.positions_ = np.arange(float(self._n_nodes(positions)))
         n = positions.size
-        index = np.arange(n) if increasing else np.searchsorted(self.positions_, positions)
+        last = self.positions_.size - 1
+        index = np.arange(n) if increasing else np.minimum(np.searchsorted(self.positions_, positions), last)
         table = sp.csr_array((np.ones(n), index, np.arange(n + 1)), shape=(n, self.positions_.size))
         return table, y, sample_weight
 

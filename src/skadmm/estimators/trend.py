@@ -75,9 +75,9 @@ class TrendFilter(TrendModel, Regression):
     dates_ : bool
         Whether `X` was a column of dates; ``positions_`` and ``knots_`` are then nanoseconds since 1970-01-01 (UTC).
     positions_ : ndarray or None
-        The distinct positions of a signal, at which ``coef_`` is its value; None for a table. Dates are nanoseconds
-        since 1970-01-01 (UTC), whatever the unit of their dtype; ``pandas.to_datetime`` turns them and ``knots_`` back
-        into dates.
+        The distinct positions of a signal, at which ``coef_`` is its value, without those that only occur in rows of
+        weight zero; None for a table. Dates are nanoseconds since 1970-01-01 (UTC), whatever the unit of their dtype;
+        ``pandas.to_datetime`` turns them and ``knots_`` back into dates.
     knots_, changepoints_ : ndarray or None
         Where pieces of a signal along a line meet, as positions and as indices into ``positions_``: a piece ends
         before, and the next one begins at, each of them. None for tables and graphs.
@@ -240,9 +240,9 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
     dates_ : bool
         Whether `X` was a column of dates; ``positions_`` and ``knots_`` are then nanoseconds since 1970-01-01 (UTC).
     positions_ : ndarray or None
-        The distinct positions of a signal, at which ``coef_`` is its value; None for a table. Dates are nanoseconds
-        since 1970-01-01 (UTC), whatever the unit of their dtype; ``pandas.to_datetime`` turns them and ``knots_`` back
-        into dates.
+        The distinct positions of a signal, at which ``coef_`` is its value, without those that only occur in rows of
+        weight zero; None for a table. Dates are nanoseconds since 1970-01-01 (UTC), whatever the unit of their dtype;
+        ``pandas.to_datetime`` turns them and ``knots_`` back into dates.
     knots_, changepoints_ : ndarray or None
         Where pieces of a signal along a line meet, as positions and as indices into ``positions_``: a piece ends
         before, and the next one begins at, each of them. None for tables and graphs.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 TRACE_COLUMNS = ("passes", "seconds", "objective", "objective_average", "feasibility", "kkt", "gap", "test_loss")
 
 
-class Status(Enum):
-    """How a run ended.
+class Status(StrEnum):
+    """How a run ended. A status equals its text: ``result.status == "solved"``.
 
     ``SOLVED`` means that the tolerance was met; ``Result.stopped_on`` names the measure. ``PASS_LIMIT`` and
     ``TIME_LIMIT`` mean that a limit came first. ``STALLED`` means that no step improves the objective, although the
@@ -40,6 +40,8 @@ class Status(Enum):
     >>> from skadmm import Status
     >>> print(Status.SOLVED)
     solved
+    >>> Status.SOLVED == "solved"
+    True
     >>> [status.value for status in Status]
     ['solved', 'pass limit', 'time limit', 'stalled', 'no minimiser', 'stopped by callback', 'interrupted', 'diverged']
     """
@@ -55,9 +57,6 @@ class Status(Enum):
     STOPPED = "stopped by callback"
     INTERRUPTED = "interrupted"
     DIVERGED = "diverged"
-
-    def __str__(self) -> str:
-        return self.value
 
 
 @dataclass(frozen=True)
