@@ -11,9 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from skadmm.kernels.rows import multiply, multiply_transposed, norms_squared
-from skadmm.kernels.samples import Samples, evaluate_samples, mean_curvature_at, mean_gradient, mean_loss
+from skadmm.backends.slicing import part_of
+from skadmm.kernels.expansion import add_rows
+from skadmm.kernels.rows import DenseRows, multiply, multiply_transposed, norms_squared, outputs_of
+from skadmm.kernels.samples import Samples, evaluate_margins, mean_curvature_at, mean_gradient, mean_loss
 from skadmm.losses.offset import split_offset
+
+ENTRIES_IN_CACHE = 1 << 17
+"""Stored entries of the rows that are evaluated at once: few enough to be in the cache when they are read again."""
 
 
 class Max(float):
@@ -51,9 +56,34 @@ def loss_and_gradient(samples: Samples, x: np.ndarray) -> tuple[float, np.ndarra
 def evaluate(
     samples: Samples, x: np.ndarray, n: int, slopes: np.ndarray, margins: np.ndarray
 ) -> tuple[float, np.ndarray]:
-    """The block's part of (1/n) Σ ℓ_i(x) and of its gradient. `slopes` and `margins` receive those of each sample."""
-    out = np.zeros(x.size)
-    return float(evaluate_samples(samples, x, n, slopes, margins, out)) / n, out
+    """The block's part of (1/n) Σ ℓ_i(x) and of its gradient. `slopes` and `margins` receive those of each sample.
+
+    Margins, losses and gradient are three kernels, none of which is compiled for both a kind of rows and a loss.
+    """
+    out, total = np.zeros(x.size), 0.0
+    size = _rows_in_cache(samples)
+    every = np.arange(size)
+    for start in range(0, slopes.size, size):
+        stop = min(start + size, slopes.size)
+        part = samples if size == slopes.size else part_of(samples, start, stop)
+        some, z, slope = every[: stop - start], margins[start:stop], slopes[start:stop]
+        multiply(part.rows, x, z)
+        total += evaluate_margins(part, z, slope)
+        add_rows(part.rows, some, slope / n, out)
+    return total / n, out
+
+
+def _rows_in_cache(samples: Samples) -> int:
+    """The number of rows that are evaluated at once: whole samples; all rows of a table of columns, which is not cut,
+    because kernels would be compiled again for a part of it."""
+    k, total = outputs_of(samples.rows), samples.target.size
+    rows = getattr(samples.rows, "rows", samples.rows)
+    if isinstance(rows, DenseRows):
+        entries = rows.values.size if rows.values.flags.c_contiguous else 0
+    else:
+        entries = int(rows.indptr[-1] - rows.indptr[0])
+    size = ENTRIES_IN_CACHE * total // max(entries * k, 1) // k * k
+    return max(min(max(size, k), total), 1) if entries else max(total, 1)
 
 
 def gram_product(samples: Samples, v: np.ndarray) -> np.ndarray:

@@ -19,13 +19,12 @@ from skadmm.kernels.samples import (
     add_block_gradient,
     block_bounds,
     curvature_product,
-    evaluate_samples_generic,
+    evaluate_margins_generic,
     mean_conjugate_generic,
     mean_curvature_product,
     mean_gradient_and_slopes,
     mean_gradient_generic,
     mean_loss_and_gradient,
-    mean_loss_generic,
     refresh_block,
     slopes_at_generic,
     targets_of,
@@ -166,18 +165,6 @@ def _mean_gradient_and_slopes(samples, x, slopes, out):
     return n
 
 
-def _evaluate_samples(samples, x, n, slopes, margins, out):
-    outputs = samples.rows.outputs
-    total = 0.0
-    for i in range(0, n_rows(samples.rows), outputs):
-        z = margins[i : i + outputs]
-        w = _row_slopes(samples, i, outputs, x, z, slopes[i : i + outputs])
-        total += w * row_value(samples.loss, z, samples.target[i : i + outputs])
-        for c in range(outputs):
-            row_add(samples.rows, i + c, slopes[i + c] / n, out)
-    return total
-
-
 def _mean_curvature_product(samples, x, v, out):
     n, outputs = n_rows(samples.rows), samples.rows.outputs
     z, h, u = np.empty(outputs), np.empty(outputs), np.empty(outputs)
@@ -217,13 +204,17 @@ def _mean_conjugate(targets, theta):
     return total / n
 
 
-def _mean_loss(targets, margins):
-    n, outputs = targets.target.size, targets.outputs
+def _evaluate_margins(targets, margins, slopes):
+    outputs = targets.outputs
     total = 0.0
-    for i in range(0, n, outputs):
+    for i in range(0, margins.size, outputs):
         part = slice(i, i + outputs)
-        total += weight_of(targets, i) * row_value(targets.loss, margins[part], targets.target[part])
-    return total / n
+        w, z, b, out = weight_of(targets, i), margins[part], targets.target[part], slopes[part]
+        row_derivative(targets.loss, z, b, out)
+        for c in range(outputs):
+            out[c] *= w
+        total += w * row_value(targets.loss, z, b)
+    return total
 
 
 def _loss_along(targets, index, z, move, t):
@@ -260,13 +251,12 @@ _OF_SAMPLES: tuple[tuple[Any, Any], ...] = (
     (mean_loss_and_gradient, _mean_loss_and_gradient),
     (mean_gradient_generic, _mean_gradient),
     (mean_gradient_and_slopes, _mean_gradient_and_slopes),
-    (evaluate_samples_generic, _evaluate_samples),
     (mean_curvature_product, _mean_curvature_product),
     (slopes_at_generic, _slopes_at),
 )
 _OF_TARGETS: tuple[tuple[Any, Any], ...] = (
     (mean_conjugate_generic, _mean_conjugate),
-    (mean_loss_generic, _mean_loss),
+    (evaluate_margins_generic, _evaluate_margins),
     (loss_along_generic, _loss_along),
     (expand_along_generic, _expand_along),
 )

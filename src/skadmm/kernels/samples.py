@@ -175,27 +175,6 @@ attach(mean_gradient_and_slopes, Samples, _mean_gradient_and_slopes)
 
 
 @generic
-def evaluate_samples_generic(samples: Any, x: Any, n: int, slopes: Any, margins: Any, out: Any) -> float:
-    """Margins and slopes of all these samples, and out ← out + their part of the gradient of a mean over n; returns
-    Σ w_i ℓ. Each row is read once."""
-
-
-def _evaluate_samples(samples, x, n, slopes, margins, out):
-    total = 0.0
-    for i in range(n_rows(samples.rows)):
-        margins[i] = row_dot(samples.rows, i, x)
-        w = weight_of(samples, i)
-        slopes[i] = w * derivative(samples.loss, margins[i], samples.target[i])
-        total += w * value(samples.loss, margins[i], samples.target[i])
-        row_add(samples.rows, i, slopes[i] / n, out)
-    return total
-
-
-attach(evaluate_samples_generic, Samples, _evaluate_samples)
-evaluate_samples = compiled(evaluate_samples_generic)
-
-
-@generic
 def mean_curvature_product(samples: Any, x: Any, v: Any, out: Any) -> None:
     """out ← (1/n) Σ ℓ''_i(x) a_i (a_i·v)."""
 
@@ -231,20 +210,21 @@ _conjugate_of = compiled(mean_conjugate_generic)
 
 
 @generic
-def mean_loss_generic(targets: Any, margins: Any) -> float:
-    """(1/n) Σ w_i ℓ(z_i, b_i)."""
+def evaluate_margins_generic(targets: Any, margins: Any, slopes: Any) -> float:
+    """slopes_i ← w_i ℓ'(z_i, b_i) at the margins z; returns Σ w_i ℓ(z_i, b_i)."""
 
 
-def _mean_loss(targets, margins):
-    n = targets.target.size
+def _evaluate_margins(targets, margins, slopes):
     total = 0.0
-    for i in range(n):
-        total += weight_of(targets, i) * value(targets.loss, margins[i], targets.target[i])
-    return total / n
+    for i in range(margins.size):
+        w, z, b = weight_of(targets, i), margins[i], targets.target[i]
+        slopes[i] = w * derivative(targets.loss, z, b)
+        total += w * value(targets.loss, z, b)
+    return total
 
 
-attach(mean_loss_generic, Targets, _mean_loss)
-_loss_of = compiled(mean_loss_generic)
+attach(evaluate_margins_generic, Targets, _evaluate_margins)
+_evaluation_of = compiled(evaluate_margins_generic)
 
 
 @kernel
@@ -263,7 +243,7 @@ def mean_slope_at(targets: Targets, margin: float) -> float:
 
 def mean_loss_at(targets: Targets, margins: np.ndarray) -> float:
     """(1/n) Σ w_i ℓ(z_i, b_i) of the margins z, without rows."""
-    return float(_loss_of(targets, margins))
+    return float(_evaluation_of(targets, margins, np.empty(margins.size))) / margins.size
 
 
 def mean_conjugate_at(targets: Targets, theta: np.ndarray) -> float:
@@ -287,7 +267,12 @@ def mean_curvature_at(samples: Samples, margin: float) -> float:
 
 def mean_loss(samples: Samples, margins: np.ndarray) -> float:
     """(1/n) Σ w_i ℓ(z_i, b_i) of the margins z."""
-    return float(_loss_of(targets_of(samples), margins))
+    return mean_loss_at(targets_of(samples), margins)
+
+
+def evaluate_margins(samples: Any, margins: np.ndarray, slopes: np.ndarray) -> float:
+    """slopes_i ← w_i ℓ'(z_i, b_i) at the margins z; returns Σ w_i ℓ(z_i, b_i)."""
+    return float(_evaluation_of(targets_of(samples), margins, slopes))
 
 
 def mean_conjugate(samples: Samples, theta: np.ndarray) -> float:
