@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from skadmm.backends.slicing import part_of
+from skadmm.backends.slicing import slice_rows
 from skadmm.kernels.expansion import add_rows
-from skadmm.kernels.rows import DenseRows, multiply, multiply_transposed, norms_squared, outputs_of
+from skadmm.kernels.rows import DenseRows, multiply, norms_squared, outputs_of
 from skadmm.kernels.samples import Samples, evaluate_margins, mean_curvature_at, mean_gradient, mean_loss
 from skadmm.losses.offset import split_offset
 
@@ -62,14 +62,15 @@ def evaluate(
     """
     out, total = np.zeros(x.size), 0.0
     size = _rows_in_cache(samples)
-    every = np.arange(size)
+    every, curvatures = np.arange(size), np.empty(size)
     for start in range(0, slopes.size, size):
         stop = min(start + size, slopes.size)
-        part = samples if size == slopes.size else part_of(samples, start, stop)
-        some, z, slope = every[: stop - start], margins[start:stop], slopes[start:stop]
-        multiply(part.rows, x, z)
-        total += evaluate_margins(part, z, slope)
-        add_rows(part.rows, some, slope / n, out)
+        rows = samples.rows if size == slopes.size else slice_rows(samples.rows, start, stop)
+        some, place = every[: stop - start], slice(start, stop)
+        z, slope = margins[place], slopes[place]
+        multiply(rows, x, z)
+        total += evaluate_margins(samples, place, z, slope, curvatures[: stop - start])
+        add_rows(rows, some, slope / n, out)
     return total / n, out
 
 
@@ -88,11 +89,11 @@ def _rows_in_cache(samples: Samples) -> int:
 
 def gram_product(samples: Samples, v: np.ndarray) -> np.ndarray:
     """(1/n) Σ w_i a_i (a_i·v)."""
-    margins, out = np.empty(samples.target.size), np.empty(v.size)
+    margins, out = np.empty(samples.target.size), np.zeros(v.size)
     multiply(samples.rows, v, margins)
     if samples.weight.size:
         margins *= samples.weight
-    multiply_transposed(samples.rows, margins / margins.size, out)
+    add_rows(samples.rows, np.arange(margins.size), margins / margins.size, out)
     return out
 
 
@@ -128,8 +129,7 @@ def mean_target(samples: Samples) -> tuple[float, float]:
 
 def weighted_norms(samples: Samples) -> np.ndarray:
     """w_i ‖a_i‖² of each row."""
-    norms = np.empty(samples.target.size)
-    norms_squared(samples.rows, norms)
+    norms = norms_squared(samples.rows)
     return norms * samples.weight if samples.weight.size else norms
 
 
