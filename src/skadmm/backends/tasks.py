@@ -11,14 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from skadmm.backends.slicing import slice_rows
 from skadmm.kernels.expansion import add_rows
-from skadmm.kernels.rows import DenseRows, multiply, norms_squared, outputs_of
-from skadmm.kernels.samples import Samples, evaluate_margins, mean_curvature_at, mean_gradient, mean_loss
+from skadmm.kernels.rows import DenseRows, multiply, norms_squared
+from skadmm.kernels.samples import (
+    Samples,
+    evaluate_margins,
+    evaluate_samples,
+    mean_curvature_at,
+    mean_gradient,
+    mean_loss,
+)
 from skadmm.losses.offset import split_offset
 
-ENTRIES_IN_CACHE = 1 << 17
-"""Stored entries of the rows that are evaluated at once: few enough to be in the cache when they are read again."""
+ENTRIES_IN_CACHE = 1 << 18
+"""Up to this many stored entries, margins, losses and gradient are three kernels, none of which is compiled for both a
+kind of rows and a loss. Of more entries each row is read once, by a kernel that is: reading them again would take
+longer."""
 
 
 class Max(float):
@@ -56,35 +64,16 @@ def loss_and_gradient(samples: Samples, x: np.ndarray) -> tuple[float, np.ndarra
 def evaluate(
     samples: Samples, x: np.ndarray, n: int, slopes: np.ndarray, margins: np.ndarray
 ) -> tuple[float, np.ndarray]:
-    """The block's part of (1/n) Σ ℓ_i(x) and of its gradient. `slopes` and `margins` receive those of each sample.
-
-    Margins, losses and gradient are three kernels, none of which is compiled for both a kind of rows and a loss.
-    """
-    out, total = np.zeros(x.size), 0.0
-    size = _rows_in_cache(samples)
-    every, curvatures = np.arange(size), np.empty(size)
-    for start in range(0, slopes.size, size):
-        stop = min(start + size, slopes.size)
-        rows = samples.rows if size == slopes.size else slice_rows(samples.rows, start, stop)
-        some, place = every[: stop - start], slice(start, stop)
-        z, slope = margins[place], slopes[place]
-        multiply(rows, x, z)
-        total += evaluate_margins(samples, place, z, slope, curvatures[: stop - start])
-        add_rows(rows, some, slope / n, out)
-    return total / n, out
-
-
-def _rows_in_cache(samples: Samples) -> int:
-    """The number of rows that are evaluated at once: whole samples; all rows of a table of columns, which is not cut,
-    because kernels would be compiled again for a part of it."""
-    k, total = outputs_of(samples.rows), samples.target.size
+    """The block's part of (1/n) Σ ℓ_i(x) and of its gradient. `slopes` and `margins` receive those of each sample."""
+    out, size = np.zeros(x.size), slopes.size
     rows = getattr(samples.rows, "rows", samples.rows)
-    if isinstance(rows, DenseRows):
-        entries = rows.values.size if rows.values.flags.c_contiguous else 0
-    else:
-        entries = int(rows.indptr[-1] - rows.indptr[0])
-    size = ENTRIES_IN_CACHE * total // max(entries * k, 1) // k * k
-    return max(min(max(size, k), total), 1) if entries else max(total, 1)
+    stored = rows.values if isinstance(rows, DenseRows) else rows.data
+    if isinstance(samples, Samples) and stored.size > ENTRIES_IN_CACHE:
+        return float(evaluate_samples(samples, x, n, slopes, margins, out)) / n, out
+    multiply(samples.rows, x, margins)
+    total = evaluate_margins(samples, slice(size), margins, slopes, np.empty(size))
+    add_rows(samples.rows, np.arange(size), slopes / n, out)
+    return total / n, out
 
 
 def gram_product(samples: Samples, v: np.ndarray) -> np.ndarray:

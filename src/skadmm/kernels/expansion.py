@@ -104,32 +104,11 @@ def expand_and_add(samples, index, step, z, move, slope, curvatures, out):
     return total
 
 
-@generic
-def add_rows_generic(rows: Any, index: Any, scale: Any, out: Any) -> None:
+@kernel
+def add_rows(rows, index, scale, out):
     """out ← out + Σ over `index` of scale_i a_i."""
-
-
-def _add_rows(rows, index, scale, out):
     for i in index:
         row_add(rows, i, scale[i], out)
-
-
-def _add_dense_rows(rows, index, scale, out):
-    """Four rows at a time share the reading and writing of `out`."""
-    values = rows.values
-    for p in range(0, index.size - 3, 4):
-        first, second, third, fourth = index[p], index[p + 1], index[p + 2], index[p + 3]
-        a, b, c, d = scale[first], scale[second], scale[third], scale[fourth]
-        for j in range(out.size):
-            out[j] += a * values[first, j] + b * values[second, j] + c * values[third, j] + d * values[fourth, j]
-    for p in range(index.size - index.size % 4, index.size):
-        row_add(rows, index[p], scale[index[p]], out)
-
-
-attach(add_rows_generic, DenseRows, _add_dense_rows)
-attach(add_rows_generic, CSRRows, _add_rows)
-attach(add_rows_generic, StackedRows, _add_rows)
-add_rows = compiled(add_rows_generic)
 
 
 @generic

@@ -173,6 +173,21 @@ def _mean_gradient_and_slopes(samples, x, slopes, out):
 attach(mean_gradient_and_slopes, Samples, _mean_gradient_and_slopes)
 
 
+@kernel
+def evaluate_samples(samples, x, n, slopes, margins, out):
+    """Margins and slopes of all these samples, and out ← out + their part of the gradient of a mean over n; returns
+    Σ w_i ℓ. Each row is read once."""
+    total = 0.0
+    for i in range(n_rows(samples.rows)):
+        z, w, b = row_dot(samples.rows, i, x), weight_of(samples, i), samples.target[i]
+        margins[i] = z
+        new = w * derivative(samples.loss, z, b)
+        slopes[i] = new
+        total += w * value(samples.loss, z, b)
+        row_add(samples.rows, i, new / n, out)
+    return total
+
+
 @generic
 def mean_curvature_product(samples: Any, x: Any, v: Any, out: Any) -> None:
     """out ← (1/n) Σ ℓ''_i(x) a_i (a_i·v)."""
@@ -191,8 +206,10 @@ attach(mean_curvature_product, Samples, _mean_curvature_product)
 
 @generic
 def evaluate_targets(targets: Any, margins: Any, values: Any, slopes: Any, curvatures: Any) -> None:
-    """Of each sample ℓ, ℓ' and the curvature of a model, at the margins. It is the only kernel of a loss for all that
-    is computed from margins."""
+    """values, slopes and curvatures ← ℓ, ℓ' and the curvature of a model at the margins, without weights.
+
+    It is the only kernel of a loss for all that solvers compute from margins.
+    """
 
 
 def _evaluate_targets(targets, margins, values, slopes, curvatures):
@@ -205,7 +222,7 @@ def _evaluate_targets(targets, margins, values, slopes, curvatures):
 
 @generic
 def conjugates_of_targets(targets: Any, theta: Any, values: Any) -> None:
-    """ℓ* of each sample."""
+    """values_i ← ℓ*(θ_i, b_i), without weights."""
 
 
 def _conjugates_of_targets(targets, theta, values):

@@ -221,7 +221,7 @@ def _agreements(problem: Problem, directions: list[tuple[np.ndarray, np.ndarray]
     if problem.is_coupled:
         yield from _leads(problem, basis)
         return
-    side = _flat_sides(problem.samples())
+    side = _flat_sides(backend.samples())
     counts = backend.weight > 0 if backend.weighted else np.ones(n, bool)
     for place in _places(n, backend.rows_per_chunk):
         backend.between_chunks()
