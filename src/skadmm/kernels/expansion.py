@@ -19,7 +19,7 @@ import numpy as np
 from skadmm import _cancel
 from skadmm.kernels.compile import attach, compiled, generic, kernel
 from skadmm.kernels.loss_functions import derivative, model_curvature, value
-from skadmm.kernels.rows import CSRRows, DenseRows, StackedRows, row_add, row_dot, span, unsigned
+from skadmm.kernels.rows import CSRRows, DenseRows, StackedRows, margins, row_add, row_dot, span, unsigned
 from skadmm.kernels.samples import Samples, evaluate_margins, weight_of
 from skadmm.kernels.threads import one_thread
 
@@ -32,21 +32,6 @@ SCALAR_WORK = 20.0
 """Evaluating a loss costs about as much as reading this many entries."""
 SMALL = 2_000_000
 """Below this much work (entries read, or products formed) one part is faster than four."""
-
-
-@kernel
-def margins(rows, index, x, out):
-    """out_i ← a_i·x for the rows in `index`."""
-    for i in index:
-        out[i] = row_dot(rows, i, x)
-
-
-@kernel
-def margins_of_two(rows, index, x, step, out, move):
-    """out_i ← a_i·x and move_i ← a_i·step for the rows in `index`, each row read once."""
-    for i in index:
-        out[i] = row_dot(rows, i, x)
-        move[i] = row_dot(rows, i, step)
 
 
 def _place(index: Any) -> Any:

@@ -296,10 +296,15 @@ def copy_into(v, out):
 
 
 @kernel
-def multiply(rows, x, out):
-    """out ← rows · x. Without row numbers to read it is a third faster than `margins`."""
-    for i in range(out.size):
+def margins(rows, index, x, out):
+    """out_i ← a_i·x for the rows in `index`."""
+    for i in index:
         out[i] = row_dot(rows, i, x)
+
+
+def multiply(rows: Any, x: np.ndarray, out: np.ndarray) -> None:
+    """out ← rows · x."""
+    margins(rows, np.arange(out.size), x, out)
 
 
 def from_sparse(matrix: Any) -> CSRRows | PairRows:
