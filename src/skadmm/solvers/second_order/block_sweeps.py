@@ -196,13 +196,9 @@ def support_system(G, support, block, x, q, l1, group, norms, hessian, gradient)
                 hessian[r, c] -= weight * unit * x[r] / norms[b]
 
 
-@kernel
-def add_rows_of(G, rows, scale, out):
+def add_rows_of(G: np.ndarray, rows: np.ndarray, scale: np.ndarray, out: np.ndarray) -> None:
     """out ← out + Σ_k scale_k G[rows_k], as far as `out` goes."""
-    for k in range(rows.size):
-        row, factor = G[rows[k]], scale[k]
-        for j in range(out.size):
-            out[j] += factor * row[j]
+    out += scale @ G[rows, : out.size]
 
 
 @kernel
