@@ -15,7 +15,7 @@ from skadmm.regularizers import L1, Box, ElasticNet, GroupL2, GroupLInf, NonNega
 from skadmm.solvers.second_order.block_descent import BlockDescent
 from skadmm.solvers.second_order.block_model import BlockModel
 from skadmm.solvers.second_order.block_set import BlockSet, add_cross_products
-from skadmm.solvers.second_order.block_sweeps import add_rows_of, block_prox, support_system, sweeps
+from skadmm.solvers.second_order.block_sweeps import add_rows_of, block_prox, support_system, sweeps, workspace
 from skadmm.solvers.second_order.blocks import block_penalty
 from skadmm.solvers.second_order.free_features import FreeFeatures
 
@@ -196,7 +196,7 @@ def test_sweeps_are_those_of_the_slow_twin(groups, seed):
     model, x, q = random_model(seed, groups=groups)
     for count in range(1, 6):
         fast_x, fast_q = x.copy(), q.copy()
-        sweeps(*model, fast_x, fast_q, 0.0, count, 0)
+        sweeps(model, workspace(x.size, model.norm.size), fast_x, fast_q, 0.0, count, 0)
         slow_x, slow_q = x.copy(), q.copy()
         for _ in range(count):
             slow_x, slow_q = slow_sweep(model, slow_x, slow_q)

@@ -10,7 +10,7 @@ from skadmm.regularizers import L1, ElasticNet, GroupL2, GroupLInf, NonNegative,
 from skadmm.run import follow
 from skadmm.solvers.second_order.base import SolverEngine
 from skadmm.solvers.second_order.block_descent import BlockDescent
-from skadmm.solvers.second_order.block_sweeps import extrapolation_weights
+from skadmm.solvers.second_order.block_sweeps import products_of_steps, shortest_combination
 from skadmm.solvers.second_order.blocks import block_penalty
 
 GROUPS = np.repeat(np.arange(8), 5)
@@ -162,9 +162,11 @@ def test_zero_blocks_leave_the_working_set():
 
 def test_extrapolation_is_the_least_squares_combination():
     points = np.random.default_rng(0).standard_normal((5, 9))
-    weights = np.empty(4)
-    assert extrapolation_weights(points, 5, weights)
+    weights, system = np.empty(4), np.empty((4, 4))
+    products_of_steps(points, system)
+    assert shortest_combination(system, weights)
     steps = np.diff(points, axis=0)
     inverse = np.linalg.solve(steps @ steps.T, np.ones(4))
     np.testing.assert_allclose(weights, inverse / inverse.sum(), rtol=1e-6)
-    assert not extrapolation_weights(np.zeros((5, 9)), 5, weights)
+    products_of_steps(np.zeros((5, 9)), system)
+    assert not shortest_combination(system, weights)

@@ -11,9 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from skadmm.kernels.rows import multiply, multiply_transposed, norms_squared
-from skadmm.kernels.samples import Samples, evaluate_samples, mean_curvature_at, mean_gradient, mean_loss
+from skadmm.kernels.expansion import add_rows
+from skadmm.kernels.rows import DenseRows, multiply, norms_squared
+from skadmm.kernels.samples import (
+    Samples,
+    evaluate_margins,
+    evaluate_samples,
+    mean_curvature_at,
+    mean_gradient,
+    mean_loss,
+)
 from skadmm.losses.offset import split_offset
+
+ENTRIES_IN_CACHE = 1 << 18
+"""Up to this many stored entries, margins, losses and gradient are three kernels, none of which is compiled for both a
+kind of rows and a loss. Of more entries each row is read once, by a kernel that is: reading them again would take
+longer."""
 
 
 class Max(float):
@@ -52,17 +65,24 @@ def evaluate(
     samples: Samples, x: np.ndarray, n: int, slopes: np.ndarray, margins: np.ndarray
 ) -> tuple[float, np.ndarray]:
     """The block's part of (1/n) Σ ℓ_i(x) and of its gradient. `slopes` and `margins` receive those of each sample."""
-    out = np.zeros(x.size)
-    return float(evaluate_samples(samples, x, n, slopes, margins, out)) / n, out
+    out, size = np.zeros(x.size), slopes.size
+    rows = getattr(samples.rows, "rows", samples.rows)
+    stored = rows.values if isinstance(rows, DenseRows) else rows.data
+    if isinstance(samples, Samples) and stored.size > ENTRIES_IN_CACHE:
+        return float(evaluate_samples(samples, x, n, slopes, margins, out)) / n, out
+    multiply(samples.rows, x, margins)
+    total = evaluate_margins(samples, slice(size), margins, slopes, np.empty(size))
+    add_rows(samples.rows, np.arange(size), slopes / n, out)
+    return total / n, out
 
 
 def gram_product(samples: Samples, v: np.ndarray) -> np.ndarray:
     """(1/n) Σ w_i a_i (a_i·v)."""
-    margins, out = np.empty(samples.target.size), np.empty(v.size)
+    margins, out = np.empty(samples.target.size), np.zeros(v.size)
     multiply(samples.rows, v, margins)
     if samples.weight.size:
         margins *= samples.weight
-    multiply_transposed(samples.rows, margins / margins.size, out)
+    add_rows(samples.rows, np.arange(margins.size), margins / margins.size, out)
     return out
 
 
@@ -98,8 +118,7 @@ def mean_target(samples: Samples) -> tuple[float, float]:
 
 def weighted_norms(samples: Samples) -> np.ndarray:
     """w_i ‖a_i‖² of each row."""
-    norms = np.empty(samples.target.size)
-    norms_squared(samples.rows, norms)
+    norms = norms_squared(samples.rows)
     return norms * samples.weight if samples.weight.size else norms
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from skadmm._names import nearest
-from skadmm.kernels.samples import Targets, mean_conjugate_at, mean_loss_at, mean_slope_at
+from skadmm.kernels.samples import Samples, mean_conjugate, mean_loss, mean_slope
 from skadmm.losses import LOSSES, as_loss
 from skadmm.losses.offset import TARGET, offset_loss, output_offset, split_offset, with_offset
 
@@ -104,7 +104,7 @@ def best_constant(loss: Any, target: np.ndarray, weight: np.ndarray | None) -> f
     """The constant margin with the smallest mean loss; very large where the loss decreases without end."""
     plain, values, offset = split_offset(loss, target)
     weights = np.empty(0) if weight is None else np.asarray(weight, dtype=float)
-    targets = Targets(target, weights, loss)
+    samples = Samples(None, target, weights, loss, target.size)
     start = float(np.average(values, weights=weight)) if plain.residual else 0.0
     if plain.link is not None and not plain.labels:
         start = float(plain.link(np.asarray(np.average(values, weights=weight))))
@@ -112,7 +112,7 @@ def best_constant(loss: Any, target: np.ndarray, weight: np.ndarray | None) -> f
         start -= 0.0 if offset is None else float(np.average(offset, weights=weight))
 
     def slope(margin: float) -> float:
-        found = mean_slope_at(targets, margin)
+        found = mean_slope(samples, margin)
         return found if math.isfinite(found) else math.copysign(1e300, found)
 
     at_start, width = slope(start), 0.5 * max(1.0, abs(start) if plain.residual else 1.0)
@@ -135,10 +135,10 @@ def explained(loss: Any, target: np.ndarray, margins: np.ndarray, weight: np.nda
     none either, and 0 otherwise.
     """
     weights = np.empty(0) if weight is None else np.asarray(weight, dtype=float)
-    targets = Targets(target, weights, loss)
+    samples = Samples(None, target, weights, loss, target.size)
     constant = np.full(target.size, best_constant(loss, target, weight))
-    smallest = -mean_conjugate_at(targets, np.zeros(target.size))
-    ours, null = (mean_loss_at(targets, z) - smallest for z in (margins, constant))
+    smallest = -mean_conjugate(samples, np.zeros(target.size))
+    ours, null = (mean_loss(samples, z) - smallest for z in (margins, constant))
     if null <= 0.0:
         return 1.0 if ours <= 0.0 else 0.0
     return 1.0 - ours / null

@@ -55,15 +55,6 @@ def _gather(columns, order, label, factor, starts, ends, data, units):
 
 
 @kernel
-def _count(columns, order, starts):
-    for j in order:
-        for p in span(columns.starts, j):
-            starts[columns.rows[p] + 1] += 1
-    for i in range(1, starts.size):
-        starts[i] += starts[i - 1]
-
-
-@kernel
 def _merge(values, held, unit, factor, out):
     """The same for dense rows: feature held_k times factor_k belongs to unit_k."""
     for i in range(out.shape[0]):
@@ -79,8 +70,9 @@ def contracted(columns: Any, label: np.ndarray, factor: np.ndarray, size: int) -
         _merge(columns.values, held.astype(np.uint32), label[held].astype(np.uint32), factor[held], merged)
         return DenseRows(merged)
     order = held[np.argsort(label[held], kind="stable")]
-    starts = np.zeros(columns.height + 1, np.int64)
-    _count(columns, order, starts)
+    entries = np.repeat(label >= 0, np.diff(columns.starts))
+    counts = np.bincount(columns.rows[entries], minlength=columns.height)
+    starts = np.concatenate([[0], np.cumsum(counts)])
     data, units = np.empty(starts[-1]), np.empty(starts[-1], np.int32)
     _gather(columns, order, label, factor, starts, starts[:-1].copy(), data, units)
     # The integer types of X: its kernels serve these rows too.

@@ -12,20 +12,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skadmm.kernels.compile import attach, generic, inlined
-from skadmm.kernels.expansion import expand_along_generic, loss_along_generic
 from skadmm.kernels.rows import n_rows, row_add, row_dot
 from skadmm.kernels.samples import (
     add_block_change,
     add_block_gradient,
     block_bounds,
+    conjugates_of_targets,
     curvature_product,
-    evaluate_samples_generic,
-    mean_conjugate_generic,
+    evaluate_targets,
     mean_curvature_product,
     mean_gradient_and_slopes,
     mean_gradient_generic,
     mean_loss_and_gradient,
-    mean_loss_generic,
     refresh_block,
     slopes_at_generic,
     targets_of,
@@ -44,17 +42,16 @@ class CoupledSamples(NamedTuple):
 
 
 class CoupledTargets(NamedTuple):
-    """Coupled samples without their rows."""
+    """Coupled samples without their rows and weights."""
 
     target: Any
-    weight: Any
     loss: Any
     outputs: int
 
 
 @targets_of.register
 def _(samples: CoupledSamples) -> CoupledTargets:
-    return CoupledTargets(samples.target, samples.weight, samples.loss, samples.rows.outputs)
+    return CoupledTargets(samples.target, samples.loss, samples.rows.outputs)
 
 
 @curvature_product.register
@@ -166,18 +163,6 @@ def _mean_gradient_and_slopes(samples, x, slopes, out):
     return n
 
 
-def _evaluate_samples(samples, x, n, slopes, margins, out):
-    outputs = samples.rows.outputs
-    total = 0.0
-    for i in range(0, n_rows(samples.rows), outputs):
-        z = margins[i : i + outputs]
-        w = _row_slopes(samples, i, outputs, x, z, slopes[i : i + outputs])
-        total += w * row_value(samples.loss, z, samples.target[i : i + outputs])
-        for c in range(outputs):
-            row_add(samples.rows, i + c, slopes[i + c] / n, out)
-    return total
-
-
 def _mean_curvature_product(samples, x, v, out):
     n, outputs = n_rows(samples.rows), samples.rows.outputs
     z, h, u = np.empty(outputs), np.empty(outputs), np.empty(outputs)
@@ -204,53 +189,26 @@ def _slopes_at(samples, x, out):
         _row_slopes(samples, i, outputs, x, z, out[i : i + outputs])
 
 
-def _mean_conjugate(targets, theta):
-    n, outputs = targets.target.size, targets.outputs
-    scaled = np.empty(outputs)
-    total = 0.0
-    for i in range(0, n, outputs):
-        w = weight_of(targets, i)
-        if w > 0.0:
-            for c in range(outputs):
-                scaled[c] = theta[i + c] / w
-            total += w * row_conjugate(targets.loss, scaled, targets.target[i : i + outputs])
-    return total / n
-
-
-def _mean_loss(targets, margins):
-    n, outputs = targets.target.size, targets.outputs
-    total = 0.0
-    for i in range(0, n, outputs):
+def _evaluate_targets(targets, margins, values, slopes, curvatures):
+    """The loss of a sample is that of its first row; the other rows have none."""
+    outputs = targets.outputs
+    for i in range(0, margins.size, outputs):
         part = slice(i, i + outputs)
-        total += weight_of(targets, i) * row_value(targets.loss, margins[part], targets.target[part])
-    return total / n
+        z, b = margins[part], targets.target[part]
+        for c in range(i + 1, i + outputs):
+            values[c] = 0.0
+        values[i] = row_value(targets.loss, z, b)
+        row_derivative(targets.loss, z, b, slopes[part])
+        row_curvature(targets.loss, z, b, curvatures[part])
 
 
-def _loss_along(targets, index, z, move, t):
-    """The rows of `index` are those of whole samples, in order."""
+def _conjugates_of_targets(targets, theta, values):
     outputs = targets.outputs
-    total = 0.0
-    for p in range(0, index.size, outputs):
-        part = slice(index[p], index[p] + outputs)
-        total += weight_of(targets, index[p]) * row_value(targets.loss, z[part] + t * move[part], targets.target[part])
-    return total
-
-
-def _expand_along(targets, index, z, move, t, slope, curvatures):
-    """The rows of `index` are those of whole samples, in order."""
-    outputs = targets.outputs
-    total = 0.0
-    for p in range(0, index.size, outputs):
-        part = slice(index[p], index[p] + outputs)
-        w, b = weight_of(targets, index[p]), targets.target[part]
-        margins = z[part] + t * move[part]
-        row_derivative(targets.loss, margins, b, slope[part])
-        row_curvature(targets.loss, margins, b, curvatures[part])
-        for i in range(index[p], index[p] + outputs):
-            slope[i] *= w
-            curvatures[i] *= w
-        total += w * row_value(targets.loss, margins, b)
-    return total
+    for i in range(0, theta.size, outputs):
+        part = slice(i, i + outputs)
+        for c in range(i + 1, i + outputs):
+            values[c] = 0.0
+        values[i] = row_conjugate(targets.loss, theta[part], targets.target[part])
 
 
 _OF_SAMPLES: tuple[tuple[Any, Any], ...] = (
@@ -260,15 +218,12 @@ _OF_SAMPLES: tuple[tuple[Any, Any], ...] = (
     (mean_loss_and_gradient, _mean_loss_and_gradient),
     (mean_gradient_generic, _mean_gradient),
     (mean_gradient_and_slopes, _mean_gradient_and_slopes),
-    (evaluate_samples_generic, _evaluate_samples),
     (mean_curvature_product, _mean_curvature_product),
     (slopes_at_generic, _slopes_at),
 )
 _OF_TARGETS: tuple[tuple[Any, Any], ...] = (
-    (mean_conjugate_generic, _mean_conjugate),
-    (mean_loss_generic, _mean_loss),
-    (loss_along_generic, _loss_along),
-    (expand_along_generic, _expand_along),
+    (evaluate_targets, _evaluate_targets),
+    (conjugates_of_targets, _conjugates_of_targets),
 )
 for _generic, _implementation in _OF_SAMPLES:
     attach(_generic, CoupledSamples, _implementation)

@@ -19,8 +19,8 @@ import numpy as np
 from skadmm import _cancel
 from skadmm.kernels.compile import attach, compiled, generic, kernel
 from skadmm.kernels.loss_functions import derivative, model_curvature, value
-from skadmm.kernels.rows import CSRRows, DenseRows, StackedRows, row_add, row_dot, span, unsigned
-from skadmm.kernels.samples import Samples, Targets, targets_of, weight_of
+from skadmm.kernels.rows import CSRRows, DenseRows, StackedRows, margins, row_add, row_dot, span, unsigned
+from skadmm.kernels.samples import Samples, evaluate_margins, weight_of
 from skadmm.kernels.threads import one_thread
 
 PARTS = 4
@@ -34,58 +34,18 @@ SMALL = 2_000_000
 """Below this much work (entries read, or products formed) one part is faster than four."""
 
 
-@kernel
-def margins(rows, index, x, out):
-    """out_i ← a_i·x for the rows in `index`."""
-    for i in index:
-        out[i] = row_dot(rows, i, x)
-
-
-@kernel
-def margins_of_two(rows, index, x, step, out, move):
-    """out_i ← a_i·x and move_i ← a_i·step for the rows in `index`, each row read once."""
-    for i in index:
-        out[i] = row_dot(rows, i, x)
-        move[i] = row_dot(rows, i, step)
-
-
-@generic
-def loss_along_generic(targets: Any, index: Any, z: Any, move: Any, t: float) -> float:
-    """Σ over `index` of w_i ℓ(z_i + t·move_i)."""
-
-
-@generic
-def expand_along_generic(targets: Any, index: Any, z: Any, move: Any, t: float, slope: Any, curvatures: Any) -> float:
-    """Slope and curvature (of a model) of every row of `index` at z_i + t·move_i; returns Σ w_i ℓ."""
-
-
-def _loss_along(targets, index, z, move, t):
-    total = 0.0
-    for i in index:
-        total += weight_of(targets, i) * value(targets.loss, z[i] + t * move[i], targets.target[i])
-    return total
-
-
-def _expand_along(targets, index, z, move, t, slope, curvatures):
-    total = 0.0
-    for i in index:
-        w = weight_of(targets, i)
-        margin = z[i] + t * move[i]
-        slope[i] = w * derivative(targets.loss, margin, targets.target[i])
-        curvatures[i] = w * model_curvature(targets.loss, margin, targets.target[i])
-        total += w * value(targets.loss, margin, targets.target[i])
-    return total
-
-
-attach(loss_along_generic, Targets, _loss_along)
-attach(expand_along_generic, Targets, _expand_along)
-_loss_of = compiled(loss_along_generic)
-_expansion_of = compiled(expand_along_generic)
+def _place(index: Any) -> Any:
+    """Row numbers as a slice, where they are consecutive."""
+    if len(index) and index[-1] - index[0] == len(index) - 1 and np.all(index[1:] > index[:-1]):
+        return slice(int(index[0]), int(index[-1]) + 1)
+    return index
 
 
 def loss_along(samples: Samples, index: np.ndarray, z: np.ndarray, move: np.ndarray, t: float) -> float:
     """Σ over `index` of w_i ℓ(z_i + t·move_i)."""
-    return float(_loss_of(targets_of(samples), index, z, move, t))
+    place = _place(index)
+    size = len(index)
+    return evaluate_margins(samples, place, z[place] + t * move[place], np.empty(size), np.empty(size))
 
 
 def expand_along(
@@ -98,7 +58,14 @@ def expand_along(
     curvatures: np.ndarray,
 ) -> float:
     """Slope and curvature (of a model) of every row of `index` at z_i + t·move_i; returns Σ w_i ℓ."""
-    return float(_expansion_of(targets_of(samples), index, z, move, t, slope, curvatures))
+    place = _place(index)
+    margin = z[place] + t * move[place] if t != 0.0 else z[place]
+    if isinstance(place, slice):
+        return evaluate_margins(samples, place, margin, slope[place], curvatures[place])
+    slopes, bends = np.empty(index.size), np.empty(index.size)
+    total = evaluate_margins(samples, place, margin, slopes, bends)
+    slope[place], curvatures[place] = slopes, bends
+    return total
 
 
 def expand(samples: Samples, index: np.ndarray, z: np.ndarray, slope: np.ndarray, curvatures: np.ndarray) -> float:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skadmm.kernels.compile import attach, compiled, generic, inlined, kernel
-from skadmm.kernels.loss_functions import conjugate, curvature, derivative, value
+from skadmm.kernels.loss_functions import conjugate, curvature, derivative, model_curvature, value
 from skadmm.kernels.rows import n_rows, row_add, row_dot
 
 
@@ -25,10 +25,9 @@ class Samples(NamedTuple):
 
 
 class Targets(NamedTuple):
-    """Samples without their rows: a kernel that needs only margins is compiled once for all kinds of rows."""
+    """Samples without their rows and weights: what a kernel of a loss needs besides margins."""
 
     target: Any
-    weight: Any
     loss: Any
 
 
@@ -107,8 +106,8 @@ attach(add_block_change, Samples, _add_block_change)
 
 @singledispatch
 def targets_of(samples: Any) -> Any:
-    """The samples without their rows."""
-    return Targets(samples.target, samples.weight, samples.loss)
+    """The samples without their rows and weights."""
+    return Targets(samples.target, samples.loss)
 
 
 @singledispatch
@@ -174,25 +173,19 @@ def _mean_gradient_and_slopes(samples, x, slopes, out):
 attach(mean_gradient_and_slopes, Samples, _mean_gradient_and_slopes)
 
 
-@generic
-def evaluate_samples_generic(samples: Any, x: Any, n: int, slopes: Any, margins: Any, out: Any) -> float:
+@kernel
+def evaluate_samples(samples, x, n, slopes, margins, out):
     """Margins and slopes of all these samples, and out ← out + their part of the gradient of a mean over n; returns
     Σ w_i ℓ. Each row is read once."""
-
-
-def _evaluate_samples(samples, x, n, slopes, margins, out):
     total = 0.0
     for i in range(n_rows(samples.rows)):
-        margins[i] = row_dot(samples.rows, i, x)
-        w = weight_of(samples, i)
-        slopes[i] = w * derivative(samples.loss, margins[i], samples.target[i])
-        total += w * value(samples.loss, margins[i], samples.target[i])
-        row_add(samples.rows, i, slopes[i] / n, out)
+        z, w, b = row_dot(samples.rows, i, x), weight_of(samples, i), samples.target[i]
+        margins[i] = z
+        new = w * derivative(samples.loss, z, b)
+        slopes[i] = new
+        total += w * value(samples.loss, z, b)
+        row_add(samples.rows, i, new / n, out)
     return total
-
-
-attach(evaluate_samples_generic, Samples, _evaluate_samples)
-evaluate_samples = compiled(evaluate_samples_generic)
 
 
 @generic
@@ -212,87 +205,89 @@ attach(mean_curvature_product, Samples, _mean_curvature_product)
 
 
 @generic
-def mean_conjugate_generic(targets: Any, theta: Any) -> float:
-    """(1/n) Σ w_i ℓ*(θ_i / w_i, b_i)."""
+def evaluate_targets(targets: Any, margins: Any, values: Any, slopes: Any, curvatures: Any) -> None:
+    """values, slopes and curvatures ← ℓ, ℓ' and the curvature of a model at the margins, without weights.
+
+    It is the only kernel of a loss for all that solvers compute from margins.
+    """
 
 
-def _mean_conjugate(targets, theta):
-    n = targets.target.size
-    total = 0.0
-    for i in range(n):
-        w = weight_of(targets, i)
-        if w > 0.0:
-            total += w * conjugate(targets.loss, theta[i] / w, targets.target[i])
-    return total / n
-
-
-attach(mean_conjugate_generic, Targets, _mean_conjugate)
-_conjugate_of = compiled(mean_conjugate_generic)
+def _evaluate_targets(targets, margins, values, slopes, curvatures):
+    for i in range(margins.size):
+        z, b = margins[i], targets.target[i]
+        values[i] = value(targets.loss, z, b)
+        slopes[i] = derivative(targets.loss, z, b)
+        curvatures[i] = model_curvature(targets.loss, z, b)
 
 
 @generic
-def mean_loss_generic(targets: Any, margins: Any) -> float:
-    """(1/n) Σ w_i ℓ(z_i, b_i)."""
+def conjugates_of_targets(targets: Any, theta: Any, values: Any) -> None:
+    """values_i ← ℓ*(θ_i, b_i), without weights."""
 
 
-def _mean_loss(targets, margins):
-    n = targets.target.size
-    total = 0.0
-    for i in range(n):
-        total += weight_of(targets, i) * value(targets.loss, margins[i], targets.target[i])
-    return total / n
+def _conjugates_of_targets(targets, theta, values):
+    for i in range(theta.size):
+        values[i] = conjugate(targets.loss, theta[i], targets.target[i])
 
 
-attach(mean_loss_generic, Targets, _mean_loss)
-_loss_of = compiled(mean_loss_generic)
+attach(evaluate_targets, Targets, _evaluate_targets)
+attach(conjugates_of_targets, Targets, _conjugates_of_targets)
+_evaluate = compiled(evaluate_targets)
+_conjugates = compiled(conjugates_of_targets)
 
 
-@kernel
-def _mean_slope(targets, margin):
-    n = targets.target.size
-    total = 0.0
-    for i in range(n):
-        total += weight_of(targets, i) * derivative(targets.loss, margin, targets.target[i])
-    return total / n
+def evaluate_margins(
+    samples: Any, place: Any, margins: np.ndarray, slopes: np.ndarray, curvatures: np.ndarray
+) -> float:
+    """Slopes w_i ℓ' and curvatures (of a model) of the samples at `place`, a slice or row numbers, at their margins;
+    returns Σ w_i ℓ."""
+    targets, values = targets_of(samples), np.empty(margins.size)
+    _evaluate(targets._replace(target=targets.target[place]), margins, values, slopes, curvatures)
+    if samples.weight.size:
+        for part in (values, slopes, curvatures):
+            part *= samples.weight[place]
+    return float(values.sum())
 
 
-def mean_slope_at(targets: Targets, margin: float) -> float:
+def mean_slope(samples: Any, margin: float) -> float:
     """(1/n) Σ w_i ℓ'(z, b_i) at one margin z for all samples."""
-    return float(_mean_slope(targets, margin))
+    n = samples.target.size
+    slopes = np.empty(n)
+    evaluate_margins(samples, slice(n), np.full(n, margin), slopes, np.empty(n))
+    return float(slopes.sum()) / n
 
 
-def mean_loss_at(targets: Targets, margins: np.ndarray) -> float:
-    """(1/n) Σ w_i ℓ(z_i, b_i) of the margins z, without rows."""
-    return float(_loss_of(targets, margins))
+def mean_loss(samples: Any, margins: np.ndarray) -> float:
+    """(1/n) Σ w_i ℓ(z_i, b_i) of the margins z."""
+    n = margins.size
+    return evaluate_margins(samples, slice(n), margins, np.empty(n), np.empty(n)) / n
 
 
-def mean_conjugate_at(targets: Targets, theta: np.ndarray) -> float:
-    """(1/n) Σ w_i ℓ*(θ_i / w_i, b_i), without rows."""
-    return float(_conjugate_of(targets, theta))
+def mean_conjugate(samples: Any, theta: np.ndarray) -> float:
+    """(1/n) Σ w_i ℓ*(θ_i / w_i, b_i): the conjugate of the weighted mean loss at θ/n."""
+    values, weight = np.empty(theta.size), samples.weight
+    if weight.size:
+        counted = weight > 0.0
+        _conjugates(targets_of(samples), np.divide(theta, weight, out=np.zeros(theta.size), where=counted), values)
+        values = values[counted] * weight[counted]
+    else:
+        _conjugates(targets_of(samples), theta, values)
+    return float(values.sum()) / theta.size
 
 
 @kernel
-def _mean_curvature(targets, margin):
-    n = targets.target.size
-    total = 0.0
-    for i in range(n):
-        total += weight_of(targets, i) * curvature(targets.loss, margin, targets.target[i])
-    return total / n
+def _curvatures(targets, margin, out):
+    for i in range(out.size):
+        out[i] = curvature(targets.loss, margin, targets.target[i])
 
 
 def mean_curvature_at(samples: Samples, margin: float) -> float:
     """(1/n) Σ w_i ℓ''(z, b_i) at one margin z for all samples."""
-    return float(_mean_curvature(targets_of(samples), margin))
-
-
-def mean_loss(samples: Samples, margins: np.ndarray) -> float:
-    """(1/n) Σ w_i ℓ(z_i, b_i) of the margins z."""
-    return float(_loss_of(targets_of(samples), margins))
-
-
-def mean_conjugate(samples: Samples, theta: np.ndarray) -> float:
-    """(1/n) Σ w_i ℓ*(θ_i / w_i, b_i): the conjugate of the weighted mean loss at θ/n."""
-    return float(_conjugate_of(targets_of(samples), theta))
+    out = np.empty(samples.target.size)
+    _curvatures(targets_of(samples), margin, out)
+    if samples.weight.size:
+        out *= samples.weight
+    return float(out.sum()) / out.size
 
 
 @generic

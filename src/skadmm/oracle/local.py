@@ -23,7 +23,6 @@ from skadmm.kernels.expansion import (
     expand_along,
     in_parts,
     margins,
-    margins_of_two,
     sum_expansions,
     sum_outer,
     sum_rows,
@@ -145,11 +144,9 @@ def move_margins(
     rows: Any, index: np.ndarray, x: np.ndarray | None, step: np.ndarray | None, z: np.ndarray, move: np.ndarray
 ) -> None:
     """Compute the margins z of some rows at `x`, and how far `step` moves them, where these are given."""
-    if step is not None and x is not None:
-        margins_of_two(rows, index, x, step, z, move)
-    elif step is not None:
+    if step is not None:
         margins(rows, index, step, move)
-    elif x is not None:
+    if x is not None:
         margins(rows, index, x, z)
 
 

@@ -17,9 +17,8 @@ import scipy.sparse
 import scipy.sparse.csgraph
 
 from skadmm.backends import LocalBackend, tasks
-from skadmm.kernels.compile import jitable, kernel
 from skadmm.kernels.rows import as_matrix, times_basis
-from skadmm.losses import derivative
+from skadmm.kernels.samples import evaluate_margins
 from skadmm.losses.offset import split_offset
 from skadmm.operators.clusters import clusters
 from skadmm.problem.problem import Problem
@@ -45,21 +44,21 @@ CLEAR_GAIN, MAX_VIOLATION = 1e-4, 1e-8
 second; within its tolerances there are solutions of size 1e-7 where no direction exists."""
 
 
-@jitable
-def _flattens(far, nearer):
-    """Does a derivative vanish at infinity?"""
-    return abs(far) <= FLAT or (far * nearer > 0.0 and abs(far) <= FALLING * abs(nearer))
-
-
-@kernel
-def _flat_sides(loss, target, side):
+def _flat_sides(samples: Any) -> np.ndarray:
     """For each target, the side on which the loss is flat at infinity: 1, −1, or 0 for neither."""
-    for i in range(target.size):
-        side[i] = 0.0
-        if _flattens(derivative(loss, FAR, target[i]), derivative(loss, 0.5 * FAR, target[i])):
-            side[i] = 1.0
-        elif _flattens(derivative(loss, -FAR, target[i]), derivative(loss, -0.5 * FAR, target[i])):
-            side[i] = -1.0
+    n = samples.target.size
+    of_one = samples._replace(weight=np.empty(0))
+
+    def flattens(side: float) -> np.ndarray:
+        """Does a derivative vanish at infinity?"""
+        far, nearer, unused = np.empty((3, n))
+        for out, margin in ((far, side * FAR), (nearer, 0.5 * side * FAR)):
+            evaluate_margins(of_one, slice(n), np.full(n, margin), out, unused)
+        falling = (far * nearer > 0.0) & (np.abs(far) <= FALLING * np.abs(nearer))
+        return (np.abs(far) <= FLAT) | falling
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.where(flattens(1.0), 1.0, np.where(flattens(-1.0), -1.0, 0.0))
 
 
 class Recession(NamedTuple):
@@ -222,8 +221,7 @@ def _agreements(problem: Problem, directions: list[tuple[np.ndarray, np.ndarray]
     if problem.is_coupled:
         yield from _leads(problem, basis)
         return
-    side = np.empty(n)
-    _flat_sides(problem.loss, backend.target, side)
+    side = _flat_sides(backend.samples())
     counts = backend.weight > 0 if backend.weighted else np.ones(n, bool)
     for place in _places(n, backend.rows_per_chunk):
         backend.between_chunks()

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg.lapack
 
-from skadmm.solvers.second_order.block_sweeps import add_rows_of, square_part, support_system, sweeps
+from skadmm.solvers.second_order.block_sweeps import add_rows_of, square_part, support_system, sweeps, workspace
 
 ROUNDS_PER_STEP = 70
 """With k of m features not zero, a Newton step takes about the time of k²/m divided by this many rounds of sweeps."""
@@ -55,8 +55,9 @@ class BlockModel(NamedTuple):
     def minimise(self, x: np.ndarray, q: np.ndarray, goal: float, rounds: int, limit: int, short: int) -> bool:
         """x ← the minimiser, q ← the gradient of the smooth part there: sweeps, and Newton steps on the support
         between them where more sweeps would cost more. Returns whether no step changes more than `goal` any more."""
+        work = workspace(x.size, self.norm.size)
         for _ in range(rounds):
-            first, last = sweeps(*self, x, q, goal, limit, short)
+            first, last = sweeps(self, work, x, q, goal, limit, short)
             if last <= goal:
                 return True
             if not sweeps_are_cheaper(x, goal, first, last):

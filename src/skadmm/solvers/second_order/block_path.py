@@ -17,7 +17,7 @@ import numpy as np
 
 from skadmm.solvers.second_order.block_model import BlockModel, sweeps_are_cheaper
 from skadmm.solvers.second_order.block_set import BlockSet, Columns
-from skadmm.solvers.second_order.block_sweeps import bounds_of, follow_strengths, violations
+from skadmm.solvers.second_order.block_sweeps import bounds_of, follow_strengths, violations, workspace
 from skadmm.solvers.second_order.stretch import Accuracy, Stretch
 
 TINY = float(np.finfo(float).tiny)
@@ -281,12 +281,13 @@ class BlockPath:
         settings, strengths = self.settings, np.ascontiguousarray(strengths)  # slices would be compiled for again
         solutions, found = np.empty((strengths.size, x.size)), np.full((strengths.size, 3), np.nan)
         scaled = model._replace(l1=model.l1.copy(), group=model.group.copy())
+        work, index = workspace(x.size, model.norm.size, settings.short), np.arange(x.size)
         done, rounds, before = 0, 0, np.inf
         while done < strengths.size:
             last = done
             done, loss = follow_strengths(
-                model.l1, model.group, scaled, strengths, done, x, q, loss, accuracy, settings.limit, settings.short,
-                solutions, found,
+                model.l1, model.group, scaled, work, index, strengths, done, x, q, loss, accuracy, settings.limit,
+                settings.short, solutions, found,
             )  # fmt: skip
             if done == strengths.size:
                 break

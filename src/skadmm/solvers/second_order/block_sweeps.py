@@ -22,6 +22,7 @@ Bertrand, Q. and Massias, M. (2021). Anderson acceleration of coordinate descent
 """
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,6 +33,28 @@ SETTLED = 0.1
 """Sweeps over the nonzero blocks end when they change this share of what a sweep over all blocks does."""
 EXTRAPOLATION_DAMPING = 1e-12
 """The damping of the matrix of an extrapolation, relative to its largest entry."""
+
+
+class Workspace(NamedTuple):
+    """Arrays that sweeps need besides the model and the point; those of an extrapolation are empty where none is made.
+    Kernels that allocate them would take longer to compile."""
+
+    blocks: Any
+    aim: Any
+    new: Any
+    points: Any
+    """The points after the last sweeps."""
+    slopes: Any
+    """q at these points."""
+    weights: Any
+    system: Any
+
+
+def workspace(features: int, blocks: int, short: int = 0) -> Workspace:
+    """Arrays for sweeps over these numbers of features and blocks, with extrapolations from `short` sweeps."""
+    points, slopes = np.empty((2, short + 1, features))
+    aim, new = np.empty((2, features))
+    return Workspace(np.empty(blocks, np.int64), aim, new, points, slopes, np.empty(short), np.empty((short, short)))
 
 
 @inlined
@@ -91,14 +114,14 @@ def select_blocks(x, starts, every, out):
 
 
 @kernel
-def sweeps(G, bound, starts, l1, lower, upper, norm, group, x, q, goal, limit, short):
+def sweeps(model, work, x, q, goal, limit, short):
     """Sweeps over all blocks and, between them, over those that are not zero, until none changes by more than `goal`.
 
     Returns the changes of the first and the last sweep over all blocks; the last is at most `goal` where they have
     arrived.
     """
-    blocks = np.empty(starts.size - 1, np.int64)
-    aim, new = np.empty(x.size), np.empty(x.size)
+    G, bound, starts, l1, lower, upper, norm, group = model
+    blocks, aim, new = work.blocks, work.aim, work.new
     first = last = np.inf
     for made in range(limit):
         count = 0
@@ -173,13 +196,9 @@ def support_system(G, support, block, x, q, l1, group, norms, hessian, gradient)
                 hessian[r, c] -= weight * unit * x[r] / norms[b]
 
 
-@kernel
-def add_rows_of(G, rows, scale, out):
+def add_rows_of(G: np.ndarray, rows: np.ndarray, scale: np.ndarray, out: np.ndarray) -> None:
     """out ← out + Σ_k scale_k G[rows_k], as far as `out` goes."""
-    for k in range(rows.size):
-        row, factor = G[rows[k]], scale[k]
-        for j in range(out.size):
-            out[j] += factor * row[j]
+    out += scale @ G[rows, : out.size]
 
 
 @kernel
@@ -256,12 +275,9 @@ def shortest_combination(system, out):
 
 
 @inlined
-def extrapolation_weights(points, count, out):
-    """out ← weights of the points 1 … count − 1 for which the same combination of the steps between points is shortest
-    (Anderson's method); False where there are none."""
-    steps = count - 1
-    system = np.empty((steps, steps))
-    largest = 0.0
+def products_of_steps(points, system):
+    """system ← the products of the steps between points, damped; Anderson's method takes their shortest combination."""
+    steps, largest = system.shape[0], 0.0
     for a in range(steps):
         for b in range(a + 1):
             total = 0.0
@@ -271,7 +287,21 @@ def extrapolation_weights(points, count, out):
         largest = max(largest, system[a, a])
     for a in range(steps):
         system[a, a] += EXTRAPOLATION_DAMPING * largest
-    return shortest_combination(system, out)
+
+
+@inlined
+def combine_points(points, slopes, weights, x, q, aim, new):
+    """aim and new ← the combinations of the points after the first one and of their q; the change of the loss from x to
+    there. q is affine in x, so no product with G is needed."""
+    rise = 0.0
+    for j in range(x.size):
+        there, slope = 0.0, 0.0
+        for a in range(weights.size):
+            there += weights[a] * points[a + 1, j]
+            slope += weights[a] * slopes[a + 1, j]
+        aim[j], new[j] = there, slope
+        rise += 0.5 * (there - x[j]) * (q[j] + slope)
+    return rise
 
 
 @inlined
@@ -299,82 +329,73 @@ def penalties_of(x, other, model):
 
 
 @inlined
-def extrapolate(points, slopes, count, model, x, q):
-    """x and q ← their extrapolation from the last points, where that decreases the objective; the change of the loss.
-    q is affine in x, so its extrapolation needs no product with G."""
-    weights = np.empty(count - 1)
-    rise = 0.0
-    if extrapolation_weights(points, count, weights):
-        aim, new = np.zeros(x.size), np.zeros(x.size)
-        for a in range(count - 1):
-            for j in range(x.size):
-                aim[j] += weights[a] * points[a + 1, j]
-                new[j] += weights[a] * slopes[a + 1, j]
-        for j in range(x.size):
-            rise += 0.5 * (aim[j] - x[j]) * (q[j] + new[j])
-        there, here = penalties_of(aim, x, model)
-        if rise + there < here:
-            for j in range(x.size):
-                x[j], q[j] = aim[j], new[j]
-        else:
-            rise = 0.0
-    return rise
+def keep_point(x, q, k, points, slopes):
+    """Row k of `points` and `slopes` ← x and q."""
+    for j in range(x.size):
+        points[k, j], slopes[k, j] = x[j], q[j]
 
 
 @inlined
-def sweep_and_extrapolate(model, x, q, short, points, slopes):
-    """A sweep over all blocks, up to `short` over those that are not zero, and an extrapolation from these; the change
-    of the loss."""
-    G, bound, starts, l1, lower, upper, norm, group = model
-    blocks = np.empty(starts.size - 1, np.int64)
-    aim, new = np.empty(x.size), np.empty(x.size)
-    for j in range(x.size):
-        points[0, j], slopes[0, j] = x[j], q[j]
-    largest, moved, change, count = 0.0, 0.0, 0.0, 0
-    kept = 0
-    while kept <= short and (kept <= 1 or moved > SETTLED * largest):
-        if kept <= 1:
-            count = select_blocks(x, starts, kept == 0, blocks)
-        moved = sweep_blocks(G, bound, blocks, count, starts, l1, lower, upper, norm, group, x, q, aim, new)
-        if kept == 0:
-            largest = moved
-            for j in range(x.size):
-                change += 0.5 * (x[j] - points[0, j]) * (slopes[0, j] + q[j])
-        for j in range(x.size):
-            points[kept, j], slopes[kept, j] = x[j], q[j]
-        kept += 1
+def change_since(points, slopes, x, q):
+    """The change of the loss from the first point."""
+    change = 0.0
     for j in range(x.size):
         change += 0.5 * (x[j] - points[0, j]) * (slopes[0, j] + q[j])
-    if kept > short:
-        change += extrapolate(points, slopes, kept, model, x, q)
     return change
 
 
 @kernel
-def follow_strengths(l1, group, model, strengths, first, x, q, loss, accuracy, limit, short, solutions, found):
+def follow_strengths(
+    l1, group, model, work, index, strengths, first, x, q, loss, accuracy, limit, short, solutions, found
+):
     """Block coordinate descent at one strength after another, from number `first` on, each from the last solution.
 
-    `l1` and `group` are those of the penalty at strength one; `model` has its own, which are overwritten.
-    Row k of `solutions` and of `found` (loss, objective, lower bound) takes what strength k ends with. Returns the
-    number of the strength that did not reach its accuracy in `limit` sweeps over all blocks, and the loss there.
+    A round is a sweep over all blocks, up to `short` over those that are not zero, and an extrapolation from these,
+    where that decreases the objective. `l1` and `group` are those of the penalty at strength one; `model` has its own,
+    which are overwritten. `index` has the numbers of all features. Row k of `solutions` and of `found` (loss,
+    objective, lower bound) takes what strength k ends with. Returns the number of the strength that did not reach its
+    accuracy in `limit` sweeps over all blocks, and the loss there.
+
+    The parts of a round are called from here, not from each other, because a function is copied once for each level.
     """
-    relative, smallest, largest, floor = accuracy
-    index = np.empty(x.size, np.int64)
-    for j in range(x.size):
-        index[j] = j
-    points, slopes = np.empty((short + 1, x.size)), np.empty((short + 1, x.size))
+    G, bound, starts, scaled_l1, lower, upper, norm, scaled_group = model
+    blocks, aim, new, points, slopes, weights, system = work
+    relative, smallest, largest_gap, floor = accuracy
     for k in range(first, strengths.size):
         for j in range(x.size):
-            model.l1[j] = strengths[k] * l1[j]
+            scaled_l1[j] = strengths[k] * l1[j]
         for b in range(group.size):
-            model.group[b] = strengths[k] * group[b]
+            scaled_group[b] = strengths[k] * group[b]
         solved = False
         for made in range(limit + 1):
-            objective, dual = bounds_of(x, q, index, model.starts, l1, model.norm, group, strengths[k], loss)
-            solved = objective - dual <= max(min(relative * max(objective, floor), largest), smallest)
+            objective, dual = bounds_of(x, q, index, starts, l1, norm, group, strengths[k], loss)
+            solved = objective - dual <= max(min(relative * max(objective, floor), largest_gap), smallest)
             if solved or made == limit:
                 break
-            loss += sweep_and_extrapolate(model, x, q, short, points, slopes)
+            keep_point(x, q, 0, points, slopes)
+            largest, moved, count, kept = 0.0, 0.0, 0, 0
+            while kept <= short and (kept <= 1 or moved > SETTLED * largest):
+                if kept <= 1:
+                    count = select_blocks(x, starts, kept == 0, blocks)
+                moved = sweep_blocks(
+                    G, bound, blocks, count, starts, scaled_l1, lower, upper, norm, scaled_group, x, q, aim, new
+                )
+                if kept == 0:
+                    largest = moved
+                    loss += change_since(points, slopes, x, q)
+                keep_point(x, q, kept, points, slopes)
+                kept += 1
+            loss += change_since(points, slopes, x, q)
+            if kept <= short:
+                continue
+            products_of_steps(points, system)
+            if shortest_combination(system, weights):
+                rise = combine_points(points, slopes, weights, x, q, aim, new)
+                there, here = penalties_of(aim, x, model)
+                if rise + there < here:
+                    loss += rise
+                    for j in range(x.size):
+                        x[j], q[j] = aim[j], new[j]
         found[k, 0], found[k, 1], found[k, 2] = loss, objective, dual
         if not solved:
             return k, loss

@@ -23,11 +23,10 @@ import numpy as np
 
 from skadmm import _cancel
 from skadmm.backends.base import Evaluation
-from skadmm.kernels.expansion import expand_along, margins, sum_rows
+from skadmm.kernels.expansion import add_rows, expand_along, margins, sum_rows
 from skadmm.kernels.rows import (
     from_matrix,
     multiply,
-    multiply_transposed,
     norms_squared,
     scaled_entries,
     stored_entries,
@@ -301,10 +300,10 @@ class CoordinateDescent(SecondOrderSolver[CoordinateDescentState]):
         """Make a model at x, and move towards its minimiser as far as the objective decreases. Returns the gradient
         there, and whether another model should follow."""
         n, features = self.problem.n_samples, selected.features
-        x, change = state.point.x[features], np.empty(n)
+        x, change = state.point.x[features], np.zeros(n)
         new, sweeps, converged = self._minimised(state, selected, x, goal)
         state.evaluated_x[:] = np.nan
-        multiply_transposed(selected.columns, new - x, change)
+        add_rows(selected.columns, np.arange(x.size), new - x, change)
         decreased = self._search(state, selected, x, new, change, float(gradient @ (new - x)))
         gradient = np.empty(x.size)
         multiply(selected.columns, state.slopes / n, gradient)
@@ -323,10 +322,9 @@ class CoordinateDescent(SecondOrderSolver[CoordinateDescentState]):
         n, entries, config = self.problem.n_samples, max(selected.entries, 1), self.config
         smallest = config.min_sample_curvature * self.problem.curvature_scale
         root = np.sqrt(np.maximum(state.curvatures, smallest) / n)
-        columns, curvature = scaled_entries(selected.columns, root), np.empty(x.size)
-        norms_squared(columns, curvature)
+        columns = scaled_entries(selected.columns, root)
         ridge = self.ridge[selected.features]
-        curvature += ridge
+        curvature = norms_squared(columns) + ridge
         curvature = np.maximum(curvature, config.min_curvature * curvature.max(initial=np.finfo(float).tiny))
         new, residual = x.copy(), state.slopes / (n * root)
         model = (columns, curvature, selected.threshold, ridge, new, residual, goal, config.short_sweeps)

@@ -173,10 +173,11 @@ class ModelSolver:
         diagonal += damping
         extra = 1e-14 * max(float(diagonal.max()), np.finfo(float).tiny)
         while True:
-            factor, failed = scipy.linalg.lapack.dpotrf(matrix, lower=1)
+            factor, failed = scipy.linalg.lapack.dpotrf(matrix, lower=0)
             if not failed:
-                inverse, failed = scipy.linalg.lapack.dpotri(factor, lower=1, overwrite_c=1)
+                inverse, failed = scipy.linalg.lapack.dpotri(factor, lower=0, overwrite_c=1)
             if not failed:
+                inverse = inverse.T  # by rows, as the other matrices that kernels see
                 mirror(inverse)
                 return inverse
             diagonal += extra
