@@ -17,6 +17,8 @@ import scipy.sparse as sp
 
 SHAPES = ((120, 8), (12, 30), (40, 900))
 """Samples and features: many samples, few samples, and so many features that working sets are used."""
+LARGE = (8000, 120)
+"""Samples and features of a table that does not fit into the processor's cache: it is read once for each evaluation."""
 STRENGTH = 0.05
 """The penalty's strength."""
 
@@ -109,6 +111,18 @@ def _losses(storage: str) -> None:
     FusedLassoClassifier(STRENGTH, loss="hinge", max_passes=200).fit(X, signal > 0.0)
 
 
+def _large(storage: str) -> None:
+    """Fused lassos of a table beyond the processor's cache, whose evaluation is another kernel."""
+    from skadmm.estimators import FusedLassoClassifier, FusedLassoRegressor
+
+    X, signal = _table(LARGE, storage, "regressor")
+    for loss in ("logistic", "squared-hinge"):
+        FusedLassoClassifier(STRENGTH, loss=loss, max_passes=5).fit(X, signal > 0.0)
+    for loss in ("squared", "huber"):
+        FusedLassoRegressor(STRENGTH, loss=loss, max_passes=5).fit(X, signal)
+    FusedLassoRegressor(STRENGTH, loss="poisson", max_passes=5).fit(X, np.exp(0.1 * signal))
+
+
 def _several_outputs(storage: str) -> None:
     """Several targets, and more than two classes, in one model."""
     from skadmm.estimators import FusedLassoClassifier, FusedLassoRegressor, GroupLassoRegressor
@@ -133,6 +147,7 @@ def _all_kinds() -> dict[str, Callable[[], None]]:
     for storage in ("dense", "sparse"):
         kinds[f"losses-{storage}"] = functools.partial(_losses, storage)
         kinds[f"outputs-{storage}"] = functools.partial(_several_outputs, storage)
+        kinds[f"large-{storage}"] = functools.partial(_large, storage)
     for storage in ("dense", "sparse"):
         kinds[f"methods-{storage}"] = functools.partial(_every_method, storage)
     return kinds
