@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skadmm.kernels.compile import facts, kernel
-from skadmm.kernels.coupled_samples import row_conjugate, row_curvature, row_derivative, row_value
+from skadmm.kernels.coupled_samples import row_conjugate, row_curvature, row_derivative, row_evaluate, row_value
 from skadmm.kernels.loss_functions import envelope_curvature, envelope_slope, model_curvature, prox
 from skadmm.losses import (
     LOSSES,
@@ -33,7 +33,7 @@ from skadmm.losses import (
     value,
 )
 from skadmm.losses.envelope import Envelope
-from skadmm.losses.offset import Offset, split_offset, with_offset
+from skadmm.losses.offset import TARGET, Offset, offset_loss, split_offset, with_offset
 
 # The registry decides which losses are tested: with their default parameters, and with those of the fact `examples`.
 EXAMPLES = {"huber": ((0.1,), (3.0,))}
@@ -243,6 +243,22 @@ def test_derivatives_of_several_margins(name):
             ahead, behind = (slopes_and_hessian(loss, z + sign * width * unit, b)[0] for sign in (1, -1))
             np.testing.assert_allclose((ahead - behind) / (2 * width), hessian[c], atol=1e-7)
         assert np.linalg.eigvalsh(hessian)[-1] <= loss.curvature_bound * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("name", COUPLED)
+def test_several_margins_evaluated_in_one_are_those_evaluated_one_by_one(name):
+    plain = as_loss(name)
+    for z, b in rows_of_margins():
+        records = np.empty(z.size, TARGET)
+        records["value"], records["offset"] = b, 0.3 * np.arange(z.size)
+        for loss, target in ((plain, b), (offset_loss(plain), records)):
+            slopes, curvatures = np.empty(z.size), np.empty(z.size)
+            assert row_evaluate(loss, z, target, slopes, curvatures) == row_value(loss, z, target)
+            alone = np.empty(z.size)
+            row_derivative(loss, z, target, alone)
+            np.testing.assert_array_equal(slopes, alone)
+            row_curvature(loss, z, target, alone)
+            np.testing.assert_array_equal(curvatures, alone)
 
 
 @pytest.mark.parametrize("name", COUPLED)

@@ -79,6 +79,11 @@ def row_curvature(loss: Any, z: Any, b: Any, out: Any) -> None:
 
 
 @generic
+def row_evaluate(loss: Any, z: Any, b: Any, slopes: Any, curvatures: Any) -> float:
+    """ℓ(z, b), and its gradient and curvature in one: they share most of their work."""
+
+
+@generic
 def row_conjugate(loss: Any, theta: Any, b: Any) -> float:
     """ℓ*(θ, b) = sup over z of θ·z − ℓ(z, b); infinite outside its domain."""
 
@@ -197,9 +202,7 @@ def _evaluate_targets(targets, margins, values, slopes, curvatures):
         z, b = margins[part], targets.target[part]
         for c in range(i + 1, i + outputs):
             values[c] = 0.0
-        values[i] = row_value(targets.loss, z, b)
-        row_derivative(targets.loss, z, b, slopes[part])
-        row_curvature(targets.loss, z, b, curvatures[part])
+        values[i] = row_evaluate(targets.loss, z, b, slopes[part], curvatures[part])
 
 
 def _conjugates_of_targets(targets, theta, values):

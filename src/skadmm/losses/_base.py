@@ -201,13 +201,16 @@ def define_coupled(
     value: Callable[..., Any],
     derivative: Callable[..., Any],
     curvature: Callable[..., Any],
+    evaluate: Callable[..., Any],
     conjugate: Callable[..., Any],
 ) -> None:
-    """Make `cls` a loss of several margins per sample (``coupled=True``): attach its functions of a row, compiled."""
+    """Make `cls` a loss of several margins per sample (``coupled=True``): attach its functions of a row, compiled. What
+    `evaluate` computes is what `value`, `derivative` and `curvature` do."""
     _complete(cls)
     attach(coupled_samples.row_value, cls, value)
     attach(coupled_samples.row_derivative, cls, derivative)
     attach(coupled_samples.row_curvature, cls, curvature)
+    attach(coupled_samples.row_evaluate, cls, evaluate)
     attach(coupled_samples.row_conjugate, cls, conjugate)
 
 

@@ -78,6 +78,26 @@ def _derivative(loss, z, b, out):
             out[c] = -others
 
 
+def _evaluate(loss, z, b, slopes, curvatures):
+    largest, own = z[0], 0.0
+    for c in range(z.size):
+        largest = max(largest, z[c])
+        own += b[c] * z[c]
+    total = 0.0
+    for c in range(z.size):
+        curvatures[c] = math.exp(z[c] - largest)
+        total += curvatures[c]
+    others = 0.0
+    for c in range(z.size):
+        curvatures[c] /= total
+        slopes[c] = 0.0 if b[c] > 0.5 else curvatures[c]
+        others += slopes[c]
+    for c in range(z.size):
+        if b[c] > 0.5:
+            slopes[c] = -others
+    return math.log(total) + (largest - own)
+
+
 def _conjugate(loss, theta, b):
     # With p = θ + b on the simplex: Σ p log p. Rounding of Σ θ = 0 and of p ≥ 0 is allowed for.
     total, sum_of_all, size = 0.0, 0.0, 0.0
@@ -94,4 +114,11 @@ def _conjugate(loss, theta, b):
     return total
 
 
-define_coupled(Multinomial, value=_value, derivative=_derivative, curvature=_curvature, conjugate=_conjugate)
+define_coupled(
+    Multinomial,
+    value=_value,
+    derivative=_derivative,
+    curvature=_curvature,
+    evaluate=_evaluate,
+    conjugate=_conjugate,
+)

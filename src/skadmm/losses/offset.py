@@ -6,7 +6,7 @@ import numpy as np
 
 from skadmm import _checks
 from skadmm.kernels.compile import facts
-from skadmm.kernels.coupled_samples import row_conjugate, row_curvature, row_derivative, row_value
+from skadmm.kernels.coupled_samples import row_conjugate, row_curvature, row_derivative, row_evaluate, row_value
 from skadmm.kernels.loss_functions import conjugate, curvature, derivative, model_curvature, value
 from skadmm.losses._base import define, define_coupled, inherits
 
@@ -74,6 +74,10 @@ def _row_curvature(loss, z, b, out):
     row_curvature(loss.loss, z + b["offset"], b["value"], out)
 
 
+def _row_evaluate(loss, z, b, slopes, curvatures):
+    return row_evaluate(loss.loss, z + b["offset"], b["value"], slopes, curvatures)
+
+
 def _row_conjugate(loss, theta, b):
     total = row_conjugate(loss.loss, theta, b["value"])
     for c in range(theta.size):
@@ -82,7 +86,12 @@ def _row_conjugate(loss, theta, b):
 
 
 define_coupled(
-    CoupledOffset, value=_row_value, derivative=_row_derivative, curvature=_row_curvature, conjugate=_row_conjugate
+    CoupledOffset,
+    value=_row_value,
+    derivative=_row_derivative,
+    curvature=_row_curvature,
+    evaluate=_row_evaluate,
+    conjugate=_row_conjugate,
 )
 
 

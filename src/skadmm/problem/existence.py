@@ -128,12 +128,16 @@ class Directions(NamedTuple):
 
 def flat_directions(problem: Problem) -> Directions:
     """Directions along which the penalty is constant; none where Ω is one that they would change."""
-    A, d = penalised_rows(problem), problem.n_features
-    signs = np.zeros(d)
+    d = problem.n_features
+    free, signs = np.ones(d, bool), np.zeros(d)
     if not isinstance(problem.omega, Zero):
         above, below = _opening(problem.prox_omega, d)
-        signs = above.astype(float) - below.astype(float)
-        held = scipy.sparse.eye_array(d, format="csr")[~(above | below)]
+        free, signs = above | below, above.astype(float) - below.astype(float)
+        if not free.any():
+            return Directions([], signs)
+    A = penalised_rows(problem)
+    if not free.all():
+        held = scipy.sparse.eye_array(d, format="csr")[~free]
         A = scipy.sparse.csr_array(scipy.sparse.vstack([A, held]))
     counts = np.diff(A.indptr)
     alone = A.indices[A.indptr[:-1][counts == 1]]

@@ -38,7 +38,7 @@ class LimitedMemoryConfig:
 
     memory: int = 10
     """The number of pairs of steps and changes of the gradient that are kept."""
-    moves_per_step: int = 4
+    moves_per_step: int = 10
     """The number of line searches in a step, each of which reads all samples about once."""
     max_trials: int = 20
     """The maximum number of points tried in one line search."""
