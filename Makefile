@@ -61,7 +61,7 @@ bench-kernels: $(STAMP) ## Measure the compiled kernels
 	$(BIN)/python benchmarks/kernels.py
 
 wheel: $(STAMP) ## Build a wheel with compiled kernels for this platform and Python into dist/; takes minutes
-	@$(BIN)/python -c 'import build' 2>/dev/null || $(BIN)/python -m pip install --quiet build
+	@$(BIN)/python -c 'import build.__main__' 2>/dev/null || $(BIN)/python -m pip install --quiet build
 	SKADMM_SHIP_KERNELS=1 $(BIN)/python -m build --wheel
 
 clean: ## Remove the virtual environment, caches and results
