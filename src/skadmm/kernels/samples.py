@@ -249,14 +249,6 @@ def evaluate_margins(
     return float(values.sum())
 
 
-def mean_slope(samples: Any, margin: float) -> float:
-    """(1/n) Σ w_i ℓ'(z, b_i) at one margin z for all samples."""
-    n = samples.target.size
-    slopes = np.empty(n)
-    evaluate_margins(samples, slice(n), np.full(n, margin), slopes, np.empty(n))
-    return float(slopes.sum()) / n
-
-
 def mean_loss(samples: Any, margins: np.ndarray) -> float:
     """(1/n) Σ w_i ℓ(z_i, b_i) of the margins z."""
     n = margins.size
@@ -276,15 +268,31 @@ def mean_conjugate(samples: Any, theta: np.ndarray) -> float:
 
 
 @kernel
-def _curvatures(targets, margin, out):
-    for i in range(out.size):
-        out[i] = curvature(targets.loss, margin, targets.target[i])
+def _at_one_margin(targets, margin, slopes, curvatures):
+    for i in range(slopes.size):
+        slopes[i] = derivative(targets.loss, margin, targets.target[i])
+        curvatures[i] = curvature(targets.loss, margin, targets.target[i])
+
+
+def slopes_at_margin(samples: Samples, margin: float) -> np.ndarray:
+    """ℓ'(z, b_i) of all samples at one margin z, without weights."""
+    slopes, unused = np.empty((2, samples.target.size))
+    _at_one_margin(targets_of(samples), margin, slopes, unused)
+    return slopes
+
+
+def mean_slope(samples: Samples, margin: float) -> float:
+    """(1/n) Σ w_i ℓ'(z, b_i) at one margin z for all samples."""
+    slopes = slopes_at_margin(samples, margin)
+    if samples.weight.size:
+        slopes *= samples.weight
+    return float(slopes.sum()) / slopes.size
 
 
 def mean_curvature_at(samples: Samples, margin: float) -> float:
     """(1/n) Σ w_i ℓ''(z, b_i) at one margin z for all samples."""
-    out = np.empty(samples.target.size)
-    _curvatures(targets_of(samples), margin, out)
+    unused, out = np.empty((2, samples.target.size))
+    _at_one_margin(targets_of(samples), margin, unused, out)
     if samples.weight.size:
         out *= samples.weight
     return float(out.sum()) / out.size

@@ -18,7 +18,7 @@ import scipy.sparse.csgraph
 
 from skadmm.backends import LocalBackend, tasks
 from skadmm.kernels.rows import as_matrix, times_basis
-from skadmm.kernels.samples import evaluate_margins
+from skadmm.kernels.samples import slopes_at_margin
 from skadmm.losses.offset import split_offset
 from skadmm.operators.clusters import clusters
 from skadmm.problem.problem import Problem
@@ -46,14 +46,10 @@ second; within its tolerances there are solutions of size 1e-7 where no directio
 
 def _flat_sides(samples: Any) -> np.ndarray:
     """For each target, the side on which the loss is flat at infinity: 1, −1, or 0 for neither."""
-    n = samples.target.size
-    of_one = samples._replace(weight=np.empty(0))
 
     def flattens(side: float) -> np.ndarray:
         """Does a derivative vanish at infinity?"""
-        far, nearer, unused = np.empty((3, n))
-        for out, margin in ((far, side * FAR), (nearer, 0.5 * side * FAR)):
-            evaluate_margins(of_one, slice(n), np.full(n, margin), out, unused)
+        far, nearer = (slopes_at_margin(samples, share * side * FAR) for share in (1.0, 0.5))
         falling = (far * nearer > 0.0) & (np.abs(far) <= FALLING * np.abs(nearer))
         return (np.abs(far) <= FLAT) | falling
 
