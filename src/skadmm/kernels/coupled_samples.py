@@ -25,6 +25,7 @@ from skadmm.kernels.samples import (
     mean_gradient_generic,
     mean_loss_and_gradient,
     refresh_block,
+    rows_per_sample,
     slopes_at_generic,
     targets_of,
     weight_of,
@@ -52,6 +53,11 @@ class CoupledTargets(NamedTuple):
 @targets_of.register
 def _(samples: CoupledSamples) -> CoupledTargets:
     return CoupledTargets(samples.target, samples.loss, samples.rows.outputs)
+
+
+@rows_per_sample.register
+def _(samples: CoupledSamples) -> int:
+    return int(samples.rows.outputs)
 
 
 @curvature_product.register

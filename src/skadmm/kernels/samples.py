@@ -4,6 +4,7 @@
 are those of losses of one margin; ``coupled_samples.py`` has those of losses of several margins per sample.
 """
 
+from collections.abc import Iterator
 from functools import singledispatch
 from typing import Any, NamedTuple
 
@@ -12,6 +13,9 @@ import numpy as np
 from skadmm.kernels.compile import attach, compiled, generic, inlined, kernel
 from skadmm.kernels.loss_functions import conjugate, curvature, derivative, model_curvature, value
 from skadmm.kernels.rows import n_rows, row_add, row_dot
+
+MARGINS_PER_CHUNK = 1 << 16
+"""Margins at which losses are evaluated at a time: temporary arrays have this size, whatever the number of samples."""
 
 
 class Samples(NamedTuple):
@@ -236,6 +240,20 @@ _evaluate = compiled(evaluate_targets)
 _conjugates = compiled(conjugates_of_targets)
 
 
+@singledispatch
+def rows_per_sample(samples: Any) -> int:
+    """How many consecutive margins belong together."""
+    return 1
+
+
+def in_chunks(samples: Any, size: int) -> Iterator[slice]:
+    """Slices of `size` margins, each small enough for temporary arrays of its size."""
+    together = rows_per_sample(samples)
+    length = max(MARGINS_PER_CHUNK // together, 1) * together
+    for start in range(0, size, length):
+        yield slice(start, min(start + length, size))
+
+
 def evaluate_margins(
     samples: Any, place: Any, margins: np.ndarray, slopes: np.ndarray, curvatures: np.ndarray
 ) -> float:
@@ -251,8 +269,11 @@ def evaluate_margins(
 
 def mean_loss(samples: Any, margins: np.ndarray) -> float:
     """(1/n) Σ w_i ℓ(z_i, b_i) of the margins z."""
-    n = margins.size
-    return evaluate_margins(samples, slice(n), margins, np.empty(n), np.empty(n)) / n
+    total = 0.0
+    for part in in_chunks(samples, margins.size):
+        unused = np.empty((2, part.stop - part.start))
+        total += evaluate_margins(samples, part, margins[part], *unused)
+    return total / margins.size
 
 
 def mean_conjugate(samples: Any, theta: np.ndarray) -> float:
