@@ -49,7 +49,7 @@ sys.path.insert(0, {str(Path(__file__).parent)!r})
 from pathlib import Path
 from commits import measure
 from skadmm.kernels import shipped
-print(measure(Path(sys.argv[1]), 3)["seconds"], len(shipped.used))
+print(measure(Path(sys.argv[1]), repeats=3, draws=1)["seconds"], len(shipped.used))
 """
 
 
