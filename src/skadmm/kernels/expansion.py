@@ -20,7 +20,7 @@ from skadmm import _cancel
 from skadmm.kernels.compile import attach, compiled, generic, kernel
 from skadmm.kernels.loss_functions import derivative, model_curvature, value
 from skadmm.kernels.rows import CSRRows, DenseRows, StackedRows, margins, row_add, row_dot, span, unsigned
-from skadmm.kernels.samples import Samples, evaluate_margins, in_chunks, weight_of
+from skadmm.kernels.samples import Samples, evaluate_margins, sum_of_losses, weight_of
 from skadmm.kernels.threads import one_thread
 
 PARTS = 4
@@ -41,22 +41,10 @@ def _place(index: Any) -> Any:
     return index
 
 
-def _within(place: slice, part: slice) -> slice:
-    """A part of a slice."""
-    return slice(place.start + part.start, place.start + part.stop)
-
-
 def loss_along(samples: Samples, index: np.ndarray, z: np.ndarray, move: np.ndarray, t: float) -> float:
     """Σ over `index` of w_i ℓ(z_i + t·move_i)."""
     place = _place(index)
-    if not isinstance(place, slice):
-        unused = np.empty((2, index.size))
-        return evaluate_margins(samples, place, z[place] + t * move[place], *unused)
-    total = 0.0
-    for part in in_chunks(samples, place.stop - place.start):
-        here, unused = _within(place, part), np.empty((2, part.stop - part.start))
-        total += evaluate_margins(samples, here, z[here] + t * move[here], *unused)
-    return total
+    return sum_of_losses(samples, place, z[place] + t * move[place])
 
 
 def expand_along(

@@ -4,7 +4,6 @@
 are those of losses of one margin; ``coupled_samples.py`` has those of losses of several margins per sample.
 """
 
-from collections.abc import Iterator
 from functools import singledispatch
 from typing import Any, NamedTuple
 
@@ -246,14 +245,6 @@ def rows_per_sample(samples: Any) -> int:
     return 1
 
 
-def in_chunks(samples: Any, size: int) -> Iterator[slice]:
-    """Slices of `size` margins, each small enough for temporary arrays of its size."""
-    together = rows_per_sample(samples)
-    length = max(MARGINS_PER_CHUNK // together, 1) * together
-    for start in range(0, size, length):
-        yield slice(start, min(start + length, size))
-
-
 def evaluate_margins(
     samples: Any, place: Any, margins: np.ndarray, slopes: np.ndarray, curvatures: np.ndarray
 ) -> float:
@@ -267,13 +258,20 @@ def evaluate_margins(
     return float(values.sum())
 
 
+def sum_of_losses(samples: Any, place: Any, margins: np.ndarray) -> float:
+    """Σ w_i ℓ of the samples at `place`, a slice or row numbers, at their margins."""
+    together, total = rows_per_sample(samples), 0.0
+    length = max(MARGINS_PER_CHUNK // together, 1) * together
+    for start in range(0, margins.size, length):
+        stop = min(start + length, margins.size)
+        here = slice(place.start + start, place.start + stop) if isinstance(place, slice) else place[start:stop]
+        total += evaluate_margins(samples, here, margins[start:stop], *np.empty((2, stop - start)))
+    return total
+
+
 def mean_loss(samples: Any, margins: np.ndarray) -> float:
     """(1/n) Σ w_i ℓ(z_i, b_i) of the margins z."""
-    total = 0.0
-    for part in in_chunks(samples, margins.size):
-        unused = np.empty((2, part.stop - part.start))
-        total += evaluate_margins(samples, part, margins[part], *unused)
-    return total / margins.size
+    return sum_of_losses(samples, slice(0, margins.size), margins) / margins.size
 
 
 def mean_conjugate(samples: Any, theta: np.ndarray) -> float:
@@ -295,16 +293,16 @@ def _at_one_margin(targets, margin, slopes, curvatures):
         curvatures[i] = curvature(targets.loss, margin, targets.target[i])
 
 
-def slopes_at_margin(samples: Samples, margin: float) -> np.ndarray:
-    """ℓ'(z, b_i) of all samples at one margin z, without weights."""
-    slopes, unused = np.empty((2, samples.target.size))
-    _at_one_margin(targets_of(samples), margin, slopes, unused)
-    return slopes
+def at_one_margin(samples: Samples, margin: float) -> tuple[np.ndarray, np.ndarray]:
+    """ℓ'(z, b_i) and ℓ''(z, b_i) of all samples at one margin z, without weights."""
+    slopes, curvatures = np.empty((2, samples.target.size))
+    _at_one_margin(targets_of(samples), margin, slopes, curvatures)
+    return slopes, curvatures
 
 
 def mean_slope(samples: Samples, margin: float) -> float:
     """(1/n) Σ w_i ℓ'(z, b_i) at one margin z for all samples."""
-    slopes = slopes_at_margin(samples, margin)
+    slopes, _ = at_one_margin(samples, margin)
     if samples.weight.size:
         slopes *= samples.weight
     return float(slopes.sum()) / slopes.size
@@ -312,11 +310,10 @@ def mean_slope(samples: Samples, margin: float) -> float:
 
 def mean_curvature_at(samples: Samples, margin: float) -> float:
     """(1/n) Σ w_i ℓ''(z, b_i) at one margin z for all samples."""
-    unused, out = np.empty((2, samples.target.size))
-    _at_one_margin(targets_of(samples), margin, unused, out)
+    _, curvatures = at_one_margin(samples, margin)
     if samples.weight.size:
-        out *= samples.weight
-    return float(out.sum()) / out.size
+        curvatures *= samples.weight
+    return float(curvatures.sum()) / curvatures.size
 
 
 @generic

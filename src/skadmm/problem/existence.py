@@ -17,8 +17,10 @@ import scipy.sparse
 import scipy.sparse.csgraph
 
 from skadmm.backends import LocalBackend, tasks
+from skadmm.kernels.compile import kernel
+from skadmm.kernels.loss_functions import derivative
 from skadmm.kernels.rows import as_matrix, times_basis
-from skadmm.kernels.samples import slopes_at_margin
+from skadmm.kernels.samples import targets_of
 from skadmm.losses.offset import split_offset
 from skadmm.operators.clusters import clusters
 from skadmm.problem.problem import Problem
@@ -44,12 +46,20 @@ CLEAR_GAIN, MAX_VIOLATION = 1e-4, 1e-8
 second; within its tolerances there are solutions of size 1e-7 where no direction exists."""
 
 
+@kernel
+def _slopes_at_margin(targets, margin, out):
+    for i in range(out.size):
+        out[i] = derivative(targets.loss, margin, targets.target[i])
+
+
 def _flat_sides(samples: Any) -> np.ndarray:
     """For each target, the side on which the loss is flat at infinity: 1, −1, or 0 for neither."""
 
     def flattens(side: float) -> np.ndarray:
         """Does a derivative vanish at infinity?"""
-        far, nearer = (slopes_at_margin(samples, share * side * FAR) for share in (1.0, 0.5))
+        far, nearer = np.empty((2, samples.target.size))
+        for out, margin in ((far, side * FAR), (nearer, 0.5 * side * FAR)):
+            _slopes_at_margin(targets_of(samples), margin, out)
         falling = (far * nearer > 0.0) & (np.abs(far) <= FALLING * np.abs(nearer))
         return (np.abs(far) <= FLAT) | falling
 
