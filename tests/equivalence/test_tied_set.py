@@ -120,3 +120,16 @@ def test_what_it_refuses(options, reason):
 def test_many_features_are_refused_with_their_number():
     problem = Problem(np.ones((3, 1001)), np.ones(3), loss="squared", psi=L1(0.1))
     assert "1001" in SOLVERS["tied-set"].applies(problem)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_features_without_curvature_bring_no_overflow(seed):
+    """Columns of zeros, and few samples with a kinked loss."""
+    rng = np.random.default_rng(seed)
+    X = scipy.sparse.csr_array(rng.standard_normal((12, 30)) * (rng.random((12, 30)) < 0.1))
+    y = X.sum(axis=1) + 0.5 * rng.standard_normal(12) > 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = FusedLassoClassifier(0.02, loss="hinge", l1_ratio=0.3, standardize=True, positive=True).fit(X, y)
+    assert model.result_.gap <= 1e-6
+    assert (model.coef_ >= 0).all()

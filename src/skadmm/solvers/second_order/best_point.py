@@ -112,7 +112,9 @@ class BestPointSolver(SecondOrderSolver[S]):
 
     def measure(self, state: S, candidate: Candidate) -> bool:
         """Measure the optimality of a point, and keep it where it is the best so far. Returns whether the measure
-        improved."""
+        improved. A point with an infinite loss is none: its slopes are not numbers."""
+        if not np.isfinite(candidate.loss):
+            return False
         problem = self.problem
         x, y, multiplier = candidate.x, candidate.y, candidate.multiplier
         exact_y = problem.y_of_x(x)

@@ -115,6 +115,13 @@ class _Ties:
     """The index of the piece of each other row."""
 
 
+def _positive(curvature: np.ndarray) -> np.ndarray:
+    """The curvatures, at least a tiny part of the largest: a feature without curvature has a long step, but no infinite
+    one."""
+    smallest = SAME**2 * float(curvature.max(initial=0.0))
+    return np.maximum(curvature, smallest if smallest > 0.0 else 1.0)
+
+
 class TiedSet(BestPointSolver[TiedSetState]):
     """The active set method. A step minimises one quadratic model of the loss plus ψ, and searches along the way."""
 
@@ -308,9 +315,7 @@ class TiedSet(BestPointSolver[TiedSetState]):
 
     def _reach(self, curvature: np.ndarray) -> np.ndarray:
         """Σ_j a_ej²/curvature_j for each row e: how far its value moves when a unit of force is released."""
-        known = curvature[curvature > 0.0]
-        smallest = SAME**2 * float(known.max()) if known.size else 1.0
-        return np.asarray(self.A.multiply(self.A) @ (1.0 / np.maximum(curvature, smallest)))
+        return np.asarray(self.A.multiply(self.A) @ (1.0 / _positive(curvature)))
 
     def _slopes(self, ties: _Ties) -> np.ndarray:
         """The slopes of ψ on the rows that are not tied."""
@@ -324,7 +329,7 @@ class TiedSet(BestPointSolver[TiedSetState]):
         if size == 0:
             return None
         reduced, right = contract_matrix(H, labels, factors, size), -contract_vector(g, labels, factors, size)
-        unit = 1.0 / np.sqrt(np.maximum(np.diag(reduced), np.finfo(float).tiny))
+        unit = 1.0 / np.sqrt(_positive(np.diag(reduced)))
         scaled = unit[:, None] * reduced * unit
         tau = DAMPING * size
         while True:
