@@ -7,12 +7,14 @@ and those columns of a sparse table whose entries are all stored.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from skadmm.backends.shifted import less_centre
+from skadmm.kernels.expansion import PARTS, SMALL, several
 from skadmm.regularizers import SquaredL2
 
 NO_CENTRE = np.empty(0)
@@ -110,36 +112,53 @@ def assembled(
 ) -> Design:
     """The columns (`X` − `centre`) / `scale`, and a column of ones, in C order or CSR so that few kernels are compiled.
     With `rows`, only those rows of `X` are copied, once."""
-    plain = bool(np.all(scale == 1.0))
-    if sp.issparse(X):
-        X = X if rows is None else X[rows]
-        matrix = sp.csr_array(X, dtype=np.float64)
-        if np.any(centre):
-            matrix = less_centre(matrix, centre)
-        if not plain:
-            matrix = sp.csr_array(matrix @ sp.diags_array(1.0 / scale))
-        if intercept:
-            column = sp.csr_array(np.ones((X.shape[0], 1)))
-            matrix = sp.csr_array(sp.hstack([matrix, column], format="csr"))
-        return Design(matrix, scale, intercept, centre)
-    n = X.shape[0] if rows is None else rows.size
-    table = np.empty((n, X.shape[1] + int(intercept)))
-    part = table[:, : X.shape[1]]
-    if rows is None and centre.size:
-        np.subtract(X, centre, out=part)
-    elif rows is None:
-        part[:] = X
-    else:
-        step = max(1, GATHERED // max(1, X.shape[1]))
-        for i in range(0, n, step):
-            part[i : i + step] = X[rows[i : i + step]]
-    if rows is not None and centre.size:
-        part -= centre
-    if not plain:
-        part /= scale
+    place = _sparse_table if sp.issparse(X) else _dense_table
+    return Design(place(X, scale, intercept, centre, rows), scale, intercept, centre)
+
+
+def _sparse_table(
+    X: Any, scale: np.ndarray, intercept: bool, centre: np.ndarray, rows: np.ndarray | None
+) -> sp.csr_array:
+    matrix = sp.csr_array(X if rows is None else X[rows], dtype=np.float64)
+    if np.any(centre):
+        matrix = less_centre(matrix, centre)
+    if not np.all(scale == 1.0):
+        matrix = sp.csr_array(matrix @ sp.diags_array(1.0 / scale))
     if intercept:
-        table[:, -1] = 1.0
-    return Design(table, scale, intercept, centre)
+        column = sp.csr_array(np.ones((matrix.shape[0], 1)))
+        matrix = sp.csr_array(sp.hstack([matrix, column], format="csr"))
+    return matrix
+
+
+def _dense_table(
+    X: np.ndarray, scale: np.ndarray, intercept: bool, centre: np.ndarray, rows: np.ndarray | None
+) -> np.ndarray:
+    """Filled a few rows at a time, which stay in the processor's cache meanwhile; large tables on several threads."""
+    n, d = X.shape[0] if rows is None else rows.size, X.shape[1]
+    table = np.empty((n, d + int(intercept)))
+    plain = bool(np.all(scale == 1.0))
+    step = max(1, GATHERED // max(1, d))
+
+    def fill(first: int, stop: int) -> None:
+        for i in range(first, stop, step):
+            some = slice(i, min(i + step, stop))
+            part = table[some, :d]
+            given = X[some] if rows is None else X[rows[some]]
+            if centre.size:
+                np.subtract(given, centre, out=part)
+            else:
+                part[:] = given
+            if not plain:
+                part /= scale
+            if intercept:
+                table[some, d] = 1.0
+
+    if table.size < SMALL:
+        fill(0, n)
+    else:
+        ends = np.linspace(0, n, PARTS + 1).astype(int).tolist()
+        deque(several()(fill, ends[:-1], ends[1:]), maxlen=0)
+    return table
 
 
 def centre(X: Any, sample_weight: np.ndarray | None) -> np.ndarray:
