@@ -10,13 +10,13 @@ from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from skadmm._types import TableLike, Values
 from skadmm.backends import is_dask
 from skadmm.backends.named_columns import computed, stored_column, stored_target
+from skadmm.estimators._available import available_where
 from skadmm.estimators._base import SeveralOutputs, StructuredModel, known_keywords
 from skadmm.estimators._large import LargeTable, classes_of
 from skadmm.estimators._losses import checked_loss, checked_offset, class_probabilities, mean_of
@@ -26,10 +26,12 @@ MULTI_CLASS = ("ovr", "multinomial")
 """More than two classes: one against the rest, or one model of all."""
 
 
-def _has_probabilities(estimator: Any) -> bool:
+def _check_probabilities(estimator: Any) -> None:
     if mean_of(estimator.loss) is None:
-        raise AttributeError(f"loss={estimator.loss!r} defines no probabilities: they need a loss with a method `mean`")
-    return True
+        raise AttributeError(
+            f"{type(estimator).__name__} has no probabilities with loss={estimator.loss!r}: they need a loss with a method "
+            "`mean`, such as 'logistic'"
+        )
 
 
 class SeveralClasses(SeveralOutputs):
@@ -185,7 +187,7 @@ class Classification(ClassifierMixin, StructuredModel):
             return float(super().score(X, y, weight))
         return float(accuracy_score(y, self.predict(X, offset), sample_weight=weight))
 
-    @available_if(_has_probabilities)
+    @available_where(_check_probabilities)
     @known_keywords
     def predict_proba(self, X: TableLike, offset: Values | None = None) -> np.ndarray:
         """The probability of each class. With one model per class the probabilities are scaled to add up to one.
@@ -210,7 +212,7 @@ class Classification(ClassifierMixin, StructuredModel):
         total = shares.sum(axis=1, keepdims=True)
         return np.where(total > 0, shares / np.where(total > 0, total, 1.0), 1.0 / scores.shape[1])
 
-    @available_if(_has_probabilities)
+    @available_where(_check_probabilities)
     @known_keywords
     def predict_log_proba(self, X: TableLike, offset: Values | None = None) -> np.ndarray:
         """The logarithm of :meth:`predict_proba`.

@@ -83,7 +83,8 @@ def table_of(model: Any, X: Any) -> LargeTable:
 def refuse_large(X: Any, what: str) -> None:
     """Raise where X is a large table and `what`, which copies rows, needs a table in memory."""
     if is_large(X):
-        raise TypeError(f"X: {what} takes a table in memory; fit takes folders of blocks and Dask collections")
+        given = repr(X) if isinstance(X, str) else f"a {type(X).__name__}"
+        raise TypeError(f"X is {given}: {what} takes a table in memory; fit takes tables on disk and Dask collections")
 
 
 def brought_here(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> tuple[Any, Any, Any, Any]:
