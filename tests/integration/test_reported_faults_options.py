@@ -36,9 +36,9 @@ def test_partial_fit_names_the_option_its_value_and_what_is_allowed(option, valu
 
 
 def test_partial_fit_names_the_other_arguments_that_it_refuses():
-    with pytest.raises(AttributeError, match="multi_class='multinomial'.*takes multi_class='ovr'"):
+    with pytest.raises(AttributeError, match=r"multi_class='multinomial'.*takes multi_class='ovr'"):
         FusedLassoClassifier(multi_class="multinomial").partial_fit(X, LABELS)
-    with pytest.raises(AttributeError, match="GroupLassoRegressor .*positive=True"):
+    with pytest.raises(AttributeError, match=r"GroupLassoRegressor .*positive=True"):
         GroupLassoRegressor(groups=[[0, 1], [2, 3, 4]], positive=True).partial_fit(X, Y)
     with pytest.raises(TypeError, match="got 'offset': it takes X, y and sample_weight"):
         FusedLassoRegressor().partial_fit(X, Y, offset=Y)
@@ -47,7 +47,7 @@ def test_partial_fit_names_the_other_arguments_that_it_refuses():
     with pytest.raises(ValueError, match="y holds 0, which"):
         FusedLassoClassifier().partial_fit(X, LABELS, classes=[1, 2])
     for model in (FusedLassoClassifier(), FusedLassoRegressor()):
-        with pytest.raises(TypeError, match="X is 'rows.parquet': partial_fit takes a table in memory"):
+        with pytest.raises(TypeError, match=r"X is 'rows\.parquet': partial_fit takes a table in memory"):
             model.partial_fit("rows.parquet", LABELS)
 
 

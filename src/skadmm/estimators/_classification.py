@@ -29,8 +29,8 @@ MULTI_CLASS = ("ovr", "multinomial")
 def _check_probabilities(estimator: Any) -> None:
     if mean_of(estimator.loss) is None:
         raise AttributeError(
-            f"{type(estimator).__name__} has no probabilities with loss={estimator.loss!r}: they need a loss with a method "
-            "`mean`, such as 'logistic'"
+            f"{type(estimator).__name__} has no probabilities with loss={estimator.loss!r}: they need a loss with a "
+            "method `mean`, such as 'logistic'"
         )
 
 

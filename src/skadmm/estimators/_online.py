@@ -161,7 +161,7 @@ class OnlineClassification(Classification, _Going):
             if classes is None:
                 raise ValueError(
                     "classes=None: the first call of partial_fit takes all classes that will occur, such as "
-                    f"classes={np.unique(y).tolist()}"
+                    f"classes={np.unique(np.asarray(y)).tolist()}"
                 )
             self.classes_ = np.unique(classes)
             if self.classes_.size < 2:
