@@ -160,7 +160,7 @@ class OnlineClassification(Classification, _Going):
         if fresh:
             if classes is None:
                 raise ValueError(
-                    "classes=None: the first call of partial_fit takes all classes that will occur, such as "
+                    "classes=None: classes must be given in the first call of partial_fit, all that will occur, such as "
                     f"classes={np.unique(np.asarray(y)).tolist()}"
                 )
             self.classes_ = np.unique(classes)
