@@ -1,9 +1,15 @@
 """Faults that users reported: options that were missing, that were refused without being named, or had no message."""
 
-import numpy as np
-import pytest
+import warnings
 
-from skadmm import FusedLassoClassifier, FusedLassoRegressor, GroupLassoRegressor
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+from skadmm import FusedLassoClassifier, FusedLassoRegressor, FusedLassoRegressorCV, GroupLassoRegressor, load
+from skadmm.cli import run
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 5))
@@ -67,3 +73,116 @@ def test_missing_probabilities_name_the_loss():
     assert not hasattr(model, "predict_proba")
     with pytest.raises(AttributeError, match="no probabilities with loss='hinge'"):
         model.predict_proba(X)
+
+
+# -- a model with an offset that gets none -----------------------------------------------------------------------------
+
+YEARS = RNG.uniform(0.1, 4.0, 60)
+COUNTS = RNG.poisson(YEARS * np.exp(0.5 * X[:, 0]))
+SHIFT = np.log(YEARS)
+
+
+def _counted(**options):
+    return FusedLassoRegressor(alpha=0.01, loss="poisson", **options).fit(X, COUNTS, offset=SHIFT)
+
+
+def _warned(call):
+    """The warnings of a call, each with the file of the line that it shows."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    return [(str(one.message), one.filename) for one in caught]
+
+
+def _says_missing(call, method):
+    (message, file), *others = _warned(call)
+    assert not others  # methods that call each other warn once
+    assert f"{method} takes 0 for every row" in message
+    assert "offset=0.0" in message
+    assert file == __file__
+
+
+def test_a_missing_offset_is_said_and_zero_is_not():
+    model = _counted()
+    _says_missing(lambda: model.predict(X), "predict")
+    _says_missing(lambda: model.score(X, COUNTS), "score")
+    squared = FusedLassoRegressor(alpha=0.01).fit(X, Y, offset=SHIFT)
+    _says_missing(lambda: squared.score(X, Y), "score")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        one_year = model.predict(X, offset=0.0)
+        np.testing.assert_array_equal(one_year, model.predict(X, offset=np.zeros(60)))
+        np.testing.assert_allclose(model.predict(X, offset=np.log(2.0)), 2.0 * one_year)
+        assert model.score(X, COUNTS, offset=0.0) == pytest.approx(model.score(X, COUNTS, offset=np.zeros(60)))
+        assert squared.score(X, Y, offset=0.0) == pytest.approx(squared.score(X, Y, offset=np.zeros(60)))
+        # A fit without an offset forgets the one before.
+        model.fit(X, COUNTS).predict(X)
+        clone(_counted()).fit(X, COUNTS).predict(X)
+
+
+@pytest.mark.parametrize("method", ["predict", "decision_function", "predict_proba", "predict_log_proba"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_classifiers_say_that_an_offset_is_missing(method, classes):
+    labels = LABELS if classes == 2 else np.arange(60) % 3
+    given = SHIFT if classes == 2 else np.column_stack([SHIFT, -SHIFT, 0.5 * SHIFT])
+    model = FusedLassoClassifier(alpha=0.01).fit(X, labels, offset=given)
+    call = getattr(model, method)
+    _says_missing(lambda: call(X), method)
+    _says_missing(lambda: model.score(X, labels), "score")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(call(X, offset=0.0), call(X, offset=np.zeros_like(given)))
+        call(X, offset=given)
+
+
+def test_searches_and_reports_do_not_warn(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = FusedLassoRegressorCV(alphas=4, cv=3, loss="poisson", scoring="neg_mean_poisson_deviance")
+        model.fit(X, COUNTS, offset=SHIFT)
+        model.report(tmp_path / "with.html", X, COUNTS, offset=SHIFT)
+        model.report(tmp_path / "without.html", X, COUNTS)
+    assert "the score is for 0" in (tmp_path / "without.html").read_text()
+    assert "the score is for 0" not in (tmp_path / "with.html").read_text()
+    _says_missing(lambda: model.predict(X), "predict")
+
+
+def test_a_stored_model_knows_of_its_offset(tmp_path):
+    model = _counted()
+    model.save(tmp_path / "model.skadmm")
+    loaded = load(tmp_path / "model.skadmm")
+    _says_missing(lambda: loaded.predict(X), "predict")
+    del model.with_offset_  # a file of an older version
+    model.save(tmp_path / "older.skadmm")
+    assert not _warned(lambda: load(tmp_path / "older.skadmm").predict(X))
+    with pytest.raises(ValueError, match="fitted with an offset, which partial_fit does not take"):
+        loaded.partial_fit(X, COUNTS)
+
+
+def test_tables_that_are_not_in_memory_take_zero_as_the_offset(tmp_path):
+    frame = pd.DataFrame(X, columns=list("abcde")).assign(shift=SHIFT, count=COUNTS)
+    frame.to_parquet(tmp_path / "table.parquet")
+    model = FusedLassoRegressor(alpha=0.01, loss="poisson").fit(tmp_path / "table.parquet", "count", offset="shift")
+    path = tmp_path / "table.parquet"
+    _says_missing(lambda: model.predict(path), "predict")
+    _says_missing(lambda: model.score(path, "count"), "score")
+    rows = da.from_array(X, chunks=(20, 5))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_allclose(model.predict(path, offset=0.0), model.predict(path, offset=np.zeros(60)))
+        assert np.isfinite(model.score(path, "count", offset=0.0))
+        in_memory = _counted()
+        np.testing.assert_allclose(in_memory.predict(rows, offset=0.0), in_memory.predict(X, offset=0.0))
+
+
+def test_the_command_line_notes_that_an_offset_is_missing(tmp_path, capsys):
+    frame = pd.DataFrame(X, columns=list("abcde")).assign(years=YEARS, count=COUNTS)
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    model, data = str(tmp_path / "model.skadmm"), str(tmp_path / "table.csv")
+    fit = ["fit", data, "--out", model, "--target", "count", "--exposure", "years", "--alpha", "0.01"]
+    assert run([*fit, "--model", "fused-regressor", "--loss", "poisson"]) == 0
+    assert "note" not in capsys.readouterr().err
+    assert run(["predict", model, data]) == 0
+    assert "fitted with an offset; without --offset or --exposure" in capsys.readouterr().err
+    assert run(["predict", model, data, "--exposure", "years"]) == 0
+    assert "note" not in capsys.readouterr().err

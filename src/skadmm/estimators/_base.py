@@ -24,7 +24,7 @@ from skadmm.estimators._adaptive import PILOT_RIDGE, checked_gamma, reweighted, 
 from skadmm.estimators._bounds import limits_of
 from skadmm.estimators._callbacks import CallbackSupport, Tasks, with_callbacks
 from skadmm.estimators._categories import check_unknown, feature_names, forget, reading
-from skadmm.estimators._columns import integer_names
+from skadmm.estimators._columns import integer_names, warn_missing_offset
 from skadmm.estimators._design import build_design
 from skadmm.estimators._large import (
     LargeRows,
@@ -109,6 +109,8 @@ class StructuredModel(CallbackSupport, BaseEstimator):
     relax: Any = False
     categorical_features: Any = None
     handle_unknown: Any = "error"
+    with_offset_: bool = False
+    """Whether the model was fitted with an offset; False for files of older versions."""
 
     # -- what a family provides ------------------------------------------------------------------------------
 
@@ -188,8 +190,10 @@ class StructuredModel(CallbackSupport, BaseEstimator):
 
     def _offset_targets(self, X: Any, targets: list[Any], offset: Any) -> list[Any]:
         """The targets, which carry the offset of each row where one is given."""
+        self.__dict__.pop("with_offset_", None)
         if offset is None:
             return targets
+        self.with_offset_ = True
         numbers = self._output_offset(X, targets, offset)
         columns = numbers.T if len(targets) > 1 else [numbers]
         return [
@@ -450,6 +454,13 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         else:
             X = validate_data(self, for_sklearn(X), accept_sparse="csr", dtype=np.float64, reset=False)
         return np.asarray(X @ np.asarray(self.coef_).T) + self.intercept_
+
+    def _offset_or_zero(self, offset: Any, method: str) -> Any:
+        """The offset that `method` was given; 0, with a warning, where it is missing."""
+        if offset is not None or not self.with_offset_ or "held_out_margins" in self.__dict__:
+            return offset
+        warn_missing_offset(type(self).__name__, method)
+        return 0.0
 
     def save(self, path: FilePath) -> None:
         """Write the fitted model to one file, without pickle; :func:`skadmm.load` reads it."""

@@ -58,6 +58,11 @@ class _Going(StructuredModel):
     """The state between batches: penalty and scale of the first batch, a result and a step size for each problem."""
 
     def _one_pass(self, X: Any, y: Any, sample_weight: np.ndarray | None) -> None:
+        if self.with_offset_:
+            raise ValueError(
+                f"this {type(self).__name__} was fitted with an offset, which partial_fit does not take: use fit, or "
+                "partial_fit on a clone"
+            )
         targets = self._targets(y, sample_weight)
         if targets[0].ndim == 2:
             raise ValueError(f"y has {targets[0].shape[1]} columns: partial_fit takes one; fit takes several")
@@ -160,7 +165,7 @@ class OnlineClassification(Classification, _Going):
         if fresh:
             if classes is None:
                 raise ValueError(
-                    "classes=None: classes must be given in the first call of partial_fit, all that will occur, such as "
+                    "classes=None: classes must be given in the first call of partial_fit, all that occur, such as "
                     f"classes={np.unique(np.asarray(y)).tolist()}"
                 )
             self.classes_ = np.unique(classes)
