@@ -146,7 +146,12 @@ class StructuredModel(CallbackSupport, BaseEstimator):
     @known_keywords
     @with_callbacks
     def fit(
-        self, X: TableLike, y: Values | None = None, sample_weight: Values | None = None, offset: Values | None = None
+        self,
+        X: TableLike,
+        y: Values | None = None,
+        sample_weight: Values | None = None,
+        offset: Values | None = None,
+        drop: str | Sequence[str] | None = None,
     ) -> Self:
         """Fit the model.
 
@@ -165,14 +170,18 @@ class StructuredModel(CallbackSupport, BaseEstimator):
             Known numbers that are added to the margins x·coef + intercept: for counts under exposure, its logarithm.
             With several outputs a vector is added to each; with more than two classes every class has a column. Names
             of columns where X is a path or a LazyFrame.
+        drop : str or list of str, optional
+            Columns of a table on disk that are not features, such as identifiers or dates. `predict` and `score` ignore
+            columns that the model was not fitted on, so that they need no such list. Of a DataFrame, give
+            ``X.drop(columns=...)``.
 
         Returns
         -------
         self
         """
         self._check_parameters()
-        if not isinstance(X, np.ndarray) or isinstance(y, str):
-            X, y, sample_weight, offset = rows_of(self, X, y, sample_weight, offset)
+        if not isinstance(X, np.ndarray) or isinstance(y, str) or drop is not None:
+            X, y, sample_weight, offset = rows_of(self, X, y, sample_weight, offset, drop)
         X, y, sample_weight = self._read(X, y, sample_weight)
         self.__dict__.pop("_online", None)
         targets = self._offset_targets(X, self._targets(y, sample_weight), offset)
