@@ -5,10 +5,13 @@ import warnings
 import dask.array as da
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
+from pyarrow.dataset import dataset
 from sklearn.base import clone
 
-from skadmm import FusedLassoClassifier, FusedLassoRegressor, FusedLassoRegressorCV, GroupLassoRegressor, load
+from skadmm import FusedLassoClassifier, FusedLassoRegressor, FusedLassoRegressorCV, GroupLassoRegressor, Problem, load
+from skadmm.backends.convert import write_blocks
 from skadmm.cli import run
 
 RNG = np.random.default_rng(0)
@@ -186,3 +189,97 @@ def test_the_command_line_notes_that_an_offset_is_missing(tmp_path, capsys):
     assert "fitted with an offset; without --offset or --exposure" in capsys.readouterr().err
     assert run(["predict", model, data, "--exposure", "years"]) == 0
     assert "note" not in capsys.readouterr().err
+
+
+# -- columns of a file that are not features ---------------------------------------------------------------------------
+
+NAMES = list("abcde")
+UNUSED = ["key", "day", "town"]
+
+
+@pytest.fixture
+def mixed(tmp_path):
+    """A table with an identifier, dates and texts among its features, in every form in which it stays on disk."""
+    frame = pd.DataFrame(X, columns=NAMES)
+    frame.insert(0, "key", [f"row {k}" for k in range(60)])
+    frame.insert(3, "day", pd.date_range("2024-01-01", periods=60))
+    frame["town"] = ["Bern", "Ulm", "Graz"] * 20
+    frame["price"], frame["weight"] = Y, np.arange(60) % 3 + 1.0
+    frame.to_parquet(tmp_path / "table.parquet")
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    (tmp_path / "parts").mkdir()
+    for k in range(2):
+        frame[30 * k : 30 * k + 30].to_parquet(tmp_path / "parts" / f"{k}.parquet")
+    return {
+        "parquet": tmp_path / "table.parquet",
+        "csv": str(tmp_path / "table.csv"),
+        "parts": tmp_path / "parts",
+        "lazy": pl.scan_parquet(tmp_path / "table.parquet"),
+        "dataset": dataset(tmp_path / "table.parquet"),
+    }
+
+
+@pytest.mark.parametrize("storage", ["parquet", "csv", "parts", "lazy", "dataset"])
+def test_a_fit_leaves_out_columns_of_a_table_on_disk(mixed, storage, tmp_path):
+    table, weight = mixed[storage], np.arange(60) % 3 + 1.0
+    wanted = FusedLassoRegressor(alpha=0.01).fit(X, Y)
+    model = FusedLassoRegressor(alpha=0.01).fit(table, "price", drop=[*UNUSED, "weight"])
+    assert model.feature_names_in_.tolist() == NAMES
+    np.testing.assert_allclose(model.coef_, wanted.coef_, atol=1e-9)
+    # Predictions find the features among the other columns.
+    np.testing.assert_allclose(model.predict(table), wanted.predict(X), atol=1e-9)
+    assert model.score(table, "price") == pytest.approx(wanted.score(X, Y))
+    model.report(tmp_path / "fit.html", table, "price")
+    weighted = FusedLassoRegressor(alpha=0.01).fit(X, Y, weight)
+    for y in ("price", None):  # the last column but for the weights
+        model = FusedLassoRegressor(alpha=0.01).fit(table, y, "weight", drop=UNUSED)
+        np.testing.assert_allclose(model.coef_, weighted.coef_, atol=1e-9)
+
+
+@pytest.mark.parametrize("storage", ["parquet", "lazy"])
+def test_searches_classes_levels_outputs_and_problems_leave_out_columns(mixed, storage):
+    table = mixed[storage]
+    search = FusedLassoRegressorCV(alphas=4, cv=3).fit(table, "price", drop=[*UNUSED, "weight"])
+    wanted = FusedLassoRegressorCV(alphas=4, cv=3).fit(X, Y)
+    np.testing.assert_allclose(search.cv_losses_, wanted.cv_losses_, rtol=1e-6)
+    np.testing.assert_allclose(search.predict(table), wanted.predict(X), atol=1e-6)
+    classes = FusedLassoClassifier(alpha=0.01).fit(table, LABELS, drop=[*UNUSED, "weight", "price"])
+    assert classes.score(table, LABELS) == FusedLassoClassifier(alpha=0.01).fit(X, LABELS).score(X, LABELS)
+    levels = FusedLassoRegressor(alpha=0.01, categorical_features=["town"])
+    levels.fit(table, None, "weight", drop=["key", "day"])
+    assert set(levels.categories_) == {"town"}
+    assert levels.predict(table).shape == (60,)
+    outputs = FusedLassoRegressor(alpha=0.01).fit(table, ["price", "weight"], drop=UNUSED)
+    assert outputs.coef_.shape == (2, 5)
+    shifted = FusedLassoRegressor(alpha=0.01).fit(table, "price", offset="weight", drop=UNUSED)
+    assert shifted.feature_names_in_.tolist() == NAMES
+    assert Problem(table, "price", "squared", drop=[*UNUSED, "weight"]).n_features == 5
+
+
+def test_what_drop_does_not_take_is_said(mixed, tmp_path):
+    table, model = mixed["parquet"], FusedLassoRegressor(alpha=0.01)
+    refused = {
+        r"drop: there are no columns 'kee', 'dai'; it has key, .* Did you mean 'key'": {"drop": ["kee", "day", "dai"]},
+        "drop: there is no column 'kee'": {"drop": "kee"},
+        "drop and y both name the column 'price'": {"drop": ["price"]},
+        "y=None is the last column, 'weight', which drop leaves out": {"y": None, "drop": ["weight"]},
+        "no column of X is left": {"drop": [*UNUSED, *NAMES, "weight"]},
+    }
+    for message, given in refused.items():
+        with pytest.raises(ValueError, match=message):
+            model.fit(**{"X": table, "y": "price"} | given)
+    for given in (3, [3]):
+        with pytest.raises(TypeError, match="it takes names of columns"):
+            model.fit(table, "price", drop=given)
+    frame = pd.read_parquet(table)
+    for X_, instead in ((frame, r"X\.drop\(columns=\['key'\]\)"), (pl.from_pandas(frame), r"X\.drop\(\['key'\]\)")):
+        with pytest.raises(TypeError, match=instead):
+            model.fit(X_, Y, drop=["key"])
+    with pytest.raises(TypeError, match="X is of the type ndarray: give X without them"):
+        FusedLassoRegressorCV().fit(X, Y, drop=["key"])
+    write_blocks(tmp_path / "blocks", [(X, Y)], ones=True)
+    with pytest.raises(ValueError, match="columns of a folder of blocks are chosen when it is written"):
+        model.fit(tmp_path / "blocks", drop=["key"])
+    with pytest.raises(ValueError, match=r"column 'key' holds 'row 0', .* leave it out \(drop=\['key'\]\)"):
+        model.fit(table, "price", drop=["day", "town"])
+    assert model.fit(X, Y, drop=[]).coef_.shape == (5,)
