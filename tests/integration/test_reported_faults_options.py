@@ -7,10 +7,19 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import scipy.sparse as sp
 from pyarrow.dataset import dataset
 from sklearn.base import clone
 
-from skadmm import FusedLassoClassifier, FusedLassoRegressor, FusedLassoRegressorCV, GroupLassoRegressor, Problem, load
+from skadmm import (
+    FusedLassoClassifier,
+    FusedLassoRegressor,
+    FusedLassoRegressorCV,
+    GroupLassoRegressor,
+    Problem,
+    TrendFilter,
+    load,
+)
 from skadmm.backends.convert import write_blocks
 from skadmm.cli import run
 
@@ -283,3 +292,99 @@ def test_what_drop_does_not_take_is_said(mixed, tmp_path):
     with pytest.raises(ValueError, match=r"column 'key' holds 'row 0', .* leave it out \(drop=\['key'\]\)"):
         model.fit(table, "price", drop=["day", "town"])
     assert model.fit(X, Y, drop=[]).coef_.shape == (5,)
+
+
+# -- numbers whose squares overflow ------------------------------------------------------------------------------------
+
+GROUPS = [[0, 1], [2, 3, 4]]
+MODELS = {
+    "fused": FusedLassoRegressor(alpha=0.01),
+    "standardized": FusedLassoRegressor(alpha=0.01, standardize=True),
+    "no intercept": FusedLassoRegressor(alpha=0.01, fit_intercept=False),
+    "lasso": FusedLassoRegressor(alpha=0.01, l1_ratio=1.0),
+    "group": GroupLassoRegressor(alpha=0.01, groups=GROUPS),
+    "trend": TrendFilter(alpha=0.01, design="matrix"),
+    "classes": FusedLassoClassifier(alpha=0.01),
+    "hinge": FusedLassoClassifier(alpha=0.01, loss="hinge"),
+    "multinomial": FusedLassoClassifier(alpha=0.01, multi_class="multinomial"),
+    "search": FusedLassoRegressorCV(alphas=3, cv=3),
+}
+
+
+def _target(name):
+    several = np.arange(60) % 3
+    return {"classes": LABELS, "hinge": LABELS, "multinomial": several}.get(name, Y)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("size", [1e76, 1e160, 1e200, 1e300])
+def test_numbers_whose_powers_overflow_are_refused_by_column(name, size):
+    model, y = clone(MODELS[name]), _target(name)
+    table = pd.DataFrame(X, columns=NAMES)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the refusal comes before any overflow
+        with pytest.raises(ValueError, match=r"X has numbers of the size .* in column 'c': .* divide the column"):
+            model.fit(table.assign(c=size * X[:, 2]), y)
+        with pytest.raises(ValueError, match=r"in column 'a' \(and in 4 more columns\)"):
+            model.fit(size * table, y)
+        alone = X.copy()
+        alone[50, 3] = -size
+        for given in (alone, sp.csr_array(alone)):
+            with pytest.raises(ValueError, match="in column 3: it takes numbers up to 1e"):
+                model.fit(given, y)
+        if y is Y:
+            with pytest.raises(ValueError, match=r"y has numbers of the size .*: it takes numbers up to 1e"):
+                model.fit(table, size * Y)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("size", [1e50, 1e74])
+def test_smaller_numbers_do_not_overflow(name, size):
+    y = _target(name)
+    for X_, y_ in ((size * X, y), (X, size * y), (size * X, size * y)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)
+            warnings.simplefilter("ignore", UserWarning)  # whether it converges depends on the model
+            coef = clone(MODELS[name]).fit(X_, y_ if y is Y else y).coef_
+        assert np.all(np.isfinite(coef))
+
+
+def test_signals_of_large_numbers():
+    position = np.arange(60.0)[:, None]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plain = TrendFilter(alpha=0.1).fit(position, Y).coef_
+        for size in (1e50, 1e70):
+            np.testing.assert_allclose(TrendFilter(alpha=0.1 * size).fit(position, size * Y).coef_, size * plain)
+        with pytest.raises(ValueError, match="y has numbers of the size"):
+            TrendFilter().fit(position, 1e200 * Y)
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+@pytest.mark.parametrize("make", [FusedLassoRegressor, FusedLassoRegressorCV])
+def test_large_numbers_on_disk_and_on_dask_are_refused_by_column(make, standardize, tmp_path):
+    frame = pd.DataFrame(X, columns=NAMES).assign(c=1e200 * X[:, 2], price=Y)
+    frame.to_parquet(tmp_path / "table.parquet")
+    model, rows = make(standardize=standardize), da.from_array(frame[NAMES].to_numpy(), chunks=(20, 5))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match=r"X has numbers of the size .* in column 'c'"):
+            model.fit(tmp_path / "table.parquet", "price")
+        with pytest.raises(ValueError, match=r"X has numbers of the size .* in column 2"):
+            model.fit(rows, da.from_array(Y, chunks=20))
+        frame.assign(c=X[:, 2], price=1e200 * Y).to_parquet(tmp_path / "target.parquet")
+        with pytest.raises(ValueError, match="y has numbers of the size"):
+            model.fit(tmp_path / "target.parquet", "price")
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "trend"])  # a trend uses equal coefficients
+@pytest.mark.parametrize("size", [1e-200, 1e-300])
+def test_a_column_whose_squares_underflow_is_as_a_constant(name, size):
+    y, tiny, constant = _target(name), X.copy(), X.copy()
+    tiny[:, 2], constant[:, 2] = size * X[:, 2], 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", UserWarning)  # a search may end at its smallest alpha
+        found, wanted = clone(MODELS[name]).fit(tiny, y), clone(MODELS[name]).fit(constant, y)
+        assert np.all(np.isfinite(clone(MODELS[name]).fit(size * X, y).coef_))
+    np.testing.assert_allclose(found.coef_, wanted.coef_, atol=1e-6)

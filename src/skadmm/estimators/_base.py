@@ -274,7 +274,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
     def _prepare(self, X: Any, sample_weight: np.ndarray | None) -> Prepared:
         names = self._column_names()
         fit_intercept, standardize = self._intercept_and_scaling()
-        options: Any = {"fit_intercept": fit_intercept, "standardize": standardize}
+        options: Any = {"fit_intercept": fit_intercept, "standardize": standardize, "names": names}
         build = large_design if isinstance(X, LargeTable) else build_design
         design = build(X, sample_weight, **options)
         penalty = self._penalty(X, names)

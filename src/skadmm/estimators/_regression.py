@@ -16,6 +16,7 @@ from skadmm.backends.tables import check_range
 from skadmm.estimators import _losses
 from skadmm.estimators._base import SeveralOutputs, StructuredModel, known_keywords
 from skadmm.estimators._large import mean_of
+from skadmm.estimators._large_numbers import MAX_SIZE, refuse_large_numbers
 
 
 def _check_numbers(y: Any, estimator: str) -> None:
@@ -72,6 +73,9 @@ class Regression(RegressorMixin, StructuredModel):
             if np.asarray(y).dtype.kind not in "fiub":
                 raise ValueError(_not_numbers(np.ravel(y)[0].item(), type(self).__name__))
             check_range(np.asarray(y), self._checked_loss(), "y")
+            numbers = np.asarray(y, dtype=np.float64)
+            if not np.vdot(numbers, numbers) < MAX_SIZE**2:
+                refuse_large_numbers(numbers, what="y")
         return X, y, sample_weight
 
     def _targets(self, y: Any, sample_weight: np.ndarray | None) -> list[np.ndarray]:
