@@ -349,6 +349,15 @@ def test_smaller_numbers_do_not_overflow(name, size):
         assert np.all(np.isfinite(coef))
 
 
+def test_every_batch_is_checked_for_large_numbers():
+    frame, model = pd.DataFrame(X, columns=NAMES), FusedLassoRegressor(alpha=0.01)
+    large = frame.assign(c=1e200 * X[:, 2])
+    for _ in range(2):
+        with pytest.raises(ValueError, match="in column 'c': it takes numbers up to"):
+            model.partial_fit(large, Y)
+        model.partial_fit(frame, Y)
+
+
 def test_signals_of_large_numbers():
     position = np.arange(60.0)[:, None]
     with warnings.catch_warnings():

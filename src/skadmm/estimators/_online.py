@@ -15,6 +15,7 @@ from skadmm.estimators._available import available_where
 from skadmm.estimators._base import StructuredModel, known_keywords
 from skadmm.estimators._classification import Classification, SeveralClasses
 from skadmm.estimators._large import refuse_large
+from skadmm.estimators._large_numbers import refuse_large_numbers
 from skadmm.estimators._prepared import Prepared
 from skadmm.estimators._regression import Regression
 from skadmm.problem.problem import Problem, on_samples
@@ -68,6 +69,7 @@ class _Going(StructuredModel):
             raise ValueError(f"y has {targets[0].shape[1]} columns: partial_fit takes one; fit takes several")
         if hasattr(self, "_online"):
             prepared, results, steps = self._online
+            refuse_large_numbers(X, self._column_names())  # those of the first batch are checked with its scale
             prepared = prepared._replace(design=prepared.design.on(X))
             starts: list[dict[str, Any]] = [
                 {"warm_start": result, "step": step} for result, step in zip(results, steps, strict=True)
