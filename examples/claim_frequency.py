@@ -66,7 +66,7 @@ costs = {
 }
 print(f"{severity.n_clusters_} levels of cost")
 print("deviance of costs held out: " + ", ".join(f"{name} {value:.4f}" for name, value in costs.items()))
-premium = frequency.predict(table[rest]) * severity.predict(table[rest])
+premium = frequency.predict(table[rest], offset=0.0) * severity.predict(table[rest])
 print(f"pure premium per year: from {premium.min():.0f} to {premium.max():.0f}")
 
 # %%

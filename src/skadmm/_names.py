@@ -21,6 +21,14 @@ def no_column(name: str, columns: Sequence[str], shown: int = 8) -> str:
     return f"there is no column {name!r}; it has {', '.join(columns[:shown])}{more}.{nearest(name, columns)}"
 
 
+def no_columns(names: Sequence[str], columns: Sequence[str]) -> str:
+    """The message for all the columns that a table does not have, each in quotes."""
+    message = no_column(names[0], columns)
+    if len(names) == 1:
+        return message
+    return message.replace(f"there is no column {names[0]!r}", f"there are no columns {', '.join(map(repr, names))}")
+
+
 def unknown(kind: str, name: str, known: Iterable[str]) -> str:
     """The message for a name of a `kind` that is not among the known ones."""
     names = list(known)

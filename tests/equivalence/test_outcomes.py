@@ -177,7 +177,7 @@ def test_an_offset_is_the_exposure():
     rates.fit(X, COUNTS / exposure, sample_weight=exposure)
     np.testing.assert_allclose(counts.coef_, rates.coef_, atol=1e-5)
     assert counts.intercept_ == pytest.approx(rates.intercept_, abs=1e-5)
-    np.testing.assert_allclose(counts.predict(X, offset=OFFSET), exposure * counts.predict(X), rtol=1e-12)
+    np.testing.assert_allclose(counts.predict(X, offset=OFFSET), exposure * counts.predict(X, offset=0.0), rtol=1e-12)
     null = np.full(N, COUNTS.sum() / exposure.sum()) * exposure
     from sklearn.metrics import mean_poisson_deviance
 
@@ -189,7 +189,7 @@ def test_the_accuracy_takes_the_offset_that_predictions_take():
     labels, offset = np.median(COUNTS) < COUNTS, 20.0 * OFFSET
     model = FusedLassoClassifier(0.02).fit(X, labels, offset=offset)
     accuracy = np.average(model.predict(X, offset=offset) == labels, weights=WEIGHT)
-    assert accuracy != pytest.approx(model.score(X, labels, WEIGHT))
+    assert accuracy != pytest.approx(model.score(X, labels, WEIGHT, offset=0.0))
     assert model.score(X, labels, WEIGHT, offset=offset) == pytest.approx(accuracy)
 
 

@@ -164,8 +164,8 @@ def test_batches_take_no_such_option(option):
     assert not hasattr(model, "partial_fit")
     with pytest.raises(AttributeError) as caught:
         _ = model.partial_fit
-    assert f"{option}=" in str(caught.value.__cause__)
-    assert "partial_fit is approximate" in str(caught.value.__cause__)
+    assert f"{option}=" in str(caught.value)
+    assert "partial_fit is approximate" in str(caught.value)
     assert hasattr(FusedLassoRegressor(), "partial_fit")
 
 

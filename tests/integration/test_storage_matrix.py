@@ -147,11 +147,11 @@ def same_model(found, wanted):
     np.testing.assert_array_equal(found.dof_, wanted.dof_)
 
 
-def same_predictions(found, wanted, table):
+def same_predictions(found, wanted, table, **more):
     if hasattr(wanted, "classes_"):
-        assert found.predict(table).tolist() == wanted.predict(X).tolist()
+        assert found.predict(table, **more).tolist() == wanted.predict(X, **more).tolist()
     else:
-        np.testing.assert_allclose(found.predict(table), wanted.predict(X), atol=1e-7)
+        np.testing.assert_allclose(found.predict(table, **more), wanted.predict(X, **more), atol=1e-7)
 
 
 def knowing(name, operation):
@@ -191,7 +191,7 @@ def test_what_models_know(name, storage, operation, tmp_path, client):
     there = blocked(shift) if storage == "dask" and shift is not None else shift
     found, wanted = make().fit(table, *given, offset=there), known_in_memory(name, operation)
     same_model(found, wanted)
-    same_predictions(found, wanted, table)
+    same_predictions(found, wanted, table, offset=0.0)
 
 
 @pytest.mark.parametrize("cross_validated", [False, True], ids=["fit", "CV"])
@@ -214,7 +214,8 @@ def test_columns_by_name(storage, cross_validated, tmp_path):
     both = np.column_stack([NUMBERS, NUMBERS[::-1]])
     found, wanted = make().fit(table, ["one", "two"], "w", offset="shift"), make().fit(X, both, **single)
     same_model(found, wanted)
-    assert found.score(table, ["one", "two"], "w") == pytest.approx(wanted.score(X, both, WEIGHT), abs=1e-8)
+    expected = pytest.approx(wanted.score(X, both, WEIGHT, offset=0.0), abs=1e-8)
+    assert found.score(table, ["one", "two"], "w", offset=0.0) == expected
     if not cross_validated:
         psi = {"loss": "squared", "psi": L1(0.1), "A": "identity"}
         there = solve(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from skadmm._names import no_column
+from skadmm._names import no_column, no_columns
 from skadmm.backends.files import BlocksError, FileBlocks
 from skadmm.backends.kinds import is_dask
 from skadmm.backends.readers import Columns, column_values, kind_of, open_source
@@ -69,6 +69,57 @@ def names_in(X: Any, what: str, vector: Any) -> list[str]:
     if len(set(vector)) < len(vector):
         raise ValueError(f"{what}={list(vector)!r}: it takes every column once")
     return list(vector)
+
+
+def less_columns(X: Any, drop: Any, given: dict[str, Any], target: str) -> tuple[Any, Any]:
+    """A table on disk without the columns that the argument `drop` names, and its targets: where `given`, which has the
+    arguments that may name columns, has None for them (the argument `target`), the last column by its name."""
+    names = [drop] if isinstance(drop, str) else drop
+    if not isinstance(names, Iterable) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"drop={drop!r}: it takes names of columns")
+    names = list(names)
+    if not names:
+        return X, given[target]
+    known = _droppable(X, names)
+    missing = [name for name in names if name not in known]
+    if missing:
+        raise ValueError(f"drop: {no_columns(missing, known)}")
+    used = {name: what for what, vector in given.items() for name in _texts(vector)}
+    for name in names:
+        if name in used:
+            raise ValueError(f"drop and {used[name]} both name the column {name!r}: drop takes columns without a use")
+    y = given[target]
+    if y is None:
+        y = next((name for name in reversed(known) if name not in used), None)
+        if y is None or y in names:
+            raise ValueError(f"{target}=None is the last column, {y!r}, which drop leaves out: give a name as {target}")
+    if not set(known) - set(names) - set(used) - set(_texts(y)):
+        raise ValueError(f"drop={names!r}: no column of X is left")
+    return without_columns(X, names), y
+
+
+def _texts(vector: Any) -> list[str]:
+    """The texts in an argument that may be a name, or a list of names."""
+    if isinstance(vector, str):
+        return [vector]
+    return [name for name in vector if isinstance(name, str)] if isinstance(vector, (list, tuple)) else []
+
+
+def _droppable(X: Any, names: list[str]) -> list[str]:
+    """The columns of X, some of which `drop` may name; an error where it takes none."""
+    if not is_stored(X):
+        named = hasattr(X, "columns") and hasattr(X, "drop")
+        by_name = f"X.drop({names!r})" if hasattr(X, "get_column") else f"X.drop(columns={names!r})"
+        given = "an npz file" if is_npz(X) else f"of the type {type(X).__name__}"
+        raise TypeError(
+            f"drop={names!r}: it takes a table on disk; X is {given}: give {by_name if named else 'X without them'}"
+        )
+    known = column_names(X)
+    if not known and is_folder(X):
+        raise ValueError(f"drop={names!r}: the columns of a folder of blocks are chosen when it is written")
+    if not known:
+        raise ValueError(f"drop={names!r}: the columns of X have no names")
+    return known
 
 
 def _last_column(X: Any, others: Sequence[str]) -> str:

@@ -39,10 +39,9 @@ class TextColumnError(BlocksError):
 
     def __init__(self, column: str, value: Any, path: Path | None = None) -> None:
         where = "" if path is None else f"{path}: "
-        super().__init__(
-            f"{where}column {column!r} holds {value!r}, which is not a number: encode it, or name it in "
-            "categorical_features"
-        )
+        self.fault = f"{where}column {column!r} holds {value!r}, which is not a number"
+        without = f"X.drop(columns=[{column!r}])" if path is None else f"drop=[{column!r}]"
+        super().__init__(f"{self.fault}: encode it, leave it out ({without}), or name it in categorical_features")
         self.column, self.value = column, value
 
 

@@ -91,5 +91,5 @@ def convert(
                        drop=tuple(names_in(drop)), block_rows=block_rows, dtype=types[dtype],
                        ones=ones, columns=columns, progress=shown)  # fmt: skip
     except TextColumnError as error:
-        raise CommandError(f"{error}, or --drop {error.column}") from error
+        raise CommandError(f"{error.fault}: encode it, or --drop {error.column}") from error
     print(f"{rows:,} rows in {folder}")

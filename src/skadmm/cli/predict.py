@@ -63,7 +63,14 @@ def predict(
         X = X if names is not None and identifier in names else without(X, identifier)
     if names is not None and hasattr(X, "columns"):
         X = _features(estimator, X, data)
-    more = {} if shift is None else {"offset": shift}
+    more: dict[str, Any] = {} if shift is None else {"offset": shift}
+    if shift is None and estimator.with_offset_:
+        more = {"offset": 0.0}
+        print(
+            f"note: {model} was fitted with an offset; without --offset or --exposure predictions are for offset 0, "
+            "which is one unit of exposure",
+            file=sys.stderr,
+        )
     predicted = estimator.predict(X, **more)
     columns |= {"prediction": predicted} if predicted.ndim == 1 else _by_output(predicted)
     if proba:
@@ -125,7 +132,7 @@ def _as_csv(columns: dict[str, np.ndarray]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _score(estimator: Any, X: Any, predicted: np.ndarray, target: np.ndarray, more: dict[str, np.ndarray]) -> float:
+def _score(estimator: Any, X: Any, predicted: np.ndarray, target: np.ndarray, more: dict[str, Any]) -> float:
     if hasattr(estimator, "classes_"):
         return float(np.mean(predicted == target))
     if estimator.loss != "squared" or predicted.ndim == 2:

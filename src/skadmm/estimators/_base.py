@@ -24,7 +24,7 @@ from skadmm.estimators._adaptive import PILOT_RIDGE, checked_gamma, reweighted, 
 from skadmm.estimators._bounds import limits_of
 from skadmm.estimators._callbacks import CallbackSupport, Tasks, with_callbacks
 from skadmm.estimators._categories import check_unknown, feature_names, forget, reading
-from skadmm.estimators._columns import integer_names
+from skadmm.estimators._columns import integer_names, warn_missing_offset
 from skadmm.estimators._design import build_design
 from skadmm.estimators._large import (
     LargeRows,
@@ -109,6 +109,8 @@ class StructuredModel(CallbackSupport, BaseEstimator):
     relax: Any = False
     categorical_features: Any = None
     handle_unknown: Any = "error"
+    with_offset_: bool = False
+    """Whether the model was fitted with an offset; False for files of older versions."""
 
     # -- what a family provides ------------------------------------------------------------------------------
 
@@ -144,7 +146,12 @@ class StructuredModel(CallbackSupport, BaseEstimator):
     @known_keywords
     @with_callbacks
     def fit(
-        self, X: TableLike, y: Values | None = None, sample_weight: Values | None = None, offset: Values | None = None
+        self,
+        X: TableLike,
+        y: Values | None = None,
+        sample_weight: Values | None = None,
+        offset: Values | None = None,
+        drop: str | Sequence[str] | None = None,
     ) -> Self:
         """Fit the model.
 
@@ -163,14 +170,18 @@ class StructuredModel(CallbackSupport, BaseEstimator):
             Known numbers that are added to the margins x·coef + intercept: for counts under exposure, its logarithm.
             With several outputs a vector is added to each; with more than two classes every class has a column. Names
             of columns where X is a path or a LazyFrame.
+        drop : str or list of str, optional
+            Columns of a table on disk that are not features, such as identifiers or dates. `predict` and `score` ignore
+            columns that the model was not fitted on, so that they need no such list. Of a DataFrame, give
+            ``X.drop(columns=...)``.
 
         Returns
         -------
         self
         """
         self._check_parameters()
-        if not isinstance(X, np.ndarray) or isinstance(y, str):
-            X, y, sample_weight, offset = rows_of(self, X, y, sample_weight, offset)
+        if not isinstance(X, np.ndarray) or isinstance(y, str) or drop is not None:
+            X, y, sample_weight, offset = rows_of(self, X, y, sample_weight, offset, drop)
         X, y, sample_weight = self._read(X, y, sample_weight)
         self.__dict__.pop("_online", None)
         targets = self._offset_targets(X, self._targets(y, sample_weight), offset)
@@ -188,8 +199,10 @@ class StructuredModel(CallbackSupport, BaseEstimator):
 
     def _offset_targets(self, X: Any, targets: list[Any], offset: Any) -> list[Any]:
         """The targets, which carry the offset of each row where one is given."""
+        self.__dict__.pop("with_offset_", None)
         if offset is None:
             return targets
+        self.with_offset_ = True
         numbers = self._output_offset(X, targets, offset)
         columns = numbers.T if len(targets) > 1 else [numbers]
         return [
@@ -261,7 +274,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
     def _prepare(self, X: Any, sample_weight: np.ndarray | None) -> Prepared:
         names = self._column_names()
         fit_intercept, standardize = self._intercept_and_scaling()
-        options: Any = {"fit_intercept": fit_intercept, "standardize": standardize}
+        options: Any = {"fit_intercept": fit_intercept, "standardize": standardize, "names": names}
         build = large_design if isinstance(X, LargeTable) else build_design
         design = build(X, sample_weight, **options)
         penalty = self._penalty(X, names)
@@ -450,6 +463,13 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         else:
             X = validate_data(self, for_sklearn(X), accept_sparse="csr", dtype=np.float64, reset=False)
         return np.asarray(X @ np.asarray(self.coef_).T) + self.intercept_
+
+    def _offset_or_zero(self, offset: Any, method: str) -> Any:
+        """The offset that `method` was given; 0, with a warning, where it is missing."""
+        if offset is not None or not self.with_offset_ or "held_out_margins" in self.__dict__:
+            return offset
+        warn_missing_offset(type(self).__name__, method)
+        return 0.0
 
     def save(self, path: FilePath) -> None:
         """Write the fitted model to one file, without pickle; :func:`skadmm.load` reads it."""

@@ -10,26 +10,28 @@ from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from skadmm._types import TableLike, Values
 from skadmm.backends import is_dask
 from skadmm.backends.named_columns import computed, stored_column, stored_target
+from skadmm.estimators._available import available_where
 from skadmm.estimators._base import SeveralOutputs, StructuredModel, known_keywords
 from skadmm.estimators._large import LargeTable, classes_of
-from skadmm.estimators._losses import checked_loss, checked_offset, class_probabilities, mean_of
+from skadmm.estimators._losses import checked_loss, class_probabilities, mean_of, prediction_offset
 from skadmm.losses import Logistic, Multinomial
 
 MULTI_CLASS = ("ovr", "multinomial")
 """More than two classes: one against the rest, or one model of all."""
 
 
-def _has_probabilities(estimator: Any) -> bool:
+def _check_probabilities(estimator: Any) -> None:
     if mean_of(estimator.loss) is None:
-        raise AttributeError(f"loss={estimator.loss!r} defines no probabilities: they need a loss with a method `mean`")
-    return True
+        raise AttributeError(
+            f"{type(estimator).__name__} has no probabilities with loss={estimator.loss!r}: they need a loss with a "
+            "method `mean`, such as 'logistic'"
+        )
 
 
 class SeveralClasses(SeveralOutputs):
@@ -131,16 +133,18 @@ class Classification(ClassifierMixin, StructuredModel):
         Parameters
         ----------
         X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
-        offset : array of shape (n_samples,) or (n_samples, n_outputs), or names of columns of a table on disk, optional
-            Added to the margins, as in :meth:`fit`.
+        offset : array of shape (n_samples,) or (n_samples, n_outputs), number, or names of columns of a table, optional
+            Added to the margins, as in :meth:`fit`; names are those of columns of a table on disk. A model that was
+            fitted with an offset warns where it gets none here; 0.0 says that none is meant.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
         scores = self._scores(X)
-        if offset is not None:
-            numbers = checked_offset(stored_column(X, offset, "offset"), *scores.shape, classes=True)
+        offset = self._offset_or_zero(offset, "decision_function")
+        numbers = None if offset is None else prediction_offset(X, offset, *scores.shape, classes=True)
+        if numbers is not None:
             scores = scores + (numbers if numbers.ndim == 2 else numbers[:, None])
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
@@ -151,14 +155,15 @@ class Classification(ClassifierMixin, StructuredModel):
         Parameters
         ----------
         X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
-        offset : array of shape (n_samples,) or (n_samples, n_outputs), or names of columns of a table on disk, optional
-            Added to the margins, as in :meth:`fit`.
+        offset : array of shape (n_samples,) or (n_samples, n_outputs), number, or names of columns of a table, optional
+            Added to the margins, as in :meth:`fit`; names are those of columns of a table on disk. A model that was
+            fitted with an offset warns where it gets none here; 0.0 says that none is meant.
 
         Returns
         -------
         ndarray of shape (n_samples,)
         """
-        scores = self.decision_function(X, offset)
+        scores = self.decision_function(X, self._offset_or_zero(offset, "predict"))
         index = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[index]
 
@@ -173,19 +178,21 @@ class Classification(ClassifierMixin, StructuredModel):
         X : array, sparse matrix or DataFrame of shape (n_samples, n_features), or path of a table
         y : array of shape (n_samples,), or name of a column of that table
         sample_weight : array of shape (n_samples,), or name of a column, optional
-        offset : array of shape (n_samples,) or (n_samples, n_outputs), optional
-            Added to the margins, as in :meth:`fit`.
+        offset : array of shape (n_samples,) or (n_samples, n_outputs), number, or names of columns of a table, optional
+            Added to the margins, as in :meth:`fit`; names are those of columns of a table on disk. A model that was
+            fitted with an offset warns where it gets none here; 0.0 says that none is meant.
 
         Returns
         -------
         float
         """
         y, weight = stored_target(X, y), stored_column(X, sample_weight, "sample_weight")
+        offset = self._offset_or_zero(offset, "score")
         if offset is None:
             return float(super().score(X, y, weight))
         return float(accuracy_score(y, self.predict(X, offset), sample_weight=weight))
 
-    @available_if(_has_probabilities)
+    @available_where(_check_probabilities)
     @known_keywords
     def predict_proba(self, X: TableLike, offset: Values | None = None) -> np.ndarray:
         """The probability of each class. With one model per class the probabilities are scaled to add up to one.
@@ -193,15 +200,16 @@ class Classification(ClassifierMixin, StructuredModel):
         Parameters
         ----------
         X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
-        offset : array of shape (n_samples,) or (n_samples, n_outputs), or names of columns of a table on disk, optional
-            Added to the margins, as in :meth:`fit`.
+        offset : array of shape (n_samples,) or (n_samples, n_outputs), number, or names of columns of a table, optional
+            Added to the margins, as in :meth:`fit`; names are those of columns of a table on disk. A model that was
+            fitted with an offset warns where it gets none here; 0.0 says that none is meant.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
         """
         probability: Any = mean_of(self.loss)
-        scores = self.decision_function(X, offset)
+        scores = self.decision_function(X, self._offset_or_zero(offset, "predict_proba"))
         if scores.ndim == 1:
             return class_probabilities(self.loss, scores)
         if self._joint:
@@ -210,7 +218,7 @@ class Classification(ClassifierMixin, StructuredModel):
         total = shares.sum(axis=1, keepdims=True)
         return np.where(total > 0, shares / np.where(total > 0, total, 1.0), 1.0 / scores.shape[1])
 
-    @available_if(_has_probabilities)
+    @available_where(_check_probabilities)
     @known_keywords
     def predict_log_proba(self, X: TableLike, offset: Values | None = None) -> np.ndarray:
         """The logarithm of :meth:`predict_proba`.
@@ -218,14 +226,16 @@ class Classification(ClassifierMixin, StructuredModel):
         Parameters
         ----------
         X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
-        offset : array of shape (n_samples,) or (n_samples, n_outputs), or names of columns of a table on disk, optional
-            Added to the margins, as in :meth:`fit`.
+        offset : array of shape (n_samples,) or (n_samples, n_outputs), number, or names of columns of a table, optional
+            Added to the margins, as in :meth:`fit`; names are those of columns of a table on disk. A model that was
+            fitted with an offset warns where it gets none here; 0.0 says that none is meant.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
         """
         check_is_fitted(self)
+        offset = self._offset_or_zero(offset, "predict_log_proba")
         if self._joint:
             return np.asarray(log_softmax(self.decision_function(X, offset), axis=1))
         with np.errstate(divide="ignore"):

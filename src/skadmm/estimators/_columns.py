@@ -34,6 +34,16 @@ def is_integer(name: Any) -> bool:
     return isinstance(name, Integral) and not isinstance(name, bool)
 
 
+def warn_missing_offset(model: str, method: str) -> None:
+    """Warn that `method` of a model that was fitted with an offset got none; the warning shows the user's line."""
+    warnings.warn(
+        f"offset=None: this {model} was fitted with an offset, and {method} takes 0 for every row, which is one unit "
+        f"of exposure where the offset is its logarithm. Give {method} the offset of these rows, or offset=0.0 where 0 "
+        "is meant",
+        stacklevel=users_level(),
+    )
+
+
 def check_mode(unknown: Any) -> bool:
     """Check `unknown`, and return whether names that X does not have are left out."""
     if unknown not in MODES:
@@ -57,7 +67,7 @@ def warn_unknown(what: str, unknown: int, stated: int, dropped: str) -> None:
     """Warn that names were left out, with the counts; the warning shows the user's line."""
     warnings.warn(
         f"{what}: {unknown} of {stated} names are not among the columns of X and are left out, {dropped}",
-        stacklevel=_users_level(),
+        stacklevel=users_level(),
     )
 
 
@@ -67,11 +77,11 @@ def warn_ungrouped(columns: list[Any], d: int) -> None:
     warnings.warn(
         f"groups: {len(columns)} of {d} columns are in no group and are not penalised ({shown}). Give them groups of "
         "their own to penalise them, or penalty_factor=0 if this is meant",
-        stacklevel=_users_level(),
+        stacklevel=users_level(),
     )
 
 
-def _users_level() -> int:
+def users_level() -> int:
     """The ``stacklevel`` for a warning in the calling function: that of the first frame outside this package and
     scikit-learn, whose decorators wrap ``fit``."""
     frame, level = inspect.currentframe(), 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -104,6 +104,7 @@ class CrossValidated(StructuredModel):
         y: Values | None = None,
         sample_weight: Values | None = None,
         offset: Values | None = None,
+        drop: str | Sequence[str] | None = None,
         **params: Any,
     ) -> Self:
         """Choose alpha (and l1_ratio, where it is a list), and fit the model with it.
@@ -120,6 +121,10 @@ class CrossValidated(StructuredModel):
             A weight k means the same as k copies of the row, in the fit and in the held-out loss.
         offset : array of shape (n_samples,) or (n_samples, n_outputs), str, or list of str, optional
             Known numbers that are added to the margins x·coef + intercept: for counts under exposure, its logarithm.
+        drop : str or list of str, optional
+            Columns of a table on disk that are not features, such as identifiers or dates. `predict` and `score` ignore
+            columns that the model was not fitted on, so that they need no such list. Of a DataFrame, give
+            ``X.drop(columns=...)``.
         **params : groups, or other metadata
             ``groups`` goes to the splitter `cv`, such as GroupKFold. With
             ``sklearn.set_config(enable_metadata_routing=True)`` metadata go where they were requested.
@@ -131,7 +136,7 @@ class CrossValidated(StructuredModel):
         self._check_parameters()
         check_search(self)
         metadata, judge = routed(self, sample_weight, params)
-        X, y, sample_weight, offset = rows_of(self, X, y, sample_weight, offset)
+        X, y, sample_weight, offset = rows_of(self, X, y, sample_weight, offset, drop)
         X, y, sample_weight = self._read(X, y, sample_weight)
         for name in OF_A_SEARCH:
             self.__dict__.pop(name, None)

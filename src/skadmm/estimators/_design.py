@@ -14,12 +14,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from skadmm.backends.shifted import less_centre
+from skadmm.estimators._large_numbers import refuse_large_numbers
 from skadmm.kernels.expansion import PARTS, SMALL, several
 from skadmm.regularizers import SquaredL2
 
 NO_CENTRE = np.empty(0)
 FEW = 1000
 """Columns that are not constant in this many rows are not constant."""
+SUSPICIOUS = 1e60
+"""The mean of a column in which a number is larger than MAX_SIZE, for up to 10¹⁵ rows, unless others cancel it."""
 GATHERED = 2**16
 """Entries that are gathered at a time, so that a table of chosen rows is copied once and not twice."""
 
@@ -101,10 +104,22 @@ class Design(NamedTuple):
         return assembled(X, self.scale, self.intercept, self.centre, rows)
 
 
-def build_design(X: Any, sample_weight: np.ndarray | None, *, fit_intercept: bool, standardize: bool) -> Design:
-    """`X` (validated) as a :class:`Design`."""
+def build_design(
+    X: Any, sample_weight: np.ndarray | None, *, fit_intercept: bool, standardize: bool, names: Any = None
+) -> Design:
+    """`X` (validated) as a :class:`Design`; `names` are those of its columns, for messages."""
+    middle = centre(X, sample_weight) if fit_intercept else NO_CENTRE
+    if _may_be_large(X, middle):
+        refuse_large_numbers(X, names)
     scale = spread(X, sample_weight) if standardize else np.ones(X.shape[1])
-    return assembled(X, scale, fit_intercept, centre(X, sample_weight) if fit_intercept else NO_CENTRE)
+    return assembled(X, scale, fit_intercept, middle)
+
+
+def _may_be_large(X: Any, middle: np.ndarray) -> bool:
+    """Can `X` hold numbers that are too large? Where the means of dense columns are known, they and the first rows tell
+    it without another reading: a number above MAX_SIZE moves the mean of its column by more than SUSPICIOUS."""
+    seen = X.data if sp.issparse(X) else X[:FEW] if middle.size else X
+    return not (np.vdot(seen, seen) < SUSPICIOUS**2 and np.abs(middle).max(initial=0.0) < SUSPICIOUS)
 
 
 def assembled(

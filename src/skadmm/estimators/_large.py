@@ -21,6 +21,7 @@ from skadmm.backends.slicing import slice_rows
 from skadmm.backends.sources import as_lazy, as_stored, is_lazy
 from skadmm.estimators._conditioning import ColumnMoments, Conditioned, conditioned
 from skadmm.estimators._design import Design
+from skadmm.estimators._large_numbers import MAX_SIZE, refuse_columns
 from skadmm.kernels.rows import as_matrix, is_dense, multiply
 from skadmm.losses import as_loss
 from skadmm.operators.moments import Moments, Sums, column_moments, column_sums
@@ -83,7 +84,8 @@ def table_of(model: Any, X: Any) -> LargeTable:
 def refuse_large(X: Any, what: str) -> None:
     """Raise where X is a large table and `what`, which copies rows, needs a table in memory."""
     if is_large(X):
-        raise TypeError(f"X: {what} takes a table in memory; fit takes folders of blocks and Dask collections")
+        given = repr(X) if isinstance(X, str) else f"a {type(X).__name__}"
+        raise TypeError(f"X is {given}: {what} takes a table in memory; fit takes tables on disk and Dask collections")
 
 
 def brought_here(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> tuple[Any, Any, Any, Any]:
@@ -189,10 +191,13 @@ def mean_of(y: Any, weight: Any) -> float:
     return float((y.mean() if weight is None else (y * weight).sum() / weight.sum()).compute())
 
 
-def large_design(table: LargeTable, sample_weight: Any, *, fit_intercept: bool, standardize: bool) -> Design:
+def large_design(
+    table: LargeTable, sample_weight: Any, *, fit_intercept: bool, standardize: bool, names: Any = None
+) -> Design:
     """The table as the solver sees it. Standardised columns are a penalty on scale · x, so that it is copied only where
-    the columns are so far from zero, or of so different scales, that no solver is accurate on them as they are. Later
-    calls for the same table, with the weights of folds, have the same centres and units as the first."""
+    the columns are so far from zero, or of so different scales, that no solver is accurate on them as they are. Columns
+    whose moments show numbers that are too large are refused by their `names`. Later calls for the same table, with the
+    weights of folds, have the same centres and units as the first."""
     d = table.shape[1]
     if isinstance(table.table, FileBlocks) and fit_intercept != table.ones:
         wanted = "has no column of ones: convert it with --ones, or give fit_intercept=False"
@@ -200,16 +205,25 @@ def large_design(table: LargeTable, sample_weight: Any, *, fit_intercept: bool, 
         raise ValueError(f"fit_intercept={fit_intercept}: the folder {wanted if fit_intercept else unwanted}")
     scale = np.ones(d)
     if standardize:
-        columns = large_moments(table, sample_weight)
+        columns = _refused_if_large(large_moments(table, sample_weight), names)
         scale = columns.spread
     if table.conditioned is None and (fit_intercept or standardize):
         if not standardize:
-            columns = _first_moments(table)
+            columns = _refused_if_large(_first_moments(table), names)
             columns = large_moments(table, sample_weight) if columns.are_far else columns
         centres = partial(_centres, table, columns.varies)
         table.conditioned = conditioned(table.table, columns, centres, centred=fit_intercept, divided=standardize)
     seen = Conditioned(table.table) if table.conditioned is None else table.conditioned
     return Design(seen.X, scale, fit_intercept, seen.centre, scaled_penalty=standardize, unit=seen.unit)
+
+
+def _refused_if_large(columns: ColumnMoments, names: Any) -> ColumnMoments:
+    """The moments, once none of them shows a number that is too large."""
+    sizes = np.maximum(np.abs(columns.mean), np.sqrt(columns.variance))
+    large = np.flatnonzero(~(sizes <= MAX_SIZE))
+    if large.size:
+        refuse_columns(large, sizes[large[0]], names)
+    return columns
 
 
 def _centres(table: LargeTable, varies: np.ndarray, mean: np.ndarray) -> np.ndarray:
@@ -287,7 +301,12 @@ def _chunks(table: LargeTable) -> Iterator[tuple[slice, Any]]:
 
 
 def _deviation(mean: np.ndarray, part: Any, share: np.ndarray) -> np.ndarray:
-    """Σ share_i (a_ij − mean_j)² of some rows, for each column j."""
+    """Σ share_i (a_ij − mean_j)² of some rows, for each column j; infinite where the squares overflow."""
+    with np.errstate(over="ignore"):
+        return _sum_of_squares(mean, part, share)
+
+
+def _sum_of_squares(mean: np.ndarray, part: Any, share: np.ndarray) -> np.ndarray:
     if not scipy.sparse.issparse(part):
         return share @ (part - mean) ** 2
     stored = np.repeat(share, np.diff(part.indptr))

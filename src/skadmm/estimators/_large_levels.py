@@ -9,7 +9,7 @@ import numpy as np
 
 from skadmm.backends import Processes, is_dask
 from skadmm.backends.levels import Encoding
-from skadmm.backends.named_columns import is_folder, vectors_of
+from skadmm.backends.named_columns import is_folder, less_columns, vectors_of
 from skadmm.backends.raw import RawTable, raw_table
 from skadmm.backends.readers import Columns
 from skadmm.backends.sources import StoredTable
@@ -17,11 +17,15 @@ from skadmm.estimators._categories import check_unknown, forget, levels_of, stor
 from skadmm.estimators._large import brought_here, is_large, set_features, shaped
 
 
-def rows_of(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> tuple[Any, Any, Any, Any]:
-    """X, y, the weights and the offset as the fit takes them: columns that are given by their names are read, those of
-    levels in a large table are encoded, and its rows are in this process where the model needs solvers that read them.
+def rows_of(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any, drop: Any = None) -> tuple[Any, Any, Any, Any]:
+    """X, y, the weights and the offset as the fit takes them: columns that `drop` names are left out, those that are
+    given by their names are read, those of levels in a large table are encoded, and its rows are in this process where
+    the model needs solvers that read them.
     """
-    X, given = vectors_of(X, {"y": y, "sample_weight": sample_weight, "offset": offset}, "y")
+    given = {"y": y, "sample_weight": sample_weight, "offset": offset}
+    if drop is not None:
+        X, given["y"] = less_columns(X, drop, given, "y")
+    X, given = vectors_of(X, given, "y")
     y, sample_weight, offset = given.values()
     if is_large(X):
         forget(model)

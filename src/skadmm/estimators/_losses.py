@@ -10,6 +10,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from skadmm._names import nearest
+from skadmm.backends.named_columns import stored_column
 from skadmm.kernels.samples import Samples, mean_conjugate, mean_loss, mean_slope
 from skadmm.losses import LOSSES, as_loss
 from skadmm.losses.offset import TARGET, offset_loss, output_offset, split_offset, with_offset
@@ -85,6 +86,14 @@ def checked_offset(offset: Any, n: int, outputs: int = 1, *, classes: bool = Fal
     if isinstance(offset, str):
         raise TypeError(f"offset={offset!r}: it takes an array with a number for each row, not the name of a column")
     return output_offset(offset, n, outputs, joined=classes)
+
+
+def prediction_offset(X: Any, offset: Any, n: int, outputs: int, *, classes: bool = False) -> np.ndarray | None:
+    """The offset of the rows of X in a prediction: None, a number for all of them, or as in the fit."""
+    given = stored_column(X, offset, "offset")
+    if given is None or (np.ndim(given) == 0 and given == 0.0):
+        return None
+    return checked_offset(np.full(n, given) if np.ndim(given) == 0 else given, n, outputs, classes=classes)
 
 
 def offset_target(loss: Any, target: np.ndarray, offset: np.ndarray | None) -> np.ndarray:

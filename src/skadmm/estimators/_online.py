@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import reprlib
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from skadmm._types import TableLike, Values
 from skadmm.backends import as_rows
-from skadmm.estimators._base import StructuredModel
+from skadmm.estimators._available import available_where
+from skadmm.estimators._base import StructuredModel, known_keywords
 from skadmm.estimators._classification import Classification, SeveralClasses
 from skadmm.estimators._large import refuse_large
+from skadmm.estimators._large_numbers import refuse_large_numbers
 from skadmm.estimators._prepared import Prepared
 from skadmm.estimators._regression import Regression
 from skadmm.problem.problem import Problem, on_samples
@@ -26,15 +28,28 @@ FEW = 50
 """With fewer samples than this in the first batch, the step size is that of the theory and is not selected by trial."""
 
 
-def _takes_batches(estimator: Any) -> bool:
-    """Return whether partial_fit is available; it is not for options that need exact constraints or all the data."""
-    for name in ("positive", "bounds", "monotone", "adaptive", "relax", "categorical_features"):
+ONLY_FIT = {
+    "positive": False, "bounds": None, "monotone": None, "adaptive": False, "relax": False,
+    "categorical_features": None,
+}  # fmt: skip
+"""Options that need exact constraints or all the data, and the values with which partial_fit is available."""
+
+
+def _check_batches(estimator: Any) -> None:
+    """Raise where a parameter excludes partial_fit."""
+    refused = f"{type(estimator).__name__} has no attribute 'partial_fit' with"
+    for name, allowed in ONLY_FIT.items():
         value = getattr(estimator, name, None)
         if value is not None and value is not False:
-            raise AttributeError(f"{name}={value!r}: only fit takes this option; partial_fit is approximate")
+            raise AttributeError(
+                f"{refused} {name}={reprlib.repr(value)}: partial_fit is approximate and takes {name}={allowed}; fit "
+                "takes this option"
+            )
     if isinstance(estimator, SeveralClasses) and estimator.multi_class == "multinomial":
-        raise AttributeError("partial_fit takes multi_class='ovr', and not 'multinomial'")
-    return True
+        raise AttributeError(
+            f"{refused} multi_class='multinomial': partial_fit fits one model per class and takes multi_class='ovr'; "
+            "fit takes this option"
+        )
 
 
 class _Going(StructuredModel):
@@ -44,11 +59,17 @@ class _Going(StructuredModel):
     """The state between batches: penalty and scale of the first batch, a result and a step size for each problem."""
 
     def _one_pass(self, X: Any, y: Any, sample_weight: np.ndarray | None) -> None:
+        if self.with_offset_:
+            raise ValueError(
+                f"this {type(self).__name__} was fitted with an offset, which partial_fit does not take: use fit, or "
+                "partial_fit on a clone"
+            )
         targets = self._targets(y, sample_weight)
         if targets[0].ndim == 2:
-            raise ValueError(f"y has {targets[0].shape[1]} columns: partial_fit takes one")
+            raise ValueError(f"y has {targets[0].shape[1]} columns: partial_fit takes one; fit takes several")
         if hasattr(self, "_online"):
             prepared, results, steps = self._online
+            refuse_large_numbers(X, self._column_names())  # those of the first batch are checked with its scale
             prepared = prepared._replace(design=prepared.design.on(X))
             starts: list[dict[str, Any]] = [
                 {"warm_start": result, "step": step} for result, step in zip(results, steps, strict=True)
@@ -82,7 +103,8 @@ class _Going(StructuredModel):
 class OnlineRegression(Regression, _Going):
     """Regression that also learns batch by batch."""
 
-    @available_if(_takes_batches)
+    @available_where(_check_batches)
+    @known_keywords
     def partial_fit(self, X: TableLike, y: Values | None, sample_weight: Values | None = None) -> Self:
         """One pass of opg-admm over a batch, starting from the current model.
 
@@ -115,7 +137,8 @@ class OnlineRegression(Regression, _Going):
 class OnlineClassification(Classification, _Going):
     """Classification that also learns batch by batch."""
 
-    @available_if(_takes_batches)
+    @available_where(_check_batches)
+    @known_keywords
     def partial_fit(
         self, X: TableLike, y: Values | None, classes: ArrayLike | None = None, sample_weight: Values | None = None
     ) -> Self:
@@ -138,11 +161,15 @@ class OnlineClassification(Classification, _Going):
         """
         self._check_parameters()
         fresh = not (hasattr(self, "_online") or hasattr(self, "coef_"))
+        refuse_large(X, "partial_fit")
         X, y, sample_weight = self._table(X, y, sample_weight, reset=fresh, ensure_min_samples=1)
         check_classification_targets(y)
         if fresh:
             if classes is None:
-                raise ValueError("classes must be given in the first call of partial_fit")
+                raise ValueError(
+                    "classes=None: classes must be given in the first call of partial_fit, all that occur, such as "
+                    f"classes={np.unique(np.asarray(y)).tolist()}"
+                )
             self.classes_ = np.unique(classes)
             if self.classes_.size < 2:
                 raise ValueError(f"classes={classes!r} holds only one class: it takes two or more")
@@ -150,7 +177,7 @@ class OnlineClassification(Classification, _Going):
             raise ValueError(f"classes={classes!r} is not the same as in the first call, {self.classes_.tolist()}")
         strange = np.setdiff1d(np.asarray(y), self.classes_)
         if strange.size:
-            raise ValueError(f"y holds {strange[0]!r}, which is not among classes, {self.classes_.tolist()}")
+            raise ValueError(f"y holds {strange.tolist()[0]!r}, which is not among classes, {self.classes_.tolist()}")
         if isinstance(self.class_weight, str):
             raise ValueError(
                 f"class_weight={self.class_weight!r} needs all the data: for partial_fit it takes None or a dict"
@@ -164,4 +191,5 @@ def _batch_problem(prepared: Prepared, target: np.ndarray, sample_weight: np.nda
     empty = np.zeros((2, prepared.design.width))
     blank = prepared._replace(design=prepared.design._replace(X=empty), sample_weight=None)
     rows, _ = as_rows(prepared.design.X)
-    return on_samples(blank.problem(np.array([-1.0, 1.0]), alpha), rows, target, sample_weight)
+    any_targets = np.array([-1.0, 1.0]) if prepared.loss.labels else np.ones(2)  # these are in the range of every loss
+    return on_samples(blank.problem(any_targets, alpha), rows, target, sample_weight)

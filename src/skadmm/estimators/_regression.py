@@ -16,6 +16,7 @@ from skadmm.backends.tables import check_range
 from skadmm.estimators import _losses
 from skadmm.estimators._base import SeveralOutputs, StructuredModel, known_keywords
 from skadmm.estimators._large import mean_of
+from skadmm.estimators._large_numbers import MAX_SIZE, refuse_large_numbers
 
 
 def _check_numbers(y: Any, estimator: str) -> None:
@@ -72,6 +73,9 @@ class Regression(RegressorMixin, StructuredModel):
             if np.asarray(y).dtype.kind not in "fiub":
                 raise ValueError(_not_numbers(np.ravel(y)[0].item(), type(self).__name__))
             check_range(np.asarray(y), self._checked_loss(), "y")
+            numbers = np.asarray(y, dtype=np.float64)
+            if not np.vdot(numbers, numbers) < MAX_SIZE**2:
+                refuse_large_numbers(numbers, what="y")
         return X, y, sample_weight
 
     def _targets(self, y: Any, sample_weight: np.ndarray | None) -> list[np.ndarray]:
@@ -102,8 +106,9 @@ class Regression(RegressorMixin, StructuredModel):
         Parameters
         ----------
         X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
-        offset : array of shape (n_samples,) or (n_samples, n_outputs), or names of columns of a table on disk, optional
-            Added to the margins, as in :meth:`fit`.
+        offset : array of shape (n_samples,) or (n_samples, n_outputs), number, or names of columns of a table, optional
+            Added to the margins, as in :meth:`fit`; names are those of columns of a table on disk. A model that was
+            fitted with an offset warns where it gets none here; 0.0 says that none is meant.
 
         Returns
         -------
@@ -111,10 +116,11 @@ class Regression(RegressorMixin, StructuredModel):
         """
         mean = _losses.mean_of(self.loss)
         margins = self._scores(X)
+        offset = self._offset_or_zero(offset, "predict")
         if offset is not None:
             outputs = 1 if margins.ndim == 1 else margins.shape[1]
-            given = stored_column(X, offset, "offset")
-            margins = margins + _losses.checked_offset(given, margins.shape[0], outputs)
+            numbers = _losses.prediction_offset(X, offset, margins.shape[0], outputs)
+            margins = margins if numbers is None else margins + numbers
         return margins if mean is None else mean(margins)
 
     @known_keywords
@@ -133,8 +139,8 @@ class Regression(RegressorMixin, StructuredModel):
         X : array, sparse matrix or DataFrame of shape (n_samples, n_features), or path of a table
         y : array of shape (n_samples,) or (n_samples, n_outputs), or names of columns of that table
         sample_weight : array of shape (n_samples,), or name of a column, optional
-        offset : array of shape (n_samples,) or (n_samples, n_outputs), or names of columns of a table on disk, optional
-            Added to the margins of the model and to the constant.
+        offset : array of shape (n_samples,) or (n_samples, n_outputs), number, or names of columns of a table, optional
+            Added to the margins of the model and to the constant, as in :meth:`predict`.
 
         Returns
         -------
@@ -142,7 +148,7 @@ class Regression(RegressorMixin, StructuredModel):
         """
         loss = self._checked_loss()
         y, weight = stored_target(X, y), stored_column(X, sample_weight, "sample_weight")
-        offset = stored_column(X, offset, "offset")
+        offset = self._offset_or_zero(offset, "score")
         if loss.gaussian and offset is None:
             return float(super().score(X, y, weight))
         margins = np.asarray(self._scores(X), dtype=np.float64)
@@ -153,7 +159,8 @@ class Regression(RegressorMixin, StructuredModel):
             weight = _check_sample_weight(weight, target, dtype=np.float64)
         if offset is not None:
             outputs = 1 if target.ndim == 1 else target.shape[1]
-            target = _losses.offset_target(loss, target, _losses.checked_offset(offset, target.shape[0], outputs))
+            numbers = _losses.prediction_offset(X, offset, target.shape[0], outputs)
+            target = _losses.offset_target(loss, target, numbers)
         of, columns = _losses.loss_of(loss, target), target.T if target.ndim == 2 else [target]
         shares = [
             _losses.explained(of, np.ascontiguousarray(b), np.ascontiguousarray(z), weight)

@@ -57,7 +57,7 @@ def _page(model: Any, X: Any, y: Any, offset: Any) -> str:
         _section("Clusters", _clusters(model)),
         _section("Choice of the strength", _choice(model)),
         _section("Convergence", _convergence(results, part_names(model))),
-        _section("How to reproduce it", _reproduce(model, offset is not None)),
+        _section("How to reproduce it", _reproduce(model, model.with_offset_ or offset is not None)),
     ]
     css, script = html.style("skadmm.estimators"), html.asset("skadmm.estimators", "report.js")
     return (
@@ -124,6 +124,8 @@ def _data(model: Any, X: Any, y: Any, offset: Any) -> dict[str, Any]:
         facts["names"] = ", ".join(map(str, names[:12])) + (", …" if len(names) > 12 else "")
     if hasattr(model, "classes_"):
         facts["classes"] = ", ".join(map(str, model.classes_))
+    if model.with_offset_ and X is not None and offset is None:
+        facts["offset"] = "none was given with these data, although the model was fitted with one: the score is for 0"
     if X is not None and y is not None:
         facts[f"{score_name(model)} on these data"] = f"{score_with(model, X, y, offset):.4f}"
     graph = getattr(model, "graph_", None)
@@ -150,9 +152,9 @@ def score_name(model: Any) -> str:
 
 def score_with(model: Any, X: Any, y: Any, offset: Any = None) -> float:
     """The score on some data, with their offset."""
-    if offset is None:
+    if offset is None and not model.with_offset_:
         return float(model.score(X, y))
-    return float(model.score(X, y, offset=offset))
+    return float(model.score(X, y, offset=0.0 if offset is None else offset))
 
 
 def favoured_class(model: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike
 from skadmm import _summary
 from skadmm._types import LossLike, Matrix, PenaltyLike, TableLike, Values
 from skadmm.backends import Backend, LocalBackend, as_rows, as_target, as_weight, open_backend, tasks
+from skadmm.backends.named_columns import less_columns
 from skadmm.backends.tables import for_outputs
 from skadmm.kernels.compile import compiled
 from skadmm.kernels.rows import is_dense
@@ -61,6 +63,8 @@ class Problem:
         A weight k means the same as k copies of the row.
     offset : array of length n or None
         Known numbers oᵢ that are added to the margins: ℓ(aᵢ·x + oᵢ, bᵢ). For counts under exposure, its logarithm.
+    drop : str, list of str or None
+        Columns of a table on disk that are not features, such as identifiers.
 
     See Also
     --------
@@ -124,7 +128,10 @@ class Problem:
         c: ArrayLike | None = None,
         sample_weight: Values | None = None,
         offset: Values | None = None,
+        drop: str | Sequence[str] | None = None,
     ) -> None:
+        if drop is not None:
+            X, target = less_columns(X, drop, {"target": target, "sample_weight": sample_weight}, "target")
         backend = open_backend(X, target, sample_weight, as_loss(loss))
         if offset is not None:
             backend = _offset_by(backend, offset)

@@ -286,7 +286,9 @@ class InteriorPoint(SecondOrderSolver[InteriorPointState]):
         state.increases = state.increases + 1 if gap >= state.best_gap else 0
         if gap < state.best_gap:
             self._place(state, SignalPoint(state.x, state.v, u), gap)
-        return gap / max(self.objective.value(state.x, state.v), np.finfo(float).tiny)
+        value = self.objective.value(state.x, state.v)
+        with np.errstate(over="ignore"):  # the objective of a start may be 0, and the gap any number
+            return gap / max(value, np.finfo(float).tiny)
 
     def _is_chain(self) -> bool:
         """Return whether the penalty is on first differences along a line."""
