@@ -14,8 +14,12 @@ import scipy.sparse as sp
 
 from skadmm.backends.shifted import less_centre
 from skadmm.regularizers import SquaredL2
+from skadmm.run.memory import ALWAYS_FREE, available, bytes_of
 
 NO_CENTRE = np.empty(0)
+NO_COPIES = np.empty(0, dtype=np.int64)
+FLOAT, SPARSE_ENTRY = 8, 12
+"""Bytes of a number, and of an entry of a sparse table with its column."""
 FEW = 1000
 """Columns that are not constant in this many rows are not constant."""
 GATHERED = 2**16
@@ -35,11 +39,19 @@ class Design(NamedTuple):
     without a copy of the table."""
     unit: np.ndarray = NO_CENTRE
     """What the columns of X were divided by in place of their scale; empty where by nothing."""
+    copies: np.ndarray = NO_COPIES
+    """The feature of which each column of X is a copy, where features have several columns: the coefficient of a
+    feature is the sum of theirs. Empty where every feature has one column."""
 
     @property
     def width(self) -> int:
         """How many columns the solver sees."""
         return self.scale.size + int(self.intercept)
+
+    @property
+    def n_features(self) -> int:
+        """How many columns the table given has."""
+        return int(self.copies.max()) + 1 if self.copies.size else self.scale.size
 
     @property
     def factor(self) -> np.ndarray:
@@ -74,12 +86,28 @@ class Design(NamedTuple):
 
     def original(self, x: np.ndarray) -> tuple[np.ndarray, float]:
         """Coefficients on the scale of the table given, and the intercept."""
+        coef = self.parts(x)
+        intercept = float(x[coef.size]) - self._shift(coef) if self.intercept else 0.0
+        return np.bincount(self.copies, coef) if self.copies.size else coef, intercept
+
+    def parts(self, x: np.ndarray) -> np.ndarray:
+        """The coefficient of each column of X, on the scale of the table given."""
         d = self.scale.size
-        coef = x[:d] if self._divided is None else x[:d] / self._divided
-        return coef, float(x[d]) - self._shift(coef) if self.intercept else 0.0
+        return x[:d] if self._divided is None else x[:d] / self._divided
+
+    def by_feature(self, values: np.ndarray) -> np.ndarray:
+        """One number for each feature, from numbers for the columns of X that are equal for its copies, or NaN."""
+        if not self.copies.size:
+            return values
+        known = ~np.isnan(values)
+        found = np.full(self.n_features, np.nan)
+        found[self.copies[known]] = values[known]
+        return found
 
     def scaled(self, coef: np.ndarray, intercept: float) -> np.ndarray:
-        """The solver's x of these coefficients."""
+        """The solver's x of these coefficients; copies have equal shares."""
+        if self.copies.size:
+            coef = (coef / np.bincount(self.copies))[self.copies]
         x = coef if self._divided is None else coef * self._divided
         return np.append(x, intercept + self._shift(coef)) if self.intercept else x
 
@@ -96,23 +124,55 @@ class Design(NamedTuple):
 
     def on(self, X: Any, rows: np.ndarray | None = None) -> Design:
         """Other rows, centred and scaled like these: those of `X`, or some of them."""
-        return assembled(X, self.scale, self.intercept, self.centre, rows)
+        return assembled(X, self.scale, self.intercept, self.centre, rows, self.copies)
 
 
-def build_design(X: Any, sample_weight: np.ndarray | None, *, fit_intercept: bool, standardize: bool) -> Design:
-    """`X` (validated) as a :class:`Design`."""
+def build_design(
+    X: Any,
+    sample_weight: np.ndarray | None,
+    *,
+    fit_intercept: bool,
+    standardize: bool,
+    copies: np.ndarray = NO_COPIES,
+) -> Design:
+    """`X` (validated) as a :class:`Design`; with `copies`, the columns of X that they name, in their order."""
     scale = spread(X, sample_weight) if standardize else np.ones(X.shape[1])
-    return assembled(X, scale, fit_intercept, centre(X, sample_weight) if fit_intercept else NO_CENTRE)
+    middle = centre(X, sample_weight) if fit_intercept else NO_CENTRE
+    if copies.size:
+        check_copies(X, copies)
+        scale, middle = scale[copies], middle[copies] if middle.size else middle
+    return assembled(X, scale, fit_intercept, middle, copies=copies)
+
+
+def check_copies(X: Any, copies: np.ndarray) -> None:
+    """Raise where a table with these columns of `X` does not fit into memory."""
+    if sp.issparse(X):
+        stored = np.bincount(X.indices, minlength=X.shape[1])
+        needed = 2.0 * SPARSE_ENTRY * float(stored[copies].sum())  # a column of ones is added to a copy
+    else:
+        needed = float(FLOAT) * X.shape[0] * copies.size
+    free = available() if needed > ALWAYS_FREE else np.inf
+    if needed > free:
+        raise MemoryError(
+            f"overlap='latent': the {X.shape[1]} features have {copies.size} columns, one for each group that holds "
+            f"them; these take {bytes_of(needed)} of memory, and {bytes_of(free)} are available"
+        )
 
 
 def assembled(
-    X: Any, scale: np.ndarray, intercept: bool, centre: np.ndarray = NO_CENTRE, rows: np.ndarray | None = None
+    X: Any,
+    scale: np.ndarray,
+    intercept: bool,
+    centre: np.ndarray = NO_CENTRE,
+    rows: np.ndarray | None = None,
+    copies: np.ndarray = NO_COPIES,
 ) -> Design:
     """The columns (`X` − `centre`) / `scale`, and a column of ones, in C order or CSR so that few kernels are compiled.
-    With `rows`, only those rows of `X` are copied, once."""
+    With `rows`, only those rows of `X` are copied, once; with `copies`, the columns that they name."""
     plain = bool(np.all(scale == 1.0))
     if sp.issparse(X):
         X = X if rows is None else X[rows]
+        X = X[:, copies] if copies.size else X
         matrix = sp.csr_array(X, dtype=np.float64)
         if np.any(centre):
             matrix = less_centre(matrix, centre)
@@ -121,25 +181,27 @@ def assembled(
         if intercept:
             column = sp.csr_array(np.ones((X.shape[0], 1)))
             matrix = sp.csr_array(sp.hstack([matrix, column], format="csr"))
-        return Design(matrix, scale, intercept, centre)
+        return Design(matrix, scale, intercept, centre, copies=copies)
     n = X.shape[0] if rows is None else rows.size
-    table = np.empty((n, X.shape[1] + int(intercept)))
-    part = table[:, : X.shape[1]]
-    if rows is None and centre.size:
+    table = np.empty((n, scale.size + int(intercept)))
+    part = table[:, : scale.size]
+    gathered = rows is not None or copies.size > 0
+    if not gathered and centre.size:
         np.subtract(X, centre, out=part)
-    elif rows is None:
+    elif not gathered:
         part[:] = X
     else:
-        step = max(1, GATHERED // max(1, X.shape[1]))
+        step = max(1, GATHERED // max(1, scale.size))
         for i in range(0, n, step):
-            part[i : i + step] = X[rows[i : i + step]]
-    if rows is not None and centre.size:
+            some = X[i : i + step] if rows is None else X[rows[i : i + step]]
+            part[i : i + step] = some[:, copies] if copies.size else some
+    if gathered and centre.size:
         part -= centre
     if not plain:
         part /= scale
     if intercept:
         table[:, -1] = 1.0
-    return Design(table, scale, intercept, centre)
+    return Design(table, scale, intercept, centre, copies=copies)
 
 
 def centre(X: Any, sample_weight: np.ndarray | None) -> np.ndarray:
