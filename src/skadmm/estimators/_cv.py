@@ -354,7 +354,8 @@ class CrossValidated(StructuredModel):
         prepared = candidate.prepared.unadapted()._replace(random_state=split.random_state)
         weight, held_weight = (masked(table.sample_weight, rows, n) for rows in (split.train, split.test))
         fit_intercept, standardize = self._intercept_and_scaling()
-        design = large_design(table.X, weight, fit_intercept=fit_intercept, standardize=standardize)
+        copies = prepared.design.copies
+        design = large_design(table.X, weight, fit_intercept=fit_intercept, standardize=standardize, copies=copies)
         penalty = prepared.penalty
         if isinstance(getattr(self, "graph", None), str):  # learnt from the rows, so every fold learns its own
             penalty = self._penalty(table.X.only(split.train), self._column_names())
