@@ -138,10 +138,10 @@ class GroupLassoClassifier(SeveralClasses, _Grouped, OnlineClassification):
         One weight per group: the square root of its size, 1, or as given. The order of an array is that of ``groups_``:
         labels are sorted. A dict has the weights by the names of the groups.
     overlap : {"shared", "latent"}
-        What a feature of several groups means. "shared": its coefficient is in the norms of all of them, and the zero
-        coefficients form a union of groups. "latent": its coefficient is the sum of one for each of them, so that the
-        others form a union of groups; v takes the place of x in the penalty, Σ_g w_g ‖v_g‖₂, x = Σ_g v_g, and in the
-        ridge.
+        What a feature of several groups means. "shared": its coefficient is in the norm of each of them, and the
+        coefficients that are zero form a union of groups. "latent": every group has coefficients v_g of its own, which
+        add up to x, and the coefficients that are not zero form a union of groups; the penalty is Σ_g w_g ‖v_g‖₂, and
+        the ridge is on v.
     unknown : {"raise", "ignore"}
         What to do with members of groups that are not among the columns of X: refuse them with a list of all, or leave
         them out with a warning that counts them. A group that loses all its members stays in ``groups_`` and is empty.
@@ -334,10 +334,10 @@ class GroupLassoRegressor(SeveralOutputs, _Grouped, OnlineRegression):
         One weight per group: the square root of its size, 1, or as given. The order of an array is that of ``groups_``:
         labels are sorted. A dict has the weights by the names of the groups.
     overlap : {"shared", "latent"}
-        What a feature of several groups means. "shared": its coefficient is in the norms of all of them, and the zero
-        coefficients form a union of groups. "latent": its coefficient is the sum of one for each of them, so that the
-        others form a union of groups; v takes the place of x in the penalty, Σ_g w_g ‖v_g‖₂, x = Σ_g v_g, and in the
-        ridge.
+        What a feature of several groups means. "shared": its coefficient is in the norm of each of them, and the
+        coefficients that are zero form a union of groups. "latent": every group has coefficients v_g of its own, which
+        add up to x, and the coefficients that are not zero form a union of groups; the penalty is Σ_g w_g ‖v_g‖₂, and
+        the ridge is on v.
     unknown : {"raise", "ignore"}
         What to do with members of groups that are not among the columns of X: refuse them with a list of all, or leave
         them out with a warning that counts them. A group that loses all its members stays in ``groups_`` and is empty.
@@ -539,10 +539,10 @@ class GroupLassoClassifierCV(SeveralClasses, _GroupedSearch, Classification):
         One weight per group: the square root of its size, 1, or as given. The order of an array is that of ``groups_``:
         labels are sorted. A dict has the weights by the names of the groups.
     overlap : {"shared", "latent"}
-        What a feature of several groups means. "shared": its coefficient is in the norms of all of them, and the zero
-        coefficients form a union of groups. "latent": its coefficient is the sum of one for each of them, so that the
-        others form a union of groups; v takes the place of x in the penalty, Σ_g w_g ‖v_g‖₂, x = Σ_g v_g, and in the
-        ridge.
+        What a feature of several groups means. "shared": its coefficient is in the norm of each of them, and the
+        coefficients that are zero form a union of groups. "latent": every group has coefficients v_g of its own, which
+        add up to x, and the coefficients that are not zero form a union of groups; the penalty is Σ_g w_g ‖v_g‖₂, and
+        the ridge is on v.
     unknown : {"raise", "ignore"}
         What to do with members of groups that are not among the columns of X: refuse them with a list of all, or leave
         them out with a warning that counts them. A group that loses all its members stays in ``groups_`` and is empty.
@@ -779,10 +779,10 @@ class GroupLassoRegressorCV(SeveralOutputs, _GroupedSearch, Regression):
         One weight per group: the square root of its size, 1, or as given. The order of an array is that of ``groups_``:
         labels are sorted. A dict has the weights by the names of the groups.
     overlap : {"shared", "latent"}
-        What a feature of several groups means. "shared": its coefficient is in the norms of all of them, and the zero
-        coefficients form a union of groups. "latent": its coefficient is the sum of one for each of them, so that the
-        others form a union of groups; v takes the place of x in the penalty, Σ_g w_g ‖v_g‖₂, x = Σ_g v_g, and in the
-        ridge.
+        What a feature of several groups means. "shared": its coefficient is in the norm of each of them, and the
+        coefficients that are zero form a union of groups. "latent": every group has coefficients v_g of its own, which
+        add up to x, and the coefficients that are not zero form a union of groups; the penalty is Σ_g w_g ‖v_g‖₂, and
+        the ridge is on v.
     unknown : {"raise", "ignore"}
         What to do with members of groups that are not among the columns of X: refuse them with a list of all, or leave
         them out with a warning that counts them. A group that loses all its members stays in ``groups_`` and is empty.
