@@ -94,6 +94,7 @@ Bounds: TypeAlias = Sequence[ByName | None] | Mapping[Any, Any]
 Categories: TypeAlias = ArrayLike | Mapping[Any, object]
 """Columns of levels by names, numbers or a mask, or a dict of what their levels are."""
 ClassWeight: TypeAlias = Mapping[Any, float] | Literal["balanced"]
+Overlap: TypeAlias = Literal["shared", "latent"]
 OutputPenalty: TypeAlias = Literal["entries", "rows", "rows-linf", "nuclear"]
 CrossValidator: TypeAlias = int | Splitter | Iterable[tuple[ArrayLike, ArrayLike]]
 """The number of folds, a splitter, or pairs of indices."""

@@ -220,7 +220,8 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         coefs, intercepts, parts = zip(*map(prepared.solution, xs), strict=True)
         self._assign(np.array(coefs), np.array(intercepts))
         passes = [int(np.ceil(result.passes)) for result in results]
-        self.scale_ = prepared.design.scale
+        design = prepared.design
+        self.scale_ = design.by_feature(design.scale) if design.copies.size else design.scale
         self.result_ = results[0] if len(results) == 1 else results
         self.n_iter_ = passes[0] if len(passes) == 1 else np.array(passes)
         self._structure(prepared, results, parts)
@@ -276,8 +277,10 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         fit_intercept, standardize = self._intercept_and_scaling()
         options: Any = {"fit_intercept": fit_intercept, "standardize": standardize, "names": names}
         build = large_design if isinstance(X, LargeTable) else build_design
-        design = build(X, sample_weight, **options)
         penalty = self._penalty(X, names)
+        if penalty.copies is not None:
+            options["copies"] = penalty.copies.columns
+        design = build(X, sample_weight, **options)
         found = {"graph_": penalty.graph, "groups_": penalty.members, "group_names_": penalty.member_names}
         for name, value in found.items():
             self.__dict__.pop(name, None)
@@ -309,11 +312,12 @@ class StructuredModel(CallbackSupport, BaseEstimator):
             raise ValueError(f"adaptive={self.adaptive!r}: output_penalty='nuclear' has no terms to weight")
         penalty = prepared.penalty if prepared.plain is None else prepared.plain
         pilot = prepared._replace(limits=None, plain=None)
-        solutions = []
+        solutions: list[np.ndarray] = []
         for target in targets:
             curvature = _mean_norm(pilot, target) / prepared.design.width
             weak = pilot._replace(ridge=prepared.ridge + PILOT_RIDGE * curvature)
-            solutions += self._parts(prepared, [self._solve(weak, target, 0.0, None, method="auto")])
+            parts = self._parts(prepared, [self._solve(weak, target, 0.0, None, method="auto")])
+            solutions += parts if penalty.copies is None else [penalty.copies.whole(part) for part in parts]
         weights = term_weights(penalty, solutions, gamma)
         self.adaptive_weights_ = weights
         return prepared._replace(penalty=reweighted(penalty, weights), plain=penalty)
@@ -330,12 +334,13 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         for target, solution in zip(targets, _solutions(results), strict=True):
             loss = loss_of(prepared.loss, target)
             X = LargeRows(design) if is_large(design.X) else design.X
-            sample = Sample(X, target, prepared.sample_weight, loss, design.intercept, design.scale)
+            sample = Sample(X, target, prepared.sample_weight, loss, design.intercept)
             basis = structure_of(prepared.penalty, design.penalised(solution))
-            limits, tol, passes = prepared.limits, float(self.tol), float(self.max_passes)
+            limits = None if prepared.limits is None else prepared.limit_rows()
+            tol, passes = float(self.tol), float(self.max_passes)
             fits.append(relaxed(sample, solution, basis, limits, tol, passes))
         self.penalized_coef_ = self.coef_
-        errors = np.array([fit.standard_errors / design.scale for fit in fits])
+        errors = np.array([design.by_feature(fit.standard_errors / design.scale) for fit in fits])
         self.standard_errors_ = errors if np.ndim(self.coef_) == 2 else errors[0]
         pairs = [prepared.coefficients(design.as_solved(fit.x)) for fit in fits]
         self._assign(np.array([coef for coef, _ in pairs]), np.array([intercept for _, intercept in pairs]))
@@ -381,7 +386,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
             constants = [
                 best_constant(problem.loss, np.ascontiguousarray(one), prepared.sample_weight) for one in columns
             ]
-            zero = np.zeros(prepared.design.scale.size)
+            zero = np.zeros(prepared.design.n_features)
             start = {"x0": np.concatenate([prepared.design.scaled(zero, constant) for constant in constants])}
         settings = {
             "method": self.method, "tol": float(self.tol), "passes": float(self.max_passes),

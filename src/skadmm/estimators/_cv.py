@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 OF_A_SEARCH = (
     "criterion_", "cv_losses_", "cv_scores_", "cv_mean_", "cv_se_", "l1_ratio_", "path_", "coefs_path_", "coef_",
     "intercept_", "result_", "n_iter_", "dof_", "clusters_", "n_clusters_", "active_groups_", "penalized_coef_",
-    "standard_errors_", "adaptive_weights_", "group_names_",
+    "standard_errors_", "adaptive_weights_", "group_names_", "latent_coef_",
 )  # fmt: skip
 """Fitted attributes that a fit with other parameters may not set again."""
 
@@ -359,7 +359,8 @@ class CrossValidated(StructuredModel):
         prepared = candidate.prepared.unadapted()._replace(random_state=split.random_state)
         weight, held_weight = (masked(table.sample_weight, rows, n) for rows in (split.train, split.test))
         fit_intercept, standardize = self._intercept_and_scaling()
-        design = large_design(table.X, weight, fit_intercept=fit_intercept, standardize=standardize)
+        copies = prepared.design.copies
+        design = large_design(table.X, weight, fit_intercept=fit_intercept, standardize=standardize, copies=copies)
         penalty = prepared.penalty
         if isinstance(getattr(self, "graph", None), str):  # learnt from the rows, so every fold learns its own
             penalty = self._penalty(table.X.only(split.train), self._column_names())
@@ -490,7 +491,8 @@ class CrossValidated(StructuredModel):
         penalty = prepared.penalty
         if isinstance(getattr(self, "graph", None), str):  # learnt from the rows, so every fold learns its own
             penalty = self._penalty(part, self._column_names())
-        design = build_design(part, weight, fit_intercept=fit_intercept, standardize=standardize)
+        copies = prepared.design.copies
+        design = build_design(part, weight, fit_intercept=fit_intercept, standardize=standardize, copies=copies)
         return prepared._replace(design=design, penalty=penalty, sample_weight=weight)
 
 

@@ -17,8 +17,12 @@ from skadmm.backends.shifted import less_centre
 from skadmm.estimators._large_numbers import refuse_large_numbers
 from skadmm.kernels.expansion import PARTS, SMALL, several
 from skadmm.regularizers import SquaredL2
+from skadmm.run.memory import ALWAYS_FREE, available, bytes_of
 
 NO_CENTRE = np.empty(0)
+NO_COPIES = np.empty(0, dtype=np.int64)
+FLOAT, SPARSE_ENTRY = 8, 12
+"""Bytes of a number, and of an entry of a sparse table with its column."""
 FEW = 1000
 """Columns that are not constant in this many rows are not constant."""
 SUSPICIOUS = 1e60
@@ -40,11 +44,19 @@ class Design(NamedTuple):
     without a copy of the table."""
     unit: np.ndarray = NO_CENTRE
     """What the columns of X were divided by in place of their scale; empty where by nothing."""
+    copies: np.ndarray = NO_COPIES
+    """The feature of which each column of X is a copy, where features have several columns: the coefficient of a
+    feature is the sum of theirs. Empty where every feature has one column."""
 
     @property
     def width(self) -> int:
         """How many columns the solver sees."""
         return self.scale.size + int(self.intercept)
+
+    @property
+    def n_features(self) -> int:
+        """How many columns the table given has."""
+        return int(self.copies.max()) + 1 if self.copies.size else self.scale.size
 
     @property
     def factor(self) -> np.ndarray:
@@ -79,12 +91,28 @@ class Design(NamedTuple):
 
     def original(self, x: np.ndarray) -> tuple[np.ndarray, float]:
         """Coefficients on the scale of the table given, and the intercept."""
+        coef = self.parts(x)
+        intercept = float(x[coef.size]) - self._shift(coef) if self.intercept else 0.0
+        return np.bincount(self.copies, coef) if self.copies.size else coef, intercept
+
+    def parts(self, x: np.ndarray) -> np.ndarray:
+        """The coefficient of each column of X, on the scale of the table given."""
         d = self.scale.size
-        coef = x[:d] if self._divided is None else x[:d] / self._divided
-        return coef, float(x[d]) - self._shift(coef) if self.intercept else 0.0
+        return x[:d] if self._divided is None else x[:d] / self._divided
+
+    def by_feature(self, values: np.ndarray) -> np.ndarray:
+        """One number for each feature, from numbers for the columns of X that are equal for its copies, or NaN."""
+        if not self.copies.size:
+            return values
+        known = ~np.isnan(values)
+        found = np.full(self.n_features, np.nan)
+        found[self.copies[known]] = values[known]
+        return found
 
     def scaled(self, coef: np.ndarray, intercept: float) -> np.ndarray:
-        """The solver's x of these coefficients."""
+        """The solver's x of these coefficients; copies have equal shares."""
+        if self.copies.size:
+            coef = (coef / np.bincount(self.copies))[self.copies]
         x = coef if self._divided is None else coef * self._divided
         return np.append(x, intercept + self._shift(coef)) if self.intercept else x
 
@@ -101,18 +129,28 @@ class Design(NamedTuple):
 
     def on(self, X: Any, rows: np.ndarray | None = None) -> Design:
         """Other rows, centred and scaled like these: those of `X`, or some of them."""
-        return assembled(X, self.scale, self.intercept, self.centre, rows)
+        return assembled(X, self.scale, self.intercept, self.centre, rows, self.copies)
 
 
 def build_design(
-    X: Any, sample_weight: np.ndarray | None, *, fit_intercept: bool, standardize: bool, names: Any = None
+    X: Any,
+    sample_weight: np.ndarray | None,
+    *,
+    fit_intercept: bool,
+    standardize: bool,
+    names: Any = None,
+    copies: np.ndarray = NO_COPIES,
 ) -> Design:
-    """`X` (validated) as a :class:`Design`; `names` are those of its columns, for messages."""
+    """`X` (validated) as a :class:`Design`; `names` are those of its columns, for messages. With `copies`, it has the
+    columns of X that they name, in their order."""
     middle = centre(X, sample_weight) if fit_intercept else NO_CENTRE
     if _may_be_large(X, middle):
         refuse_large_numbers(X, names)
     scale = spread(X, sample_weight) if standardize else np.ones(X.shape[1])
-    return assembled(X, scale, fit_intercept, middle)
+    if copies.size:
+        check_copies(X, copies)
+        scale, middle = scale[copies], middle[copies] if middle.size else middle
+    return assembled(X, scale, fit_intercept, middle, copies=copies)
 
 
 def _may_be_large(X: Any, middle: np.ndarray) -> bool:
@@ -122,19 +160,40 @@ def _may_be_large(X: Any, middle: np.ndarray) -> bool:
     return not (np.vdot(seen, seen) < SUSPICIOUS**2 and np.abs(middle).max(initial=0.0) < SUSPICIOUS)
 
 
+def check_copies(X: Any, copies: np.ndarray) -> None:
+    """Raise where a table with these columns of `X` does not fit into memory."""
+    if sp.issparse(X):
+        stored = np.bincount(X.indices, minlength=X.shape[1])
+        needed = 2.0 * SPARSE_ENTRY * float(stored[copies].sum())  # a column of ones is added to a copy
+    else:
+        needed = float(FLOAT) * X.shape[0] * copies.size
+    free = available() if needed > ALWAYS_FREE else np.inf
+    if needed > free:
+        raise MemoryError(
+            f"overlap='latent': the {X.shape[1]} features have {copies.size} columns, one for each group that holds "
+            f"them; these take {bytes_of(needed)} of memory, and {bytes_of(free)} are available"
+        )
+
+
 def assembled(
-    X: Any, scale: np.ndarray, intercept: bool, centre: np.ndarray = NO_CENTRE, rows: np.ndarray | None = None
+    X: Any,
+    scale: np.ndarray,
+    intercept: bool,
+    centre: np.ndarray = NO_CENTRE,
+    rows: np.ndarray | None = None,
+    copies: np.ndarray = NO_COPIES,
 ) -> Design:
     """The columns (`X` − `centre`) / `scale`, and a column of ones, in C order or CSR so that few kernels are compiled.
-    With `rows`, only those rows of `X` are copied, once."""
+    With `rows`, only those rows of `X` are copied, once; with `copies`, the columns that they name."""
     place = _sparse_table if sp.issparse(X) else _dense_table
-    return Design(place(X, scale, intercept, centre, rows), scale, intercept, centre)
+    return Design(place(X, scale, intercept, centre, rows, copies), scale, intercept, centre, copies=copies)
 
 
 def _sparse_table(
-    X: Any, scale: np.ndarray, intercept: bool, centre: np.ndarray, rows: np.ndarray | None
+    X: Any, scale: np.ndarray, intercept: bool, centre: np.ndarray, rows: np.ndarray | None, copies: np.ndarray
 ) -> sp.csr_array:
-    matrix = sp.csr_array(X if rows is None else X[rows], dtype=np.float64)
+    X = X if rows is None else X[rows]
+    matrix = sp.csr_array(X[:, copies] if copies.size else X, dtype=np.float64)
     if np.any(centre):
         matrix = less_centre(matrix, centre)
     if not np.all(scale == 1.0):
@@ -146,10 +205,10 @@ def _sparse_table(
 
 
 def _dense_table(
-    X: np.ndarray, scale: np.ndarray, intercept: bool, centre: np.ndarray, rows: np.ndarray | None
+    X: np.ndarray, scale: np.ndarray, intercept: bool, centre: np.ndarray, rows: np.ndarray | None, copies: np.ndarray
 ) -> np.ndarray:
     """Filled a few rows at a time, which stay in the processor's cache meanwhile; large tables on several threads."""
-    n, d = X.shape[0] if rows is None else rows.size, X.shape[1]
+    n, d = X.shape[0] if rows is None else rows.size, scale.size
     table = np.empty((n, d + int(intercept)))
     plain = bool(np.all(scale == 1.0))
     step = max(1, GATHERED // max(1, d))
@@ -159,6 +218,7 @@ def _dense_table(
             some = slice(i, min(i + step, stop))
             part = table[some, :d]
             given = X[some] if rows is None else X[rows[some]]
+            given = given[:, copies] if copies.size else given
             if centre.size:
                 np.subtract(given, centre, out=part)
             else:

@@ -13,6 +13,9 @@ from skadmm.estimators._penalty import Penalty
 from skadmm.operators import overlapping_groups
 from skadmm.operators.canonical import canonical, checked_weights
 
+OVERLAPS = ("shared", "latent")
+"""A feature of several groups: one coefficient in the norms of all, or the sum of a coefficient in each."""
+
 
 class NamedGroups(NamedTuple):
     """Groups of features."""
@@ -147,6 +150,33 @@ def _columns(groups: list[list[Any]], columns: dict[Any, int], numbered: bool, i
     if not any(left):
         raise ValueError("groups: none of its members is among the columns of X")
     return [[columns.get(member, member) if member in stated else member for member in group] for group in left]
+
+
+def checked_overlap(overlap: Any) -> str:
+    """`overlap`, one of OVERLAPS."""
+    if overlap not in OVERLAPS:
+        raise ValueError(f"overlap={overlap!r}: it takes one of {', '.join(map(repr, OVERLAPS))}")
+    return str(overlap)
+
+
+def latent_penalty(
+    named: NamedGroups, d: int, weights: Any, l1_ratio: float, factors: np.ndarray | None = None
+) -> Penalty:
+    """(1 − l1_ratio) Σ w_g ‖f_g v_g‖ + l1_ratio Σ_g Σ_j f_j |v_gj|, where every group has coefficients of its own."""
+    from skadmm.estimators._latent import copies_of
+
+    scales = _scales(named, weights)
+    zero = [g for g, group in enumerate(named.members) if group.size and scales[g] == 0.0]
+    if zero:
+        name = zero[0] if named.names is None else repr(named.names[zero[0]])
+        raise ValueError(
+            f"group_weights: the weight of group {name} is 0, and overlap='latent' takes weights > 0, because a group "
+            "of weight 0 leaves its features without a penalty; penalty_factor=0 says so for features"
+        )
+    copies = copies_of(named.members, d, factors)
+    own = None if factors is None else factors[copies.columns]
+    penalty = group_penalty(NamedGroups(copies.members), copies.columns.size, scales, l1_ratio, own)
+    return penalty._replace(members=named.members, member_names=named.names, copies=copies)
 
 
 def group_penalty(

@@ -17,10 +17,11 @@ from skadmm.backends import FileBlocks, Processes, as_folder, is_dask, is_stored
 from skadmm.backends.named_columns import column_names, computed, is_folder, without_columns
 from skadmm.backends.raw import temporary_folder
 from skadmm.backends.readers import Columns, TextColumnError, first_text, kind_of, open_source
+from skadmm.backends.repeated import repeated
 from skadmm.backends.slicing import slice_rows
 from skadmm.backends.sources import as_lazy, as_stored, is_lazy
 from skadmm.estimators._conditioning import ColumnMoments, Conditioned, conditioned
-from skadmm.estimators._design import Design
+from skadmm.estimators._design import NO_COPIES, Design, check_copies
 from skadmm.estimators._large_numbers import MAX_SIZE, refuse_columns
 from skadmm.kernels.rows import as_matrix, is_dense, multiply
 from skadmm.losses import as_loss
@@ -40,6 +41,8 @@ class LargeTable:
         """The table as the solver sees it; None before the first design."""
         self.chosen: np.ndarray | None = None
         """A mask of the rows from which a graph is learnt; None for all."""
+        self.copies: Any = None
+        """The table as the solver sees it with several columns for a feature; None before the first such design."""
         if isinstance(table, FileBlocks):
             self.names, self.ones = table.names, table.ones
             self.shape = (table.n, table.d - int(table.ones))
@@ -192,12 +195,19 @@ def mean_of(y: Any, weight: Any) -> float:
 
 
 def large_design(
-    table: LargeTable, sample_weight: Any, *, fit_intercept: bool, standardize: bool, names: Any = None
+    table: LargeTable,
+    sample_weight: Any,
+    *,
+    fit_intercept: bool,
+    standardize: bool,
+    names: Any = None,
+    copies: np.ndarray = NO_COPIES,
 ) -> Design:
     """The table as the solver sees it. Standardised columns are a penalty on scale · x, so that it is copied only where
     the columns are so far from zero, or of so different scales, that no solver is accurate on them as they are. Columns
     whose moments show numbers that are too large are refused by their `names`. Later calls for the same table, with the
-    weights of folds, have the same centres and units as the first."""
+    weights of folds, have the same centres and units as the first. With `copies`, the columns are those that they
+    name."""
     d = table.shape[1]
     if isinstance(table.table, FileBlocks) and fit_intercept != table.ones:
         wanted = "has no column of ones: convert it with --ones, or give fit_intercept=False"
@@ -214,7 +224,18 @@ def large_design(
         centres = partial(_centres, table, columns.varies)
         table.conditioned = conditioned(table.table, columns, centres, centred=fit_intercept, divided=standardize)
     seen = Conditioned(table.table) if table.conditioned is None else table.conditioned
-    return Design(seen.X, scale, fit_intercept, seen.centre, scaled_penalty=standardize, unit=seen.unit)
+    design = Design(seen.X, scale, fit_intercept, seen.centre, scaled_penalty=standardize, unit=seen.unit)
+    return _with_copies(design, table, copies) if copies.size else design
+
+
+def _with_copies(design: Design, table: LargeTable, copies: np.ndarray) -> Design:
+    """The design with the columns that `copies` names, of a table that is made once."""
+    if table.copies is None:
+        if isinstance(design.X, Processes) and design.X.folder is None:
+            check_copies(as_matrix(design.X.rows), copies)
+        table.copies = repeated(design.X, copies)
+    centre, unit = (part[copies] if part.size else part for part in (design.centre, design.unit))
+    return design._replace(X=table.copies, scale=design.scale[copies], centre=centre, unit=unit, copies=copies)
 
 
 def _refused_if_large(columns: ColumnMoments, names: Any) -> ColumnMoments:

@@ -31,6 +31,9 @@ class Penalty(NamedTuple):
     """The names of these groups, where they have names."""
     kind: Any = None
     """Another ψ: a regulariser with a strength."""
+    copies: Any = None
+    """The columns of A as copies of features, a :class:`~skadmm.estimators._latent.Copies`, where every group has
+    coefficients of its own; None where a feature has one coefficient."""
 
     def psi(self, alpha: float) -> Any:
         """ψ of strength `alpha`."""

@@ -67,7 +67,8 @@ class Prepared(NamedTuple):
         """ψ and A x = y, with the structure of A and with rows for the limits; `alpha` is None without a penalty."""
         A, trend, limits = self.design.widened(self.penalty.A), self.penalty.trend, self.limits
         if limits is not None:
-            rows, box = self.design.widened(limits.rows(self.design.scale)), limits.box(self.design.scale)
+            rows, box = self.limit_rows()
+            rows = self.design.widened(rows)
             if alpha is None:
                 return {"psi": box, "A": Constraint(rows, None, None, rows.shape[1])}
             stacked = sp.csr_array(sp.vstack([A, rows], format="csr"))
@@ -86,14 +87,16 @@ class Prepared(NamedTuple):
         ridge = design.ridge(self.ridge)
         if ridge is not None and ridge.weights is not None:
             ridge = ridge._replace(weights=np.tile(ridge.weights, k))
-        wide, columns = design.widened(self.penalty.A), design.widened(sp.eye_array(design.scale.size, format="csr"))
+        copies = self.penalty.copies
+        each = sp.eye_array(design.scale.size, format="csr") if copies is None else copies.sums
+        wide, columns = design.widened(self.penalty.A), design.widened(each)
         joint = output_penalty(self.penalty, columns, wide, k, self.outputs)
         free = alpha == 0.0 or joint.A.shape[0] == 0
         psi, A = (None, None) if free else (joint.psi(alpha), joint.A)
         if self.limits is not None:
             self._check_limits()
-            rows = sp.kron(sp.eye_array(k), design.widened(self.limits.rows(design.scale)), format="csr")
-            box = self.limits.box(design.scale)
+            rows, box = self.limit_rows()
+            rows = sp.kron(sp.eye_array(k), design.widened(rows), format="csr")
             box = Box(np.tile(box.lower, k), np.tile(box.upper, k))
             psi = box if psi is None else Stacked(psi, box, joint.A.shape[0])
             A = sp.csr_array(rows if A is None else sp.vstack([A, rows], format="csr"))
@@ -101,6 +104,15 @@ class Prepared(NamedTuple):
             design.X, target, loss=loss_of(self.loss, target), omega=ridge, psi=psi, A=A,
             sample_weight=self.sample_weight,
         )  # fmt: skip
+
+    def limit_rows(self) -> tuple[sp.csr_array, Box]:
+        """The limits as rows on the coefficients that the penalty sees, and the bounds of these rows."""
+        limits, scale, copies = self.limits, self.design.scale, self.penalty.copies
+        if limits is None:
+            raise TypeError("limits=None: there are no rows")
+        if copies is not None:
+            return copies.limit_rows(limits, scale)
+        return limits.rows(scale), limits.box(scale)
 
     def _check_limits(self) -> None:
         """Raise where no solver reaches the tolerance under constraints with a norm across outputs."""

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from skadmm.estimators._bounds import Limits
 from skadmm.estimators._penalty import Penalty
 from skadmm.kernels.compile import kernel
 from skadmm.kernels.loss_functions import curvature, derivative
@@ -52,13 +51,15 @@ class Sample(NamedTuple):
     sample_weight: np.ndarray | None
     loss: Any
     intercept: bool
-    scale: np.ndarray
 
 
 def structure_of(penalty: Penalty, x: np.ndarray) -> sp.csr_array:
     """The vectors with the structure of `x`, as combinations of columns."""
     if penalty.groups is not None:
-        return sp.csr_array(sp.eye_array(x.size, format="csr")[:, np.flatnonzero(x)])
+        nonzero = np.flatnonzero(x)
+        if penalty.copies is not None:  # one column is enough for a feature
+            nonzero = penalty.copies.first_of(nonzero)
+        return sp.csr_array(sp.eye_array(x.size, format="csr")[:, nonzero])
     found = null_space(sp.csr_array(penalty.A[ties(penalty.A, x)]))
     if found is None:
         raise ValueError("relax=True: the penalty matrix is too large and general for its structure to be found")
@@ -66,9 +67,15 @@ def structure_of(penalty: Penalty, x: np.ndarray) -> sp.csr_array:
 
 
 def relaxed(
-    sample: Sample, solution: np.ndarray, basis: sp.csr_array, limits: Limits | None, tol: float, passes: float
+    sample: Sample,
+    solution: np.ndarray,
+    basis: sp.csr_array,
+    limits: tuple[sp.csr_array, Box] | None,
+    tol: float,
+    passes: float,
 ) -> Relaxed:
-    """The fit of the loss alone over the columns of `basis`, and an intercept where there is one; within `limits`.
+    """The fit of the loss alone over the columns of `basis`, and an intercept where there is one; within `limits`, rows
+    and their bounds.
 
     Without columns it is the first fit, `solution`: all coefficients stay zero, and its intercept was not penalised.
     """
@@ -80,8 +87,8 @@ def relaxed(
     X = sp.csr_array(X) if sp.issparse(X) else np.ascontiguousarray(X)
     psi = A = None
     if limits is not None:
-        A = sp.csr_array(limits.rows(sample.scale) @ wide[:d])
-        psi = limits.box(sample.scale)
+        A = sp.csr_array(limits[0] @ wide[:d])
+        psi = limits[1]
         kept = np.diff(A.indptr) > 0
         A, psi = A[kept], Box(psi.lower[kept], psi.upper[kept])
     if A is not None and A.shape[0] == 0:

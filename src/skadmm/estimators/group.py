@@ -18,6 +18,7 @@ from skadmm._types import (
     Groups,
     LossLike,
     OutputPenalty,
+    Overlap,
     PenaltyFactor,
     RandomState,
     Scoring,
@@ -26,19 +27,29 @@ from skadmm.estimators._base import SeveralOutputs, StructuredModel
 from skadmm.estimators._categories import level_groups
 from skadmm.estimators._classification import Classification, SeveralClasses
 from skadmm.estimators._columns import warn_ungrouped
-from skadmm.estimators._cv import CrossValidated
+from skadmm.estimators._cv import CrossValidated, Tracking
 from skadmm.estimators._factors import checked_factors
-from skadmm.estimators._groups import NamedGroups, checked_groups, group_penalty, ungrouped
+from skadmm.estimators._groups import (
+    NamedGroups,
+    checked_groups,
+    checked_overlap,
+    group_penalty,
+    latent_penalty,
+    ungrouped,
+)
 from skadmm.estimators._online import OnlineClassification, OnlineRegression
 from skadmm.estimators._penalty import Penalty, checked_ratio
 from skadmm.estimators._prepared import Prepared
 from skadmm.estimators._regression import Regression
+from skadmm.run.follow import Solution
+from skadmm.run.path import Path
 from skadmm.run.result import Result
 
 
 class _Grouped(StructuredModel):
     groups: Any
     group_weights: Any
+    overlap: Any
     unknown: str
     l1_ratio: Any
     penalty_factor: Any
@@ -54,7 +65,8 @@ class _Grouped(StructuredModel):
             raise ValueError("groups: with categorical_features it takes None; the levels of a column are its group")
         factors = checked_factors(self.penalty_factor, X.shape[1], names)
         ratio = checked_ratio(self.l1_ratio)
-        return group_penalty(groups, X.shape[1], self.group_weights, ratio, factors.features)
+        penalty_of = latent_penalty if checked_overlap(self.overlap) == "latent" else group_penalty
+        return penalty_of(groups, X.shape[1], self.group_weights, ratio, factors.features)
 
     def _prepare(self, X: Any, sample_weight: np.ndarray | None) -> Prepared:
         prepared = super()._prepare(X, sample_weight)
@@ -69,9 +81,41 @@ class _Grouped(StructuredModel):
 
     def _take(self, prepared: Prepared, results: list[Result]) -> None:
         super()._take(prepared, results)
-        parts = self._parts(prepared, results)
-        active = np.array([[bool(np.any(x[group])) for group in self.groups_] for x in parts])
+        parts, copies = self._parts(prepared, results), prepared.penalty.copies
+        members = self.groups_ if copies is None else copies.members
+        active = np.array([[bool(np.any(x[group])) for group in members] for x in parts])
         self.active_groups_ = active[0] if len(active) == 1 else active
+        self.__dict__.pop("latent_coef_", None)
+        if copies is not None:
+            self._take_latent(prepared, results, parts)
+
+    def _take_latent(self, prepared: Prepared, results: list[Result], parts: list[np.ndarray]) -> None:
+        """Set the coefficients of each group, and the degrees of freedom, which do not count a feature twice."""
+        copies, A = prepared.penalty.copies, prepared.penalty.A
+        xs = [x for result in results for x in np.atleast_2d(result.coef)]
+        v = np.array([prepared.design.parts(x) for x in xs])
+        self.latent_coef_ = copies.by_group(v if np.ndim(self.coef_) == 2 else v[0], self.groups_)
+        m = A.shape[0]
+        ys = [result.y[:m] if result.n_outputs == 1 else None for result in results for _ in range(result.n_outputs)]
+        dof = [copies.degrees_of_freedom(A, x, y) for x, y in zip(parts, ys, strict=True)]
+        self.dof_ = dof[0] if len(dof) == 1 else np.array(dof)
+
+
+class _GroupedSearch(_Grouped, CrossValidated):
+    def _path(
+        self, prepared: Prepared, target: np.ndarray, alphas: np.ndarray, track: Tracking, *, certify: bool = True
+    ) -> Path:
+        copies = prepared.penalty.copies
+        if copies is not None and certify:
+            A, width = prepared.design.widened(prepared.penalty.A), prepared.design.width
+
+            def freedom(solution: Solution) -> int:
+                y = None if solution.y is None else solution.y[: A.shape[0]]
+                xs = solution.x.reshape(-1, width)
+                return sum(copies.degrees_of_freedom(A, x, y if len(xs) == 1 else None) for x in xs)
+
+            track = track._replace(dof=freedom)
+        return super()._path(prepared, target, alphas, track, certify=certify)
 
 
 class GroupLassoClassifier(SeveralClasses, _Grouped, OnlineClassification):
@@ -93,6 +137,11 @@ class GroupLassoClassifier(SeveralClasses, _Grouped, OnlineClassification):
     group_weights : "sqrt", None, array or dict
         One weight per group: the square root of its size, 1, or as given. The order of an array is that of ``groups_``:
         labels are sorted. A dict has the weights by the names of the groups.
+    overlap : {"shared", "latent"}
+        What a feature of several groups means. "shared": its coefficient is in the norm of each of them, and the
+        coefficients that are zero form a union of groups. "latent": every group has coefficients v_g of its own, which
+        add up to x, and the coefficients that are not zero form a union of groups; the penalty is Σ_g w_g ‖v_g‖₂, and
+        the ridge is on v.
     unknown : {"raise", "ignore"}
         What to do with members of groups that are not among the columns of X: refuse them with a list of all, or leave
         them out with a warning that counts them. A group that loses all its members stays in ``groups_`` and is empty.
@@ -163,6 +212,9 @@ class GroupLassoClassifier(SeveralClasses, _Grouped, OnlineClassification):
         The name of each group, where `groups` is a dict or holds labels.
     active_groups_ : ndarray of bool
         For each group (and class) whether any of its coefficients is not zero.
+    latent_coef_ : list of arrays
+        With `overlap="latent"`, the coefficients v_g of each group for its features, in the order of ``groups_``, with
+        a row for each class or output where `coef_` has rows. ``result_`` and ``path_`` hold them one after another.
     adaptive_weights_ : ndarray
         With `adaptive`, the weight of each row of the penalty: of edges or groups, then of features.
     penalized_coef_ : ndarray
@@ -209,6 +261,7 @@ class GroupLassoClassifier(SeveralClasses, _Grouped, OnlineClassification):
         *,
         groups: Groups | None = None,
         group_weights: ByName = "sqrt",
+        overlap: Overlap = "shared",
         unknown: Literal["raise", "ignore"] = "raise",
         l1_ratio: float = 0.0,
         penalty_factor: PenaltyFactor | None = None,
@@ -236,6 +289,7 @@ class GroupLassoClassifier(SeveralClasses, _Grouped, OnlineClassification):
         self.alpha = alpha
         self.groups = groups
         self.group_weights = group_weights
+        self.overlap = overlap
         self.unknown = unknown
         self.l1_ratio = l1_ratio
         self.penalty_factor = penalty_factor
@@ -279,6 +333,11 @@ class GroupLassoRegressor(SeveralOutputs, _Grouped, OnlineRegression):
     group_weights : "sqrt", None, array or dict
         One weight per group: the square root of its size, 1, or as given. The order of an array is that of ``groups_``:
         labels are sorted. A dict has the weights by the names of the groups.
+    overlap : {"shared", "latent"}
+        What a feature of several groups means. "shared": its coefficient is in the norm of each of them, and the
+        coefficients that are zero form a union of groups. "latent": every group has coefficients v_g of its own, which
+        add up to x, and the coefficients that are not zero form a union of groups; the penalty is Σ_g w_g ‖v_g‖₂, and
+        the ridge is on v.
     unknown : {"raise", "ignore"}
         What to do with members of groups that are not among the columns of X: refuse them with a list of all, or leave
         them out with a warning that counts them. A group that loses all its members stays in ``groups_`` and is empty.
@@ -343,6 +402,9 @@ class GroupLassoRegressor(SeveralOutputs, _Grouped, OnlineRegression):
         The name of each group, where `groups` is a dict or holds labels.
     active_groups_ : ndarray of bool
         For each group (and class) whether any of its coefficients is not zero.
+    latent_coef_ : list of arrays
+        With `overlap="latent"`, the coefficients v_g of each group for its features, in the order of ``groups_``, with
+        a row for each class or output where `coef_` has rows. ``result_`` and ``path_`` hold them one after another.
     adaptive_weights_ : ndarray
         With `adaptive`, the weight of each row of the penalty: of edges or groups, then of features.
     penalized_coef_ : ndarray
@@ -389,6 +451,7 @@ class GroupLassoRegressor(SeveralOutputs, _Grouped, OnlineRegression):
         *,
         groups: Groups | None = None,
         group_weights: ByName = "sqrt",
+        overlap: Overlap = "shared",
         unknown: Literal["raise", "ignore"] = "raise",
         l1_ratio: float = 0.0,
         penalty_factor: PenaltyFactor | None = None,
@@ -414,6 +477,7 @@ class GroupLassoRegressor(SeveralOutputs, _Grouped, OnlineRegression):
         self.alpha = alpha
         self.groups = groups
         self.group_weights = group_weights
+        self.overlap = overlap
         self.unknown = unknown
         self.l1_ratio = l1_ratio
         self.penalty_factor = penalty_factor
@@ -437,7 +501,7 @@ class GroupLassoRegressor(SeveralOutputs, _Grouped, OnlineRegression):
         self.verbose = verbose
 
 
-class GroupLassoClassifierCV(SeveralClasses, _Grouped, CrossValidated, Classification):
+class GroupLassoClassifierCV(SeveralClasses, _GroupedSearch, Classification):
     """Classification by the group lasso, alpha chosen by cross-validation.
 
     Minimises (1/n) Σ ℓ + alpha ((1 − l1_ratio) Σ_g w_g ‖x_g‖₂ + l1_ratio ‖x‖₁) + (ridge/2)‖x‖².
@@ -474,6 +538,11 @@ class GroupLassoClassifierCV(SeveralClasses, _Grouped, CrossValidated, Classific
     group_weights : "sqrt", None, array or dict
         One weight per group: the square root of its size, 1, or as given. The order of an array is that of ``groups_``:
         labels are sorted. A dict has the weights by the names of the groups.
+    overlap : {"shared", "latent"}
+        What a feature of several groups means. "shared": its coefficient is in the norm of each of them, and the
+        coefficients that are zero form a union of groups. "latent": every group has coefficients v_g of its own, which
+        add up to x, and the coefficients that are not zero form a union of groups; the penalty is Σ_g w_g ‖v_g‖₂, and
+        the ridge is on v.
     unknown : {"raise", "ignore"}
         What to do with members of groups that are not among the columns of X: refuse them with a list of all, or leave
         them out with a warning that counts them. A group that loses all its members stays in ``groups_`` and is empty.
@@ -542,6 +611,9 @@ class GroupLassoClassifierCV(SeveralClasses, _Grouped, CrossValidated, Classific
         The name of each group, where `groups` is a dict or holds labels.
     active_groups_ : ndarray of bool
         For each group (and class) whether any of its coefficients is not zero.
+    latent_coef_ : list of arrays
+        With `overlap="latent"`, the coefficients v_g of each group for its features, in the order of ``groups_``, with
+        a row for each class or output where `coef_` has rows. ``result_`` and ``path_`` hold them one after another.
     adaptive_weights_ : ndarray
         With `adaptive`, the weight of each row of the penalty: of edges or groups, then of features.
     penalized_coef_ : ndarray
@@ -611,6 +683,7 @@ class GroupLassoClassifierCV(SeveralClasses, _Grouped, CrossValidated, Classific
         checkpoint: FilePath | None = None,
         groups: Groups | None = None,
         group_weights: ByName = "sqrt",
+        overlap: Overlap = "shared",
         unknown: Literal["raise", "ignore"] = "raise",
         l1_ratio: ArrayLike = 0.0,
         penalty_factor: PenaltyFactor | None = None,
@@ -644,6 +717,7 @@ class GroupLassoClassifierCV(SeveralClasses, _Grouped, CrossValidated, Classific
         self.checkpoint = checkpoint
         self.groups = groups
         self.group_weights = group_weights
+        self.overlap = overlap
         self.unknown = unknown
         self.l1_ratio = l1_ratio
         self.penalty_factor = penalty_factor
@@ -668,7 +742,7 @@ class GroupLassoClassifierCV(SeveralClasses, _Grouped, CrossValidated, Classific
         self.verbose = verbose
 
 
-class GroupLassoRegressorCV(SeveralOutputs, _Grouped, CrossValidated, Regression):
+class GroupLassoRegressorCV(SeveralOutputs, _GroupedSearch, Regression):
     """Regression by the group lasso, alpha chosen by cross-validation.
 
     Minimises (1/n) Σ ℓ + alpha ((1 − l1_ratio) Σ_g w_g ‖x_g‖₂ + l1_ratio ‖x‖₁) + (ridge/2)‖x‖².
@@ -704,6 +778,11 @@ class GroupLassoRegressorCV(SeveralOutputs, _Grouped, CrossValidated, Regression
     group_weights : "sqrt", None, array or dict
         One weight per group: the square root of its size, 1, or as given. The order of an array is that of ``groups_``:
         labels are sorted. A dict has the weights by the names of the groups.
+    overlap : {"shared", "latent"}
+        What a feature of several groups means. "shared": its coefficient is in the norm of each of them, and the
+        coefficients that are zero form a union of groups. "latent": every group has coefficients v_g of its own, which
+        add up to x, and the coefficients that are not zero form a union of groups; the penalty is Σ_g w_g ‖v_g‖₂, and
+        the ridge is on v.
     unknown : {"raise", "ignore"}
         What to do with members of groups that are not among the columns of X: refuse them with a list of all, or leave
         them out with a warning that counts them. A group that loses all its members stays in ``groups_`` and is empty.
@@ -766,6 +845,9 @@ class GroupLassoRegressorCV(SeveralOutputs, _Grouped, CrossValidated, Regression
         The name of each group, where `groups` is a dict or holds labels.
     active_groups_ : ndarray of bool
         For each group (and class) whether any of its coefficients is not zero.
+    latent_coef_ : list of arrays
+        With `overlap="latent"`, the coefficients v_g of each group for its features, in the order of ``groups_``, with
+        a row for each class or output where `coef_` has rows. ``result_`` and ``path_`` hold them one after another.
     adaptive_weights_ : ndarray
         With `adaptive`, the weight of each row of the penalty: of edges or groups, then of features.
     penalized_coef_ : ndarray
@@ -835,6 +917,7 @@ class GroupLassoRegressorCV(SeveralOutputs, _Grouped, CrossValidated, Regression
         checkpoint: FilePath | None = None,
         groups: Groups | None = None,
         group_weights: ByName = "sqrt",
+        overlap: Overlap = "shared",
         unknown: Literal["raise", "ignore"] = "raise",
         l1_ratio: ArrayLike = 0.0,
         penalty_factor: PenaltyFactor | None = None,
@@ -866,6 +949,7 @@ class GroupLassoRegressorCV(SeveralOutputs, _Grouped, CrossValidated, Regression
         self.checkpoint = checkpoint
         self.groups = groups
         self.group_weights = group_weights
+        self.overlap = overlap
         self.unknown = unknown
         self.l1_ratio = l1_ratio
         self.penalty_factor = penalty_factor

@@ -79,7 +79,7 @@ def degrees_of_freedom(
     if isinstance(psi, Nuclear):
         return _of_low_rank(A, x, psi, y)
     if psi is not None and not psi.separable:
-        return _of_groups(A, x, y)
+        return int(np.count_nonzero(nonzero_in_groups(A, x, y)))
     if A.shape[0] == 0:
         return int(x.size)
     if np.diff(A.indptr).max() <= 2:
@@ -87,13 +87,13 @@ def degrees_of_freedom(
     return int(x.size) - rank(A[ties(A, x) if y is None or y.size != A.shape[0] else y == 0.0])
 
 
-def _of_groups(A: sp.csr_array, x: np.ndarray, y: np.ndarray | None) -> int:
-    """The number of coefficients that are not zero; one that is rounding is zero where its row of y is."""
+def nonzero_in_groups(A: sp.csr_array, x: np.ndarray, y: np.ndarray | None) -> np.ndarray:
+    """A mask of the coefficients that are not zero; one that is rounding is zero where its row of y is."""
     nonzero = x != 0.0
     if y is not None and y.size == A.shape[0]:
         rows = np.flatnonzero((np.diff(A.indptr) == 1) & (y == 0.0))
         nonzero[A.indices[A.indptr[rows]]] = False
-    return int(np.count_nonzero(nonzero))
+    return nonzero
 
 
 def _of_low_rank(A: sp.csr_array, x: np.ndarray, psi: Nuclear, y: np.ndarray | None) -> int:

@@ -46,7 +46,7 @@ from skadmm.solvers.dual_update import Point
 from skadmm.solvers.second_order.base import OracleSolver, ridge_of
 from skadmm.solvers.second_order.line_search import SampledObjective, shorten
 from skadmm.solvers.second_order.newton_admm_state import NewtonADMMConfig, NewtonADMMState
-from skadmm.solvers.second_order.polish import better_polished, polished
+from skadmm.solvers.second_order.polish import better_polished, polished, with_pattern
 from skadmm.solvers.second_order.quadratic_model import ModelState, SummedModel
 
 MAX_FEATURES = 5000
@@ -326,14 +326,24 @@ class NewtonADMM(OracleSolver[NewtonADMMState]):
         if state.seen == 0:
             self._renew(state)
         self._centre(state)
-        refined = polished(self.problem, state.anchor, state.point.y, *self.model.mean(state))
-        if refined is None or np.array_equal(refined, state.anchor):
+        x, y = state.anchor, state.point.y
+        refined = polished(self.problem, x, y, *self.model.mean(state))
+        if refined is None or np.array_equal(refined, x) or self._refine(state, refined):
             return
+        # Where columns of X are equal, the model does not determine the minimiser on the pattern.
+        nearest = with_pattern(self.problem, x, y)
+        if not np.array_equal(nearest, x):
+            self._refine(state, nearest)
+
+    def _refine(self, state: NewtonADMMState, x: np.ndarray) -> bool:
+        """Move the answer to `x` where the objective is not larger there; returns whether it was moved."""
         self._touch(state, self.problem.n_samples)
-        evaluation = self.problem.backend.evaluate(refined)
-        objective = evaluation.loss + self.problem.penalty(refined)
-        if objective <= state.objective:
-            state.anchor, state.objective, state.refined = refined, objective, evaluation
+        evaluation = self.problem.backend.evaluate(x)
+        objective = evaluation.loss + self.problem.penalty(x)
+        smaller = bool(objective <= state.objective)
+        if smaller:
+            state.anchor, state.objective, state.refined = x, objective, evaluation
+        return smaller
 
     # -- parts of a step -------------------------------------------------------------------------------------
 

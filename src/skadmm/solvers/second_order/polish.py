@@ -131,6 +131,16 @@ def polished(problem: Problem, x: np.ndarray, y: np.ndarray, H: np.ndarray, q: n
     return candidate
 
 
+def with_pattern(problem: Problem, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The point nearest to x with the pattern of y."""
+    labels, factors = _pattern(problem, y)
+    free = np.flatnonzero(labels >= 0)
+    cluster, factor = labels[free], factors[free]
+    found = np.zeros(x.size)
+    found[free] = factor * (np.bincount(cluster, factor * x[free]) / np.bincount(cluster, factor**2))[cluster]
+    return found
+
+
 def better_polished(
     problem: Problem, x: np.ndarray, y: np.ndarray, H: np.ndarray, q: np.ndarray, ridge: Any
 ) -> np.ndarray:
