@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from runs import assert_same, killed_after
 from sklearn.linear_model import LassoCV
 
-from skadmm import FusedLassoRegressorCV, GroupLassoRegressor, Problem, Status, path, solve
+from skadmm import FusedLassoRegressorCV, GroupLassoRegressor, GroupLassoRegressorCV, Problem, Status, path, solve
 from skadmm.operators import chain, overlapping_groups
 from skadmm.regularizers import L1, Box, ElasticNet, GroupL2, GroupLInf, NonNegative, SquaredL2, Stacked
 from skadmm.solvers.second_order.block_descent import BlockDescent
@@ -379,3 +379,23 @@ def test_killed_and_resumed_it_gives_the_same_bits(loss, tmp_path, monkeypatch):
     for writes in (1, 2, 3):
         killed_after(monkeypatch, tmp_path / f"{writes}", writes, **run)
         assert_same(solve(checkpoint=tmp_path / f"{writes}", checkpoint_every=0, **run), whole)
+
+
+def test_columns_without_a_penalty_do_not_bring_all_features_into_the_set(monkeypatch):
+    """With more columns that nothing penalises than are eliminated, a path with few samples nearly interpolates, and
+    the strong rule keeps most blocks: their Gram matrix would have d² entries."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 3000))
+    y = X[:, :3] @ [2.0, -1.0, 1.0] + rng.standard_normal(60)
+    sizes, grow = [], BlockSet.grow
+
+    def recorded(self, source, blocks):
+        grow(self, source, blocks)
+        sizes.append(self.size)
+
+    monkeypatch.setattr(BlockSet, "grow", recorded)
+    model = GroupLassoRegressorCV(groups=np.arange(2985).reshape(-1, 5).tolist(), alphas=20, cv=3)
+    with pytest.warns(UserWarning, match="in no group"):
+        model.fit(X, y)
+    assert model.result_.status == Status.SOLVED
+    assert 0 < max(sizes) < 1500

@@ -86,6 +86,9 @@ class BlockDescentConfig:
     """Up to this many features without penalty or bound are eliminated from the models."""
     min_strong_share: float = 0.5
     """On a path, blocks that would leave zero at 2λ − λ_before join first, if that is at least this share of λ."""
+    strong_growth: float = 4.0
+    """The number of features that may join by this rule, as a multiple of those that are not zero; at least as many
+    as in ten steps."""
     max_steps: int = 100
     """The number of steps after which another solver may take over."""
     max_passes: int = 60
@@ -135,7 +138,7 @@ class BlockDescentState(SolverState):
     last_accuracy: float = np.inf
     """The relative gap or residual at the last step with progress."""
     kept_by_strong_rule: np.ndarray | None = None
-    """Blocks that may leave zero at a new strength."""
+    """The numbers of blocks that may leave zero at a new strength."""
     origin: float = 0.0
     """The strength of ψ from which the penalty is scaled; 0 before another one follows."""
 
@@ -285,7 +288,8 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         share = 2.0 - problem.psi.strength / self.problem.psi.strength if self.problem.psi.strength > 0.0 else 0.0
         if share >= self.config.min_strong_share:
             self._violations(state, self.penalty.scaled(share))
-            state.kept_by_strong_rule = state.violation > 0.0
+            room = max(10 * self.config.first_set, int(self.config.strong_growth * np.count_nonzero(state.point.x)))
+            state.kept_by_strong_rule = self._worst(state.violation, np.flatnonzero(state.violation > 0.0), room)
         self._violations(state, self.penalty)
         return state
 
@@ -398,17 +402,22 @@ class BlockDescent(SecondOrderSolver[BlockDescentState]):
         wanted[self.free_blocks] = False
         room = max(config.first_set, int(config.growth * nonzero.size))
         candidates = np.flatnonzero((state.violation > 0.0) & ~inside & ~wanted)
-        if candidates.size:
-            order = candidates[np.argsort(-state.violation[candidates])]
-            sizes = penalty.starts[order + 1] - penalty.starts[order]
-            wanted[order[np.cumsum(sizes) <= max(room, sizes.max())]] = True
+        wanted[self._worst(state.violation, candidates, room)] = True
         if state.kept_by_strong_rule is not None:
-            wanted |= state.kept_by_strong_rule
+            wanted[state.kept_by_strong_rule] = True
             state.kept_by_strong_rule = None
         if not self.quadratic:
             self._renew(state, working)
         working.grow(self, np.flatnonzero(wanted & ~inside))
         return working
+
+    def _worst(self, violation: np.ndarray, blocks: np.ndarray, room: int) -> np.ndarray:
+        """The blocks that violate optimality most, among some, with at most `room` features; at least one block."""
+        if blocks.size == 0:
+            return blocks
+        order = blocks[np.argsort(-violation[blocks])]
+        sizes = self.penalty.starts[order + 1] - self.penalty.starts[order]
+        return order[np.cumsum(sizes) <= max(room, sizes.max())]
 
     def _renew(self, state: BlockDescentState, working: BlockSet) -> None:
         """The Gram matrix for the curvatures at x, where it is cheap to form or those of the last one are stale."""
