@@ -1,0 +1,366 @@
+"""A primal-dual interior point method for signals along a line under losses of two straight pieces.
+
+    minimise over x      Σ_i c_i |a_i x_j(i) − k_i| + l·x + ½ x·Rx + Σ bound_e |(D x)_e|
+
+The quantile loss and the absolute error are a multiple of |z − k| plus a linear function, so that the problem is a linear
+programme, or a quadratic one with a ridge R, in which the samples are further rows of D. Every sample sees one
+coefficient: a Newton step eliminates the samples, which leaves a diagonal matrix in place of the Hessian, and the rest is
+the system of a signal under the squared loss, solved in linear time (``signal_systems.py``).
+
+Slopes θ of the samples and the multiplier u of the rows of D prove a lower bound where Sᵀθ + Dᵀu + Rx = 0. The slopes of
+samples that are fitted exactly are changed until the sums of slopes are orthogonal to polynomials; u follows from them by
+cumulative sums, and both are scaled until u is within its bounds.
+
+References
+----------
+Brantley, H. L., Guinness, J. and Chi, E. C. (2020). Baseline drift estimation for air quality data using quantile trend
+filtering. Annals of Applied Statistics 14.
+Portnoy, S. and Koenker, R. (1997). The Gaussian hare and the Laplacian tortoise. Statistical Science 12.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from skadmm import _cancel
+from skadmm.operators.line import Line
+from skadmm.problem.certificate import Assessment
+from skadmm.problem.kkt import GRADIENT_FLOOR, KKT
+from skadmm.problem.problem import COUPLED, Problem
+from skadmm.solvers.base import Setup
+from skadmm.solvers.dual_update import Point
+from skadmm.solvers.second_order.barrier_move import MoveConfig, Solve, System, move
+from skadmm.solvers.second_order.base import SecondOrderSolver, SolverState, ridge_of
+from skadmm.solvers.second_order.interior_point import no_signal
+from skadmm.solvers.second_order.l1_rows import row_strengths
+from skadmm.solvers.second_order.signal_systems import LineSystem, SignalPoint
+
+TINY = float(np.finfo(float).tiny)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignalInteriorPointConfig(MoveConfig):
+    """Settings of the interior point solver for losses of two pieces."""
+
+    max_steps: int = 100
+    """The maximum number of steps."""
+    max_idle: int = 5
+    """The solver stops when this many steps in a row have not decreased the gap."""
+    target_gap: float = 1e-9
+    """The steps aim at this relative gap, or at that of the tolerance where it is smaller, so that the zeros of D x can
+    be identified."""
+    near_gap: float = 1e-3
+    """From this relative gap on the systems are solved for changes, not for points."""
+    projections: int = 4
+    """The maximum number of changes of slopes that make their sums orthogonal to polynomials."""
+    orthogonality: float = 1e-14
+    """Sums of slopes whose part along polynomials is below this share are orthogonal to them."""
+    least_orthogonality: float = 1e-12
+    """With a larger part there is no bound."""
+    lost_share: float = 1e-3
+    """The share of the tolerance by which the exact pattern may increase the objective."""
+
+
+@dataclass(kw_only=True)
+class SignalInteriorPointState(SolverState):
+    """State of the interior point solver for losses of two pieces. ``point`` is the best point so far."""
+
+    x: np.ndarray
+    """The iterate."""
+    v: np.ndarray
+    """a_i x_j(i) − k_i of each sample, then D x."""
+    up: np.ndarray
+    """The multiplier of v ≤ s. The multiplier of v is up − down."""
+    down: np.ndarray
+    """The multiplier of −v ≤ s; up + down = bound."""
+    s: np.ndarray
+    """The bound of |v|."""
+    weight: np.ndarray
+    """The diagonal of the last Newton system, by which the iterate is moved to its pattern."""
+    gradient: np.ndarray
+    """The sums of the slopes that prove the bound, the gradient of the mean loss."""
+    conjugate: float = 0.0
+    """The mean conjugate of those slopes."""
+    loss: float = np.inf
+    """The mean loss at ``point``."""
+    idle: int = 0
+    """Steps in a row that have not decreased the gap."""
+
+
+class _Samples(NamedTuple):
+    """The samples with a positive weight."""
+
+    feature: np.ndarray
+    """The coefficient that each sees."""
+    value: np.ndarray
+    """a_i."""
+    kink: np.ndarray
+    """k_i, the margin of the kink."""
+    lower: np.ndarray
+    """The slope below the kink, times the weight of the sample."""
+    upper: np.ndarray
+    """The slope above the kink."""
+    constant: float
+    """The mean loss of samples that see no coefficient."""
+
+    @classmethod
+    def of(cls, problem: Problem) -> _Samples:
+        """The samples of `problem`, see applies()."""
+        entries, pieces = problem.local.single_entries, problem.loss.pieces
+        assert not isinstance(entries, str) and pieces is not None, "see applies()"
+        kink, lower, upper = pieces(problem.target)
+        share = (problem.sample_weight if problem.sample_weight.size else np.ones(kink.size)) / kink.size
+        lower, upper = share * lower, share * upper
+        blind = np.ones(kink.size, bool)
+        blind[entries.sample[entries.value != 0.0]] = False
+        constant = float(np.sum(np.maximum(-lower * kink, -upper * kink)[blind]))
+        used = (entries.value != 0.0) & (share[entries.sample] > 0.0)
+        i = entries.sample[used]
+        return cls(entries.feature[used], entries.value[used], kink[i], lower[i], upper[i], constant)
+
+    def sums(self, slopes: np.ndarray, d: int) -> np.ndarray:
+        """Σ a_i θ_i of each coefficient."""
+        return np.bincount(self.feature, weights=self.value * slopes, minlength=d)
+
+    def loss(self, x: np.ndarray) -> float:
+        """The mean loss at x."""
+        r = self.value * x[self.feature] - self.kink
+        return float(np.sum(np.maximum(self.lower * r, self.upper * r))) + self.constant
+
+
+class _Factor:
+    """The Newton system with the samples eliminated, for one E."""
+
+    def __init__(self, solver: SignalInteriorPoint, e: np.ndarray, near: bool) -> None:
+        samples = solver.samples
+        n = samples.kink.size
+        self.solver, self.near, self.precision = solver, near, 1.0 / e[:n]
+        self.h = solver.ridge + samples.sums(samples.value * self.precision, solver.problem.n_features)
+        self.factor = LineSystem(solver.line, self.h).factor(e[n:])
+
+    def solve(self, b: np.ndarray, *, refine: bool) -> SignalPoint:
+        """x, v and the multipliers of v: changes where `near`, otherwise a point."""
+        samples, d = self.solver.samples, self.solver.problem.n_features
+        n = samples.kink.size
+        kink = 0.0 if self.near else samples.kink
+        right = samples.sums(self.precision * (b[:n] + kink), d)
+        x, v, u = self.factor.solve(right if self.near else right - self.solver.linear, b[n:], refine=refine)
+        r = samples.value * x[samples.feature] - kink
+        return SignalPoint(x, np.concatenate([r, v]), np.concatenate([self.precision * (r - b[:n]), u]))
+
+
+class SignalInteriorPoint(SecondOrderSolver[SignalInteriorPointState]):
+    """Mehrotra's predictor and corrector on the multipliers of samples and rows, with |a_i x_j − k_i| ≤ s_i and
+    |D x| ≤ s. A step is one factorisation; it counts as one pass over the samples."""
+
+    name = "signal-interior-point"
+    summary = "Interior point steps on signals: a loss of two straight pieces, one feature per sample, ψ = ℓ1 on a line"
+    Config: ClassVar[type[Any]] = SignalInteriorPointConfig
+    config: SignalInteriorPointConfig
+    takes_kinks = True
+
+    def __init__(
+        self, setup: Setup, config: SignalInteriorPointConfig | None = None, samples: _Samples | None = None
+    ) -> None:
+        super().__init__(setup, config)
+        problem = setup.problem
+        line, strengths = problem.constraint.line, row_strengths(problem.psi, problem.n_split)
+        assert line is not None and strengths is not None, "see applies()"
+        self.line: Line = line
+        self.samples = _Samples.of(problem) if samples is None else samples
+        self.ridge = np.broadcast_to(np.asarray(ridge_of(problem), dtype=np.float64), problem.n_features)
+        samples = self.samples
+        self.middle = 0.5 * (samples.lower + samples.upper)
+        """The slopes of the linear part of each sample's loss."""
+        self.linear = samples.sums(self.middle, problem.n_features)
+        self.strengths = strengths * np.abs(line.scale)
+        self.bound = np.concatenate([0.5 * (samples.upper - samples.lower), self.strengths])
+        self.polynomials = line.null_space()
+
+    @classmethod
+    def applies(cls, problem: Problem) -> str | None:
+        """A loss of two pieces with slopes on both sides, one coefficient per sample, and ψ an ℓ1 norm of differences
+        along a line."""
+        if problem.is_coupled:
+            return COUPLED
+        if problem.loss.pieces is None:
+            return f"the loss must consist of two straight pieces, and {problem.loss.name} does not"
+        if problem.loss.labels:
+            return f"loss={problem.loss.name} is constant on one side of its kink"
+        reason = no_signal(problem)
+        if reason is None and problem.constraint.line is None:
+            return "the rows of A must be differences along a line"
+        return reason
+
+    def init(self, point: Point, rho: float) -> SignalInteriorPointState:
+        """The centre of the multipliers' bounds, at the kinks of the losses."""
+        samples, d = self.samples, self.problem.n_features
+        size = self.bound[: samples.kink.size] * samples.value
+        total = samples.sums(size, d)
+        x = samples.sums(self.bound[: samples.kink.size] * samples.kink, d) / np.where(total != 0.0, total, 1.0)
+        v = self._values(x)
+        mean = float(self.bound @ np.abs(v)) / v.size or float(self.bound[: size.size].mean())
+        return SignalInteriorPointState(
+            point=point, rho=rho, multiplier=rho * point.dual, x=x, v=v, up=self.bound / 2, down=self.bound / 2,
+            s=np.abs(v) + mean / self.bound, weight=total, gradient=np.zeros(d),
+        )  # fmt: skip
+
+    def step(self, state: SignalInteriorPointState) -> None:
+        """Judge the iterate, and move it where it is not good enough."""
+        _cancel.check_cancelled()
+        config = self.config
+        state.point.clock[1] += self.problem.n_samples
+        before = self.optimality(state)[1]
+        self._keep(state)
+        relative = self.optimality(state)[1]
+        state.idle = 0 if relative < before else state.idle + 1
+        state.finished = relative <= min(config.target_gap, np.inf if self.tol is None else self.tol)
+        tired = state.idle >= config.max_idle or state.steps + 1 >= config.max_steps
+        if not (state.finished or tired):
+            tired = not self._move(state, near=relative <= config.near_gap)
+        if tired and not state.finished:
+            state.finished = self.tol is not None and relative <= self.tol
+            state.stalled = not state.finished
+
+    def finish(self, state: SignalInteriorPointState) -> None:
+        """The point nearest to the last iterate on its pattern, with exact zeros of D x."""
+        self._keep(state)
+        rows = slice(self.samples.kink.size, None)
+        size, slack = np.abs(state.v[rows]), 2.0 * np.minimum(state.up, state.down)[rows]
+        active = size * self.strengths > size.max() * slack
+        exact = self._on_pattern(state, active)
+        if exact is None:
+            return
+        allowed = self.config.lost_share * (self.tol or 0.0) * abs(state.objective)
+        if self._objective(*exact) <= state.objective + allowed:
+            self._place(state, *exact)
+
+    def optimality(self, state: SignalInteriorPointState) -> tuple[str, float]:
+        """The relative duality gap of the best point."""
+        return "gap", self.certifier.pair(state.objective, state.lower_bound).relative
+
+    def last_loss(self, state: SignalInteriorPointState) -> float:
+        """The mean loss at the best point."""
+        return state.loss
+
+    def loss_gradient(self, state: SignalInteriorPointState) -> np.ndarray:
+        """The sums of the slopes that prove the bound."""
+        return state.gradient
+
+    def assessed(self, state: SignalInteriorPointState, x: np.ndarray, y: np.ndarray) -> Assessment | None:
+        """The best point with the slopes that prove the bound. The general evaluation would take other subgradients."""
+        if not (np.array_equal(x, state.point.x) and np.array_equal(y, state.point.y)):
+            return None
+        if not np.isfinite(state.lower_bound):
+            return None
+        beta, floor = state.multiplier, GRADIENT_FLOOR * float(np.linalg.norm(self.strengths / np.abs(self.line.scale)))
+        split = float(np.linalg.norm(y - self.problem.prox_psi(y + beta)))
+        apart = abs(state.loss + state.conjugate - float(state.gradient @ x))
+        scale = max(abs(state.objective), self.certifier.floor, TINY)
+        relative = max(split / max(float(np.linalg.norm(beta)), floor, TINY), apart / scale)
+        # The multiplier follows from the gradient, which makes stationarity hold up to rounding.
+        kkt = KKT(0.0, 0.0, split, relative)
+        return Assessment(state.loss, state.gradient, kkt, self.certifier.pair(state.objective, state.lower_bound))
+
+    def reweighted(self, problem: Problem) -> SignalInteriorPoint:
+        """The same samples."""
+        return type(self)(replace(self.setup, problem=problem), self.config, self.samples)
+
+    def follow(self, state: SignalInteriorPointState, problem: Problem) -> SignalInteriorPointState:
+        """The steps start from the centre in any case."""
+        return self.init(state.point, state.rho)
+
+    # -- points --------------------------------------------------------------------------------------------------
+
+    def _values(self, x: np.ndarray) -> np.ndarray:
+        """a_i x_j − k_i of each sample, then D x."""
+        samples = self.samples
+        differences = (self.problem.constraint.A @ x) / self.line.scale
+        return np.concatenate([samples.value * x[samples.feature] - samples.kink, differences])
+
+    def _objective(self, x: np.ndarray, v: np.ndarray) -> float:
+        """The objective at x with v = D x."""
+        return self.samples.loss(x) + 0.5 * float(x @ (self.ridge * x)) + float(self.strengths @ np.abs(v))
+
+    def _place(self, state: SignalInteriorPointState, x: np.ndarray, v: np.ndarray) -> None:
+        """Make x with v = D x the best point."""
+        state.objective, state.loss = self._objective(x, v), self.samples.loss(x)
+        state.point.x[:] = x
+        state.point.y[:] = v * self.line.scale
+
+    def _keep(self, state: SignalInteriorPointState) -> None:
+        """Keep the iterate where its objective is the smallest so far, and its multipliers where their bound is the
+        largest."""
+        v = state.v[self.samples.kink.size :]
+        if self._objective(state.x, v) < state.objective:
+            self._place(state, state.x, v)
+        self._raise_bound(state)
+
+    def _on_pattern(self, state: SignalInteriorPointState, active: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """The point nearest to the iterate, in the metric of the last Newton system, with D x = 0 off `active`."""
+        system = LineSystem(self.line, state.weight)
+        found = system.with_zeros(state.weight * state.x, ~active, np.zeros(active.size))
+        if found is None:
+            return None
+        if self.line.order > 0:
+            return found.x, found.v
+        label = np.concatenate([[0], np.cumsum(active)])
+        x = (np.bincount(label, weights=found.x) / np.bincount(label))[label]
+        return x, np.diff(x)
+
+    # -- steps ---------------------------------------------------------------------------------------------------
+
+    def _move(self, state: SignalInteriorPointState, *, near: bool) -> bool:
+        def factored(e: np.ndarray) -> Solve:
+            factor = _Factor(self, e, near)
+            state.weight = factor.h
+            return factor.solve
+
+        return move(state, System(factored, near), self.config)
+
+    # -- the bound -----------------------------------------------------------------------------------------------
+
+    def _raise_bound(self, state: SignalInteriorPointState) -> None:
+        """The bound of the slopes of the iterate, made orthogonal to polynomials."""
+        samples, pull = self.samples, self.ridge * state.x
+        slopes = self._orthogonal_slopes(state, pull)
+        if slopes is None:
+            return
+        gradient = samples.sums(slopes, pull.size)
+        beta = self.line.multiplier(-gradient - pull)
+        bound = self.strengths / np.abs(self.line.scale)
+        scale = min(1.0, float(np.min(bound / np.maximum(np.abs(beta), TINY))))
+        conjugate = scale * float(slopes @ samples.kink) - samples.constant
+        lower = -conjugate - 0.5 * scale**2 * float(state.x @ pull)
+        if lower > state.lower_bound:
+            state.lower_bound, state.conjugate, state.gradient = lower, conjugate, scale * gradient
+            state.multiplier = scale * beta
+            state.point.dual[:] = state.multiplier / state.rho
+
+    def _orthogonal_slopes(self, state: SignalInteriorPointState, pull: np.ndarray) -> np.ndarray | None:
+        """Slopes close to those of the iterate, within their bounds, whose sums plus `pull` are orthogonal to
+        polynomials; None where there are none. A slope changes in proportion to the square of its distance from its
+        bounds."""
+        samples, basis, config = self.samples, self.polynomials, self.config
+        n, d = samples.kink.size, pull.size
+        slopes = np.clip(self.middle + (state.up - state.down)[:n], samples.lower, samples.upper)
+        for made in range(config.projections + 1):
+            total = samples.sums(slopes, d) + pull
+            along = basis.T @ total
+            left, size = float(np.linalg.norm(along)), float(np.linalg.norm(total))
+            if left <= config.orthogonality * size:
+                return slopes
+            if made == config.projections:
+                break
+            room = np.minimum(slopes - samples.lower, samples.upper - slopes) ** 2
+            weights = samples.sums(samples.value * room, d)
+            try:
+                shift = basis @ np.linalg.solve(basis.T @ (weights[:, None] * basis), along)
+            except np.linalg.LinAlgError:
+                return None
+            slopes = slopes - room * samples.value * shift[samples.feature]
+            slopes = np.clip(slopes, samples.lower, samples.upper)
+        return slopes if left <= config.least_orthogonality * size else None
