@@ -20,6 +20,7 @@ Portnoy, S. and Koenker, R. (1997). The Gaussian hare and the Laplacian tortoise
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -131,6 +132,15 @@ class _Samples(NamedTuple):
         return float(np.sum(np.maximum(self.lower * r, self.upper * r))) + self.constant
 
 
+class _Pair(NamedTuple):
+    """Slopes and multipliers that prove a bound once they are within their bounds."""
+
+    slopes: np.ndarray
+    gradient: np.ndarray
+    """Σ a_i θ_i of each coefficient."""
+    beta: np.ndarray
+
+
 class _Factor:
     """The Newton system with the samples eliminated, for one E."""
 
@@ -178,6 +188,8 @@ class SignalInteriorPoint(SecondOrderSolver[SignalInteriorPointState]):
         self.linear = samples.sums(self.middle, problem.n_features)
         self.strengths = strengths * np.abs(line.scale)
         self.bound = np.concatenate([0.5 * (samples.upper - samples.lower), self.strengths])
+        self.limit = strengths
+        """The largest multiplier of each row of A."""
         self.polynomials = line.null_space()
 
     @classmethod
@@ -230,13 +242,14 @@ class SignalInteriorPoint(SecondOrderSolver[SignalInteriorPointState]):
         self._keep(state)
         rows = slice(self.samples.kink.size, None)
         size, slack = np.abs(state.v[rows]), 2.0 * np.minimum(state.up, state.down)[rows]
-        active = size * self.strengths > size.max() * slack
-        exact = self._on_pattern(state, active)
-        if exact is None:
-            return
-        allowed = self.config.lost_share * (self.tol or 0.0) * abs(state.objective)
-        if self._objective(*exact) <= state.objective + allowed:
-            self._place(state, *exact)
+        scale = max(abs(state.objective), self.certifier.floor)
+        allowed = self.config.lost_share * (self.tol or 0.0) * scale
+        # A row is zero where its multiplier is farther from its bound, relatively, than its term is from zero.
+        for largest in (scale, float(np.max(size * self.strengths))):
+            exact = self._on_pattern(state, size * self.strengths**2 > largest * slack)
+            if exact is not None and self._objective(*exact) <= state.objective + allowed:
+                self._place(state, *exact)
+                return
 
     def optimality(self, state: SignalInteriorPointState) -> tuple[str, float]:
         """The relative duality gap of the best point."""
@@ -256,7 +269,7 @@ class SignalInteriorPoint(SecondOrderSolver[SignalInteriorPointState]):
             return None
         if not np.isfinite(state.lower_bound):
             return None
-        beta, floor = state.multiplier, GRADIENT_FLOOR * float(np.linalg.norm(self.strengths / np.abs(self.line.scale)))
+        beta, floor = state.multiplier, GRADIENT_FLOOR * float(np.linalg.norm(self.limit))
         split = float(np.linalg.norm(y - self.problem.prox_psi(y + beta)))
         apart = abs(state.loss + state.conjugate - float(state.gradient @ x))
         scale = max(abs(state.objective), self.certifier.floor, TINY)
@@ -324,43 +337,57 @@ class SignalInteriorPoint(SecondOrderSolver[SignalInteriorPointState]):
     # -- the bound -----------------------------------------------------------------------------------------------
 
     def _raise_bound(self, state: SignalInteriorPointState) -> None:
-        """The bound of the slopes of the iterate, made orthogonal to polynomials."""
+        """The better bound of two pairs of slopes and multipliers, each scaled until it is feasible."""
         samples, pull = self.samples, self.ridge * state.x
-        slopes = self._orthogonal_slopes(state, pull)
-        if slopes is None:
-            return
-        gradient = samples.sums(slopes, pull.size)
-        beta = self.line.multiplier(-gradient - pull)
-        bound = self.strengths / np.abs(self.line.scale)
-        scale = min(1.0, float(np.min(bound / np.maximum(np.abs(beta), TINY))))
-        conjugate = scale * float(slopes @ samples.kink) - samples.constant
-        lower = -conjugate - 0.5 * scale**2 * float(state.x @ pull)
-        if lower > state.lower_bound:
-            state.lower_bound, state.conjugate, state.gradient = lower, conjugate, scale * gradient
-            state.multiplier = scale * beta
-            state.point.dual[:] = state.multiplier / state.rho
+        for slopes, gradient, beta in self._pairs(state, pull):
+            scale = min(1.0, _share(beta, -self.limit, self.limit), _share(slopes, samples.lower, samples.upper))
+            conjugate = scale * float(slopes @ samples.kink) - samples.constant
+            lower = -conjugate - 0.5 * scale**2 * float(state.x @ pull)
+            if lower > state.lower_bound:
+                state.lower_bound, state.conjugate, state.gradient = lower, conjugate, scale * gradient
+                state.multiplier = scale * beta
+                state.point.dual[:] = state.multiplier / state.rho
 
-    def _orthogonal_slopes(self, state: SignalInteriorPointState, pull: np.ndarray) -> np.ndarray | None:
-        """Slopes close to those of the iterate, within their bounds, whose sums plus `pull` are orthogonal to
-        polynomials; None where there are none. A slope changes in proportion to the square of its distance from its
-        bounds."""
-        samples, basis, config = self.samples, self.polynomials, self.config
+    def _pairs(self, state: SignalInteriorPointState, pull: np.ndarray) -> Iterator[_Pair]:
+        """Slopes, their sums and multipliers, close to those of the iterate, with Sᵀθ + Aᵀβ + Rx = 0.
+
+        Cumulative sums of slopes have large rounding errors where multipliers are small, and differences of multipliers
+        where they are large.
+        """
+        samples = self.samples
         n, d = samples.kink.size, pull.size
-        slopes = np.clip(self.middle + (state.up - state.down)[:n], samples.lower, samples.upper)
-        for made in range(config.projections + 1):
-            total = samples.sums(slopes, d) + pull
+        found = self.middle + (state.up - state.down)[:n]
+        room = np.maximum(np.minimum(found - samples.lower, samples.upper - found), TINY)
+        beta = (state.up - state.down)[n:] / self.line.scale
+        gradient = -pull - self.problem.constraint.At(beta)
+        change = (gradient - samples.sums(found, d)) / samples.sums(samples.value * room, d)
+        yield _Pair(found + room * samples.value * change[samples.feature], gradient, beta)
+        slopes = self._orthogonal_slopes(found, room**2, pull)
+        if slopes is not None:
+            gradient = samples.sums(slopes, d)
+            yield _Pair(slopes, gradient, self.line.multiplier(-gradient - pull))
+
+    def _orthogonal_slopes(self, slopes: np.ndarray, weight: np.ndarray, pull: np.ndarray) -> np.ndarray | None:
+        """Slopes whose sums plus `pull` are orthogonal to polynomials, each changed in proportion to its weight; None
+        where there are none."""
+        samples, basis, config = self.samples, self.polynomials, self.config
+        weights = samples.sums(samples.value * weight, pull.size)
+        gram = basis.T @ (weights[:, None] * basis)
+        for _ in range(config.projections + 1):
+            total = samples.sums(slopes, pull.size) + pull
             along = basis.T @ total
             left, size = float(np.linalg.norm(along)), float(np.linalg.norm(total))
             if left <= config.orthogonality * size:
-                return slopes
-            if made == config.projections:
                 break
-            room = np.minimum(slopes - samples.lower, samples.upper - slopes) ** 2
-            weights = samples.sums(samples.value * room, d)
             try:
-                shift = basis @ np.linalg.solve(basis.T @ (weights[:, None] * basis), along)
+                shift = basis @ np.linalg.solve(gram, along)
             except np.linalg.LinAlgError:
                 return None
-            slopes = slopes - room * samples.value * shift[samples.feature]
-            slopes = np.clip(slopes, samples.lower, samples.upper)
+            slopes = slopes - weight * samples.value * shift[samples.feature]
         return slopes if left <= config.least_orthogonality * size else None
+
+
+def _share(values: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> float:
+    """The largest share of `values` that is within its bounds, which contain zero."""
+    limits = np.where(values < 0.0, lower, upper)
+    return float(np.min(limits / np.where(values == 0.0, np.copysign(TINY, limits), values), initial=np.inf))
