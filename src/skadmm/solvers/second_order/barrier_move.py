@@ -64,8 +64,8 @@ class Solve(Protocol):
     def __call__(self, b: np.ndarray, *, refine: bool) -> SignalPoint: ...
 
 
-def move(state: Iterate, system: System, config: MoveConfig) -> bool:
-    """Move the iterate by one step; returns False where the step would be too short."""
+def move(state: Iterate, system: System, config: MoveConfig) -> float:
+    """Move the iterate by one step, and return its length; 0 where it would be too short, and nothing has moved."""
     v, near = state.v, system.near
     here, move, other = (barrier_steps.Iterate(*np.empty((4, v.size))) for _ in range(3))
     wanted = barrier_steps.Products(*np.empty((2, v.size)))
@@ -91,8 +91,8 @@ def move(state: Iterate, system: System, config: MoveConfig) -> bool:
             change, reach, move = corrected, farther, other
     t = min(1.0, config.boundary_share * reach)
     if not t > config.smallest_length:
-        return False
+        return 0.0
     state.x = state.x + t * (change.x if near else change.x - state.x)
     state.v, state.up, state.down, state.s = v.copy(), state.up.copy(), state.down.copy(), state.s.copy()
     barrier_steps.take(t, change.v, move, state.v, state.up, state.down, state.s)
-    return True
+    return t

@@ -309,4 +309,4 @@ class InteriorPoint(SecondOrderSolver[InteriorPointState]):
             factor = quadratic.system.factor(e)
             return lambda b, refine: factor.solve(0.0 if near else quadratic.q, b, refine=refine)
 
-        state.stalled = not move(state, System(factored, near), self.config)
+        state.stalled = move(state, System(factored, near), self.config) == 0.0

@@ -40,6 +40,8 @@ from skadmm.solvers.second_order.l1_rows import row_strengths
 from skadmm.solvers.second_order.signal_systems import LineSystem, SignalPoint
 
 TINY = float(np.finfo(float).tiny)
+MAX_PRECISION = 1e150
+"""The largest weight of a sample in a Newton system."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +81,8 @@ class SignalInteriorPointState(SolverState):
     """The multiplier of −v ≤ s; up + down = bound."""
     s: np.ndarray
     """The bound of |v|."""
+    residual: np.ndarray
+    """The sums of slopes, plus Dᵀu, plus Rx: zero at the solution. A step of length t takes the share t of it away."""
     weight: np.ndarray
     """The diagonal of the last Newton system, by which the iterate is moved to its pattern."""
     gradient: np.ndarray
@@ -144,10 +148,12 @@ class _Pair(NamedTuple):
 class _Factor:
     """The Newton system with the samples eliminated, for one E."""
 
-    def __init__(self, solver: SignalInteriorPoint, e: np.ndarray, near: bool) -> None:
+    def __init__(self, solver: SignalInteriorPoint, e: np.ndarray, aim: np.ndarray, near: bool) -> None:
         samples = solver.samples
         n = samples.kink.size
-        self.solver, self.near, self.precision = solver, near, 1.0 / e[:n]
+        self.solver, self.aim, self.near = solver, aim, near
+        with np.errstate(over="ignore"):
+            self.precision = np.minimum(1.0 / e[:n], MAX_PRECISION)
         self.h = solver.ridge + samples.sums(samples.value * self.precision, solver.problem.n_features)
         self.factor = LineSystem(solver.line, self.h).factor(e[n:])
 
@@ -157,7 +163,7 @@ class _Factor:
         n = samples.kink.size
         kink = 0.0 if self.near else samples.kink
         right = samples.sums(self.precision * (b[:n] + kink), d)
-        x, v, u = self.factor.solve(right if self.near else right - self.solver.linear, b[n:], refine=refine)
+        x, v, u = self.factor.solve(right + self.aim, b[n:], refine=refine)
         r = samples.value * x[samples.feature] - kink
         return SignalPoint(x, np.concatenate([r, v]), np.concatenate([self.precision * (r - b[:n]), u]))
 
@@ -213,11 +219,13 @@ class SignalInteriorPoint(SecondOrderSolver[SignalInteriorPointState]):
         size = self.bound[: samples.kink.size] * samples.value
         total = samples.sums(size, d)
         x = samples.sums(self.bound[: samples.kink.size] * samples.kink, d) / np.where(total != 0.0, total, 1.0)
-        v = self._values(x)
-        mean = float(self.bound @ np.abs(v)) / v.size or float(self.bound[: size.size].mean())
+        v, n = self._values(x), samples.kink.size
+        up, down = 0.5 * self.bound, 0.5 * self.bound
+        up[:n], down[:n] = -0.5 * samples.lower, 0.5 * samples.upper  # the slopes of the losses are zero
+        mean = float(self.bound @ np.abs(v)) / v.size or float(self.bound[:n].mean())
         return SignalInteriorPointState(
-            point=point, rho=rho, multiplier=rho * point.dual, x=x, v=v, up=self.bound / 2, down=self.bound / 2,
-            s=np.abs(v) + mean / self.bound, weight=total, gradient=np.zeros(d),
+            point=point, rho=rho, multiplier=rho * point.dual, x=x, v=v, up=up, down=down,
+            s=np.abs(v) + mean / self.bound, residual=self.ridge * x, weight=total, gradient=np.zeros(d),
         )  # fmt: skip
 
     def step(self, state: SignalInteriorPointState) -> None:
@@ -327,12 +335,16 @@ class SignalInteriorPoint(SecondOrderSolver[SignalInteriorPointState]):
     # -- steps ---------------------------------------------------------------------------------------------------
 
     def _move(self, state: SignalInteriorPointState, *, near: bool) -> bool:
+        aim = -state.residual if near else -self.linear
+
         def factored(e: np.ndarray) -> Solve:
-            factor = _Factor(self, e, near)
+            factor = _Factor(self, e, aim, near)
             state.weight = factor.h
             return factor.solve
 
-        return move(state, System(factored, near), self.config)
+        length = move(state, System(factored, near), self.config)
+        state.residual = (1.0 - length) * state.residual
+        return length > 0.0
 
     # -- the bound -----------------------------------------------------------------------------------------------
 
@@ -389,5 +401,5 @@ class SignalInteriorPoint(SecondOrderSolver[SignalInteriorPointState]):
 
 def _share(values: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> float:
     """The largest share of `values` that is within its bounds, which contain zero."""
-    limits = np.where(values < 0.0, lower, upper)
-    return float(np.min(limits / np.where(values == 0.0, np.copysign(TINY, limits), values), initial=np.inf))
+    excess = float(np.max(values / np.where(values < 0.0, lower, upper), initial=0.0))
+    return 1.0 / excess if excess > 0.0 else np.inf
