@@ -188,7 +188,7 @@ def solvers_for(setup: Setup, point: Point, *, following: bool = False) -> tuple
     """The solvers of a problem in the order in which they run, and why; `following` on a path."""
     if not setup.problem.loss.smooth:
         if SignalInteriorPoint.applies(setup.problem) is None:
-            return (SignalInteriorPoint, SOLVERS[FOR_KINKS]), "the loss consists of two straight pieces"
+            return (SignalInteriorPoint,), "the loss consists of two straight pieces"
         return (SOLVERS[FOR_KINKS],), "the loss has kinks"
     if works_by_output(setup.problem, setup.rho_given) and not (following and setup.problem.psi.subdifferentiable):
         return (SOLVERS[BY_OUTPUT],), "no term joins two outputs"

@@ -1,4 +1,4 @@
-"""One step of a primal-dual interior point method on |v| ≤ s: predictor, corrector, and a correction towards the centre.
+"""A step of a primal-dual interior point method on |v| ≤ s: predictor, corrector, correction towards the centre.
 
 The solvers of signals differ in their linear systems only, which are an argument here.
 
@@ -61,7 +61,9 @@ class System(NamedTuple):
 class Solve(Protocol):
     """Solves the Newton system with b on the right side."""
 
-    def __call__(self, b: np.ndarray, *, refine: bool) -> SignalPoint: ...
+    def __call__(self, b: np.ndarray, *, refine: bool) -> SignalPoint:
+        """x, v and the multipliers of v; refined only where `refine`."""
+        ...
 
 
 def move(state: Iterate, system: System, config: MoveConfig) -> float:

@@ -2,14 +2,12 @@
 
     minimise over x      Σ_i c_i |a_i x_j(i) − k_i| + l·x + ½ x·Rx + Σ bound_e |(D x)_e|
 
-The quantile loss and the absolute error are a multiple of |z − k| plus a linear function, so that the problem is a linear
-programme, or a quadratic one with a ridge R, in which the samples are further rows of D. Every sample sees one
-coefficient: a Newton step eliminates the samples, which leaves a diagonal matrix in place of the Hessian, and the rest is
-the system of a signal under the squared loss, solved in linear time (``signal_systems.py``).
+The quantile loss and the absolute error are a multiple of |z − k| plus a linear function. So the problem is a linear
+programme, or a quadratic one with a ridge R, in which the samples are further rows of D (``signal_samples.py``).
 
-Slopes θ of the samples and the multiplier u of the rows of D prove a lower bound where Sᵀθ + Dᵀu + Rx = 0. The slopes of
-samples that are fitted exactly are changed until the sums of slopes are orthogonal to polynomials; u follows from them by
-cumulative sums, and both are scaled until u is within its bounds.
+Slopes θ of the samples and multipliers u of the rows of D prove a lower bound where Sᵀθ + Dᵀu + Rx = 0, S the rows of
+the samples. The slopes of samples that are fitted exactly may change, and make this exact for the u of the iterate, or
+make the sums of slopes orthogonal to polynomials, from which u follows by cumulative sums.
 
 References
 ----------
@@ -37,11 +35,10 @@ from skadmm.solvers.second_order.barrier_move import MoveConfig, Solve, System, 
 from skadmm.solvers.second_order.base import SecondOrderSolver, SolverState, ridge_of
 from skadmm.solvers.second_order.interior_point import no_signal
 from skadmm.solvers.second_order.l1_rows import row_strengths
-from skadmm.solvers.second_order.signal_systems import LineSystem, SignalPoint
+from skadmm.solvers.second_order.signal_samples import EliminatedSystem, PiecewiseSamples
+from skadmm.solvers.second_order.signal_systems import LineSystem
 
 TINY = float(np.finfo(float).tiny)
-MAX_PRECISION = 1e150
-"""The largest weight of a sample in a Newton system."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +60,7 @@ class SignalInteriorPointConfig(MoveConfig):
     """Sums of slopes whose part along polynomials is below this share are orthogonal to them."""
     least_orthogonality: float = 1e-12
     """With a larger part there is no bound."""
-    lost_share: float = 1e-3
+    lost_share: float = 0.1
     """The share of the tolerance by which the exact pattern may increase the objective."""
 
 
@@ -95,47 +92,6 @@ class SignalInteriorPointState(SolverState):
     """Steps in a row that have not decreased the gap."""
 
 
-class _Samples(NamedTuple):
-    """The samples with a positive weight."""
-
-    feature: np.ndarray
-    """The coefficient that each sees."""
-    value: np.ndarray
-    """a_i."""
-    kink: np.ndarray
-    """k_i, the margin of the kink."""
-    lower: np.ndarray
-    """The slope below the kink, times the weight of the sample."""
-    upper: np.ndarray
-    """The slope above the kink."""
-    constant: float
-    """The mean loss of samples that see no coefficient."""
-
-    @classmethod
-    def of(cls, problem: Problem) -> _Samples:
-        """The samples of `problem`, see applies()."""
-        entries, pieces = problem.local.single_entries, problem.loss.pieces
-        assert not isinstance(entries, str) and pieces is not None, "see applies()"
-        kink, lower, upper = pieces(problem.target)
-        share = (problem.sample_weight if problem.sample_weight.size else np.ones(kink.size)) / kink.size
-        lower, upper = share * lower, share * upper
-        blind = np.ones(kink.size, bool)
-        blind[entries.sample[entries.value != 0.0]] = False
-        constant = float(np.sum(np.maximum(-lower * kink, -upper * kink)[blind]))
-        used = (entries.value != 0.0) & (share[entries.sample] > 0.0)
-        i = entries.sample[used]
-        return cls(entries.feature[used], entries.value[used], kink[i], lower[i], upper[i], constant)
-
-    def sums(self, slopes: np.ndarray, d: int) -> np.ndarray:
-        """Σ a_i θ_i of each coefficient."""
-        return np.bincount(self.feature, weights=self.value * slopes, minlength=d)
-
-    def loss(self, x: np.ndarray) -> float:
-        """The mean loss at x."""
-        r = self.value * x[self.feature] - self.kink
-        return float(np.sum(np.maximum(self.lower * r, self.upper * r))) + self.constant
-
-
 class _Pair(NamedTuple):
     """Slopes and multipliers that prove a bound once they are within their bounds."""
 
@@ -143,29 +99,6 @@ class _Pair(NamedTuple):
     gradient: np.ndarray
     """Σ a_i θ_i of each coefficient."""
     beta: np.ndarray
-
-
-class _Factor:
-    """The Newton system with the samples eliminated, for one E."""
-
-    def __init__(self, solver: SignalInteriorPoint, e: np.ndarray, aim: np.ndarray, near: bool) -> None:
-        samples = solver.samples
-        n = samples.kink.size
-        self.solver, self.aim, self.near = solver, aim, near
-        with np.errstate(over="ignore"):
-            self.precision = np.minimum(1.0 / e[:n], MAX_PRECISION)
-        self.h = solver.ridge + samples.sums(samples.value * self.precision, solver.problem.n_features)
-        self.factor = LineSystem(solver.line, self.h).factor(e[n:])
-
-    def solve(self, b: np.ndarray, *, refine: bool) -> SignalPoint:
-        """x, v and the multipliers of v: changes where `near`, otherwise a point."""
-        samples, d = self.solver.samples, self.solver.problem.n_features
-        n = samples.kink.size
-        kink = 0.0 if self.near else samples.kink
-        right = samples.sums(self.precision * (b[:n] + kink), d)
-        x, v, u = self.factor.solve(right + self.aim, b[n:], refine=refine)
-        r = samples.value * x[samples.feature] - kink
-        return SignalPoint(x, np.concatenate([r, v]), np.concatenate([self.precision * (r - b[:n]), u]))
 
 
 class SignalInteriorPoint(SecondOrderSolver[SignalInteriorPointState]):
@@ -179,14 +112,15 @@ class SignalInteriorPoint(SecondOrderSolver[SignalInteriorPointState]):
     takes_kinks = True
 
     def __init__(
-        self, setup: Setup, config: SignalInteriorPointConfig | None = None, samples: _Samples | None = None
+        self, setup: Setup, config: SignalInteriorPointConfig | None = None, samples: PiecewiseSamples | None = None
     ) -> None:
         super().__init__(setup, config)
         problem = setup.problem
         line, strengths = problem.constraint.line, row_strengths(problem.psi, problem.n_split)
-        assert line is not None and strengths is not None, "see applies()"
+        assert line is not None, "see applies()"
+        assert strengths is not None, "see applies()"
         self.line: Line = line
-        self.samples = _Samples.of(problem) if samples is None else samples
+        self.samples = PiecewiseSamples.of(problem) if samples is None else samples
         self.ridge = np.broadcast_to(np.asarray(ridge_of(problem), dtype=np.float64), problem.n_features)
         samples = self.samples
         self.middle = 0.5 * (samples.lower + samples.upper)
@@ -208,10 +142,9 @@ class SignalInteriorPoint(SecondOrderSolver[SignalInteriorPointState]):
             return f"the loss must consist of two straight pieces, and {problem.loss.name} does not"
         if problem.loss.labels:
             return f"loss={problem.loss.name} is constant on one side of its kink"
-        reason = no_signal(problem)
-        if reason is None and problem.constraint.line is None:
+        if problem.constraint.line is None:
             return "the rows of A must be differences along a line"
-        return reason
+        return no_signal(problem)
 
     def init(self, point: Point, rho: float) -> SignalInteriorPointState:
         """The centre of the multipliers' bounds, at the kinks of the losses."""
@@ -338,9 +271,9 @@ class SignalInteriorPoint(SecondOrderSolver[SignalInteriorPointState]):
         aim = -state.residual if near else -self.linear
 
         def factored(e: np.ndarray) -> Solve:
-            factor = _Factor(self, e, aim, near)
-            state.weight = factor.h
-            return factor.solve
+            system = EliminatedSystem(self.samples, self.line, self.ridge, e)
+            state.weight = system.h
+            return lambda b, refine: system.solve(aim, b, near=near, refine=refine)
 
         length = move(state, System(factored, near), self.config)
         state.residual = (1.0 - length) * state.residual
