@@ -30,6 +30,7 @@ PROBLEMS = {
     "smooth": Problem(X, Y > 0, "logistic", omega=SquaredL2(0.1)),
     "outputs": Problem(X, np.column_stack([Y, -Y]), "squared", psi=L1(0.1)),
     "kinks": Problem(X, Y, "absolute", psi=L1(0.1)),
+    "quantile curve": Problem(np.eye(D), Y[:D], "quantile", psi=L1(0.05), A=trend(D, 1)),
 }
 PAIRS = [(problem, solver) for problem in PROBLEMS for solver in SOLVERS]
 
