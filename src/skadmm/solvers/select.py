@@ -93,6 +93,11 @@ TABLE = (
     Row(Situation.dense_model, (NewtonADMM,), "a dense second-order model fits"),
     Row(Situation.has_long_rows, (WorkingSet,), "many features, rows of A with three entries or more"),
     Row(Situation.tied_chains, (ProxGradient, ReducedNewton), "the penalty lies along chains"),
+    Row(
+        Situation.weak_squares,
+        (RowInteriorPoint, ReducedNewton),
+        "a lasso with squared loss, fewer samples than features and a very small strength",
+    ),
     Row(Situation.few_leave_zero, (CoordinateDescent, ReducedNewton), "few features will leave zero"),
     Row(Situation.untied, (ProxGradient, ReducedNewton), "no feature is tied to another"),
     Row(Situation.anything_else, (ReducedNewton,), "many features, tied by a graph"),
