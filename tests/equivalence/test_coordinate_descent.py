@@ -196,7 +196,7 @@ def test_each_kind_of_problem_gets_its_method(monkeypatch):
 
 def sweeps_first(monkeypatch):
     """Coordinate descent comes first under the squared loss too, whatever the strength."""
-    monkeypatch.setattr(situation, "CONFIG", situation.SelectionConfig(sparse_share=np.inf))
+    monkeypatch.setattr(situation, "CONFIG", situation.SelectionConfig(sparse_share=np.inf, weak_share=0.0))
 
 
 # -- giving way ------------------------------------------------------------------------------------------------
@@ -212,6 +212,7 @@ def much_alike():
 
 def test_where_sweeps_are_many_units_go_on(monkeypatch):
     starts = watched_clusters(monkeypatch)
+    sweeps_first(monkeypatch)
     result = solve(much_alike(), "san-admm", tol=1e-8, passes=300)
     assert len(starts) == 1
     assert starts[0].any(), "units go on from where coordinate descent has come to"

@@ -8,6 +8,7 @@ import textwrap
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from skadmm import SOLVERS, FusedLassoRegressor, Problem, Status, compare, solve
 from skadmm.operators import chain, grid, incidence, stack, trend
@@ -30,6 +31,7 @@ PROBLEMS = {
     "smooth": Problem(X, Y > 0, "logistic", omega=SquaredL2(0.1)),
     "outputs": Problem(X, np.column_stack([Y, -Y]), "squared", psi=L1(0.1)),
     "kinks": Problem(X, Y, "absolute", psi=L1(0.1)),
+    "quantile curve": Problem(np.eye(D), Y[:D], "quantile", psi=L1(0.05), A=trend(D, 1)),
 }
 PAIRS = [(problem, solver) for problem in PROBLEMS for solver in SOLVERS]
 
@@ -82,6 +84,26 @@ def test_a_sparse_or_fused_start_is_continued_on_its_clusters():
     assert warm.solver == "reduced-newton"
     assert warm.status is Status.SOLVED
     assert warm.objective <= cold.objective * (1 + 1e-8)
+
+
+def test_a_very_weak_lasso_with_few_samples_gets_interior_point_steps():
+    """Sweeps converge slowly there; with larger strengths, more samples or sparse rows they come first."""
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((60, 200))
+    target = rows[:, :10].sum(axis=1) + 0.5 * rng.standard_normal(60)
+    largest = float(np.abs(rows.T @ target).max()) / 60
+
+    def first(share, X=rows, y=target):
+        return solve(Problem(X, y, "squared", psi=L1(share * largest)), tol=1e-6)
+
+    weak = first(1e-5)
+    assert weak.status is Status.SOLVED
+    assert weak.solver == "row-interior-point"
+    other = solve(Problem(rows, target, "squared", psi=L1(1e-5 * largest)), "reduced-newton", tol=1e-8, passes=5000)
+    assert weak.objective == pytest.approx(other.objective, rel=1e-5)
+    assert not first(1e-2).solver.startswith("row-interior-point")
+    assert not first(1e-5, sp.csr_array(rows)).solver.startswith("row-interior-point")
+    assert not first(1e-5, np.vstack([rows] * 4), np.tile(target, 4)).solver.startswith("row-interior-point")
 
 
 @pytest.mark.parametrize("solver", list(SOLVERS))

@@ -31,13 +31,15 @@ link(means)
     Its inverse.
 deviance(mean_loss, n_samples)
     −2 log likelihood, up to a constant that does not depend on the model; see :func:`deviance`.
+pieces(targets)
+    The :class:`Pieces` of a loss that consists of two straight lines.
 """
 
 import math
 import sys
 from collections.abc import Callable
 from operator import attrgetter
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -45,6 +47,15 @@ from skadmm.kernels import coupled_samples, loss_functions
 from skadmm.kernels.compile import attach
 
 T = TypeVar("T")
+
+
+class Pieces(NamedTuple):
+    """The two straight lines of a loss: lower·(z − kink) below the kink and upper·(z − kink) above it, for each
+    target."""
+
+    kink: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
 
 
 class Loss(Protocol):
@@ -85,6 +96,7 @@ class Loss(Protocol):
     target_maximum: ClassVar[float]
     mean: Callable[[np.ndarray], np.ndarray] | None
     link: Callable[[np.ndarray], np.ndarray] | None
+    pieces: Callable[[np.ndarray], Pieces] | None
 
     @property
     def curvature_bound(self) -> float:
@@ -106,7 +118,7 @@ def _deviance(loss: Loss, mean_loss: float, n_samples: int) -> float:
 DEFAULTS: dict[str, Any] = {
     "attained": True, "smooth": True, "residual": False, "symmetric": False, "coupled": False, "gaussian": False,
     "target_minimum": -math.inf, "target_open": False, "target_maximum": math.inf, "mean": None, "link": None,
-    "deviance": _deviance,
+    "deviance": _deviance, "pieces": None,
 }  # fmt: skip
 """The facts and methods of a loss that defines none of its own."""
 

@@ -4,8 +4,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from skadmm.kernels.compile import jitable
-from skadmm.losses._base import define
+from skadmm.losses._base import Pieces, define
 
 ROUNDING = 1e-15
 
@@ -46,6 +48,11 @@ def define_two_pieces(
     def envelope_curvature(loss, v, b, step):
         return 1.0 / step if left(loss, b) <= (v - at(loss, b)) / step <= right(loss, b) else 0.0
 
+    def pieces(loss, targets):
+        values = targets.tolist()
+        return Pieces(*(np.array([number(loss, b) for b in values], dtype=float) for number in (kink, lower, upper)))
+
+    cls.pieces = pieces  # type: ignore[attr-defined]
     define(
         cls, value=value, derivative=derivative, curvature=curvature, conjugate=conjugate,
         envelope_slope=envelope_slope, envelope_curvature=envelope_curvature,

@@ -27,6 +27,7 @@ from skadmm.solvers.second_order.output_sweeps import OutputSweeps
 from skadmm.solvers.second_order.prox_gradient import ProxGradient
 from skadmm.solvers.second_order.reduced_newton import ReducedNewton
 from skadmm.solvers.second_order.row_interior_point import RowInteriorPoint
+from skadmm.solvers.second_order.signal_interior_point import SignalInteriorPoint
 from skadmm.solvers.second_order.signal_newton import SignalNewton
 from skadmm.solvers.second_order.tied_set import TiedSet
 from skadmm.solvers.second_order.working_set import WorkingSet
@@ -79,6 +80,7 @@ register_solver(InteriorPoint)
 register_solver(ChainDescent)
 register_solver(GraphTrendADMM)
 register_solver(SignalNewton)
+register_solver(SignalInteriorPoint)
 register_solver(NewtonADMM)
 register_solver(ReducedNewton)
 register_solver(BlockDescent)

@@ -37,6 +37,7 @@ from skadmm.solvers.second_order.output_sweeps import OutputSweeps
 from skadmm.solvers.second_order.prox_gradient import ProxGradient
 from skadmm.solvers.second_order.reduced_newton import ReducedNewton
 from skadmm.solvers.second_order.row_interior_point import RowInteriorPoint
+from skadmm.solvers.second_order.signal_interior_point import SignalInteriorPoint
 from skadmm.solvers.second_order.signal_newton import SignalNewton
 from skadmm.solvers.second_order.working_set import WorkingSet
 from skadmm.solvers.situation import (
@@ -92,6 +93,11 @@ TABLE = (
     Row(Situation.dense_model, (NewtonADMM,), "a dense second-order model fits"),
     Row(Situation.has_long_rows, (WorkingSet,), "many features, rows of A with three entries or more"),
     Row(Situation.tied_chains, (ProxGradient, ReducedNewton), "the penalty lies along chains"),
+    Row(
+        Situation.weak_squares,
+        (RowInteriorPoint, ReducedNewton),
+        "a lasso with squared loss, fewer samples than features and a very small strength",
+    ),
     Row(Situation.few_leave_zero, (CoordinateDescent, ReducedNewton), "few features will leave zero"),
     Row(Situation.untied, (ProxGradient, ReducedNewton), "no feature is tied to another"),
     Row(Situation.anything_else, (ReducedNewton,), "many features, tied by a graph"),
@@ -102,7 +108,7 @@ ON_BLOCKS: tuple[Solvers, ...] = ((BlockDescent,), (BlockNewton,), (OutputDescen
 """The rows after which a dense model takes over, where it fits."""
 FOR_ALL_STRENGTHS = (
     BlockDescent, BlockNewton, OutputDescent, OutputSweeps, ChainDescent, GraphTrendADMM, InteriorPoint, SignalNewton,
-    ReducedNewton,
+    SignalInteriorPoint, ReducedNewton,
 )  # fmt: skip
 """Solvers that stay on a path from the strength at which they are chosen. Their choice depends only on the structure of
 the penalty, or what they keep from the last solution saves more than another solver would."""
@@ -186,6 +192,8 @@ def refusal(problem: Problem) -> str | None:
 def solvers_for(setup: Setup, point: Point, *, following: bool = False) -> tuple[Solvers, str]:
     """The solvers of a problem in the order in which they run, and why; `following` on a path."""
     if not setup.problem.loss.smooth:
+        if SignalInteriorPoint.applies(setup.problem) is None:
+            return (SignalInteriorPoint,), "the loss consists of two straight pieces"
         return (SOLVERS[FOR_KINKS],), "the loss has kinks"
     if works_by_output(setup.problem, setup.rho_given) and not (following and setup.problem.psi.subdifferentiable):
         return (SOLVERS[BY_OUTPUT],), "no term joins two outputs"

@@ -57,6 +57,9 @@ class SelectionConfig:
     """The number of features from which clusters are faster where the solution is sparse or fused."""
     sparse_share: float = 0.01
     """A sparse or fused solution is likely where λ is at least this share of the largest entry of the gradient."""
+    weak_share: float = 1e-4
+    """Coordinate descent takes very many sweeps where λ is at most this share of the largest entry of the gradient and
+    samples are fewer than features."""
     tied_share: float = 0.01
     """A start is sparse or fused where at least this share of the rows of Ax is zero, but not every row."""
     subset: int = 1000
@@ -302,8 +305,13 @@ class Situation:
     @Fact
     def strong(self) -> bool:
         """The solution is likely to be sparse or fused: λ is not small against the gradient."""
+        return self._relative_strength >= CONFIG.sparse_share
+
+    @Fact
+    def _relative_strength(self) -> float:
+        """The median λ relative to the largest entry of the gradient at the start, infinite where that is zero."""
         largest = float(np.abs(self.gradient_of_subset).max())
-        return bool(np.median(l1_rows.checked_strengths(self.problem)) >= CONFIG.sparse_share * largest)
+        return float(np.median(l1_rows.checked_strengths(self.problem))) / largest if largest > 0.0 else np.inf
 
     @Fact
     def gradient_of_subset(self) -> np.ndarray:
@@ -322,6 +330,17 @@ class Situation:
             return False
         few = self.problem.n_features < CONFIG.some_features
         return few or self._share_leaving(self.gradient_of_subset) <= CONFIG.few_leaving
+
+    @Fact
+    def weak_squares(self) -> bool:
+        """The lasso with the squared loss, dense rows, fewer samples than features, and a very small λ: almost as many
+        coefficients as there are samples leave zero, and sweeps over them converge slowly."""
+        problem = self.problem
+        if not isinstance(problem.loss, Squared) or problem.is_sparse or self.tall or not self.untied:
+            return False
+        if self.setup.rho_given or RowInteriorPoint.applies(problem) is not None:
+            return False
+        return self._relative_strength <= CONFIG.weak_share
 
     @Fact
     def few_leave_zero(self) -> bool:

@@ -29,7 +29,7 @@ from skadmm.problem.problem import Problem
 from skadmm.regularizers import L1, SquaredL2, Zero
 from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
-from skadmm.solvers.second_order import barrier_steps
+from skadmm.solvers.second_order.barrier_move import MoveConfig, Solve, System, move
 from skadmm.solvers.second_order.base import SecondOrderSolver, SolverState
 from skadmm.solvers.second_order.chains import denoise, multipliers_along
 from skadmm.solvers.second_order.diagonal_quadratic import DiagonalQuadratic, SignalObjective, reason_against
@@ -42,27 +42,17 @@ MULTIPLIER_FLOOR = 1e-8
 
 
 @dataclass(frozen=True)
-class InteriorPointConfig:
+class InteriorPointConfig(MoveConfig):
     """Settings of the interior point solver."""
 
     max_steps: int = 100
     """The maximum number of steps."""
     max_increases: int = 4
     """The solver stops when this many steps in a row have not decreased the gap."""
-    boundary_share: float = 0.99
-    """A step goes at most this share of the way to the boundary."""
-    smallest_length: float = 1e-12
-    """A step that must be shorter than this ends the run."""
     smallest_gap: float = 1e-13
     """The steps never aim at a smaller relative gap. Along a line they always aim at this one."""
     tol_share: float = 0.01
     """On a graph the steps aim at this share of the tolerance, so that the zeros of D x can be identified."""
-    corrected_below: float = 0.9
-    """A step that could go less than this share of its way is corrected towards the centre (Gondzio 1996)."""
-    look_ahead: float = 0.3
-    """The correction is computed from the products after a step that is longer by this."""
-    centre: tuple[float, float] = (0.1, 10.0)
-    """Products outside these multiples of their target are corrected."""
     near_gap: float = 1e-3
     """From this relative gap on the systems are solved for changes, not for points."""
     objective_floor: float = 1e-6
@@ -314,38 +304,11 @@ class InteriorPoint(SecondOrderSolver[InteriorPointState]):
     # -- a step ------------------------------------------------------------------------------------------------
 
     def _move(self, state: InteriorPointState, *, near: bool) -> None:
-        """A predictor step, and a corrector step along which the iterate moves.
+        """A predictor step, and a corrector step along which the iterate moves."""
+        quadratic = self.quadratic
 
-        Far from the solution v decreases by many orders of magnitude, so the system is solved for the new point, whose
-        rounding error is relative to itself. Near the solution it is solved for the change, which has to be accurate.
-        """
-        v, quadratic, config = state.v, self.quadratic, self.config
-        here, move, other = (barrier_steps.Iterate(*np.empty((4, v.size))) for _ in range(3))
-        wanted = barrier_steps.Products(*np.empty((2, v.size)))
-        e, right = np.empty((2, v.size))
-        mu = barrier_steps.start(state.up, state.down, state.s, v, here, wanted, e)
-        factor = quadratic.system.factor(e)
+        def factored(e: np.ndarray) -> Solve:
+            factor = quadratic.system.factor(e)
+            return lambda b, refine: factor.solve(0.0 if near else quadratic.q, b, refine=refine)
 
-        def newton(direction: barrier_steps.Iterate, *, refine: bool = True) -> tuple[SignalPoint, float]:
-            """The step that changes the products as wanted, and how far it may go."""
-            barrier_steps.right_side(here, wanted, v, e, near, right)
-            found = factor.solve(0.0 if near else quadratic.q, right, refine=refine)
-            return found, barrier_steps.directions(here, wanted, v, near, found.v, found.u, direction)
-
-        _, reach = newton(move, refine=False)  # it is only measured
-        after = barrier_steps.products_after(here, move, reach)
-        target = mu / (2 * v.size) * min(1.0, max(after, 0.0) / mu) ** 3
-        barrier_steps.to_target(here, move, target, wanted)
-        change, reach = newton(move)
-        if reach < config.corrected_below:
-            barrier_steps.to_centre(here, move, min(1.0, reach + config.look_ahead), target, *config.centre, wanted)
-            corrected, farther = newton(other)
-            if farther > reach:
-                change, reach, move = corrected, farther, other
-        t = min(1.0, config.boundary_share * reach)
-        if not t > config.smallest_length:
-            state.stalled = True
-            return
-        state.x = state.x + t * (change.x if near else change.x - state.x)
-        state.v, state.up, state.down, state.s = v.copy(), state.up.copy(), state.down.copy(), state.s.copy()
-        barrier_steps.take(t, change.v, move, state.v, state.up, state.down, state.s)
+        state.stalled = move(state, System(factored, near), self.config) == 0.0
