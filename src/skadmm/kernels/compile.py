@@ -378,7 +378,7 @@ def compiled(function: Any) -> Callable[..., Any]:
     undefined = function.dispatch(object)
 
     def call(instance: Any, *arguments: Any) -> Any:
-        cls = type(instance)
+        cls: Any = type(instance)
         implementation = function.dispatch(cls)
         return (implementation if implementation is undefined else _kernel_of(implementation, cls))(
             instance, *arguments
