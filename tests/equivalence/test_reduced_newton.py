@@ -18,7 +18,7 @@ from skadmm.solvers import dual_update, situation
 from skadmm.solvers.base import Setup
 from skadmm.solvers.second_order import chains
 from skadmm.solvers.second_order.l1_rows import ShortRows, has_short_rows
-from skadmm.solvers.second_order.min_norm_subgradient import sweep_multipliers
+from skadmm.solvers.second_order.min_norm_subgradient import scratch_of, sweep_multipliers
 from skadmm.solvers.second_order.newton_admm import MAX_FEATURES, NewtonADMM
 from skadmm.solvers.second_order.opening import Opening
 from skadmm.solvers.second_order.reduced_model import ReducedModel
@@ -54,7 +54,10 @@ def test_sweeps_find_the_subgradient_of_minimum_norm(seed):
     strength = rng.uniform(0.2, 1.0, A.shape[0])
     g = 3 * rng.standard_normal(9)
     beta, r = np.zeros(A.shape[0]), g.copy()
-    sweep_multipliers(A.indptr, A.indices, A.data, np.arange(A.shape[0]), strength, beta, r, 1.5, 100_000, 0.0)
+    rows = np.arange(A.shape[0])
+    sweep_multipliers(
+        A.indptr, A.indices, A.data, rows, strength, beta, r, 1.5, 100_000, 0.0, *scratch_of(r.size, rows.size)
+    )
     exact = scipy.optimize.lsq_linear(A.toarray().T, -g, (-strength, strength), tol=1e-14)
     assert np.all(np.abs(beta) <= strength)
     assert np.allclose(r, g + A.T @ beta, atol=1e-12)
@@ -64,7 +67,10 @@ def test_sweeps_find_the_subgradient_of_minimum_norm(seed):
 def test_rows_that_are_not_tied_keep_their_multiplier():
     A = sp.csr_array(stack(chain(4), "identity"))
     beta, r = np.full(A.shape[0], 0.5), np.array([3.0, -2.0, 1.0, 5.0])
-    sweep_multipliers(A.indptr, A.indices, A.data, np.array([0, 4]), np.ones(A.shape[0]), beta, r, 1.5, 50, 1e-12)
+    rows, strength = np.array([0, 4]), np.ones(A.shape[0])
+    sweep_multipliers(
+        A.indptr, A.indices, A.data, rows, strength, beta, r, 1.5, 50, 1e-12, *scratch_of(r.size, rows.size)
+    )
     assert np.all(beta[[1, 2, 3, 5, 6]] == 0.5)
 
 

@@ -9,7 +9,7 @@ from skadmm.regularizers import define
 from skadmm.regularizers._base import checked_strength, conjugate, dual_norm, dual_scale, prox, subgradient, value
 
 
-@facts(name="mixture", separable=False, smooth=False)
+@facts(name="mixture", separable=False, smooth=False, allocates=True)
 class Mixture(NamedTuple):
     """reg([v; z]) = strength · (first(v) + second(z)), v of length `split`.
 

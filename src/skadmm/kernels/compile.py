@@ -42,6 +42,11 @@ INLINE = {"forceinline": True}
 # Division by zero gives an infinity or NaN, as in NumPy: the branches that raise an exception are not compiled.
 SETTINGS = {"nogil": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
 
+# Numba counts references to each array that a variable names, so that it can free arrays that a kernel creates. Most
+# create none and are compiled without the counts, which are an eighth of the compile time. Those that create arrays,
+# or call NumPy functions that do, say `allocates=True`.
+REFERENCES = "_nrt"
+
 
 def generic(function: Callable[..., Any]) -> Any:
     """A function whose meaning depends on the class of its first argument; see :func:`attach`."""
@@ -78,10 +83,20 @@ def _named_apart(cls: type) -> None:
         number += 1
 
 
+def _is_ours(cls: type) -> bool:
+    return cls.__module__.split(".")[0] == NAME
+
+
+def _allocates(cls: type) -> bool:
+    """Whether functions of `cls` may create arrays: those of users, and of ours where the class says so."""
+    return getattr(cls, "allocates", not _is_ours(cls))
+
+
 def attach(function: Any, cls: type, implementation: Callable[..., Any], *, compiled: bool = True) -> None:
     """Give the generic `function` the meaning `implementation` for instances of `cls`.
 
-    With ``compiled`` the implementation must be in Numba's subset of Python, and kernels may call it.
+    With ``compiled`` the implementation must be in Numba's subset of Python, and kernels may call it. One that creates
+    arrays, which it cannot return, needs the fact ``allocates=True`` of its class if that is a class of this package.
     """
     _named_apart(cls)
     function.register(cls, implementation)
@@ -95,6 +110,8 @@ def attach(function: Any, cls: type, implementation: Callable[..., Any], *, comp
     # Numba binds a call by the chooser's parameter names, so it answers with the implementation's.
     choose.__signature__ = inspect.signature(implementation)  # type: ignore[attr-defined]
     options: Any = {"fastmath": set(FASTMATH), "no_cfunc_wrapper": True}
+    if _allocates(cls):
+        options[REFERENCES] = True  # otherwise as the kernel that calls it
     # Not inline="always": to find the types, Numba would compile the implementation before it copies it.
     overload(function, strict=False, jit_options=options)(choose)
 
@@ -187,7 +204,7 @@ def _sources_of(sig: Any) -> str:
 
 
 def _all_ours(sig: Any) -> bool:
-    return all(cls.__module__.split(".")[0] == NAME for argument in sig for cls in _classes(argument))
+    return all(_is_ours(cls) for argument in sig for cls in _classes(argument))
 
 
 class _Wheel:
@@ -335,11 +352,12 @@ class _SourceKeyedCache(FunctionCache):
             self._cache_file = common
 
 
-def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Compile `function`, cached on disk. Set ``SKADMM_KERNEL_CACHE=0`` to compile it in every process."""
+def kernel(function: Callable[..., Any] | None = None, *, allocates: bool = False, **options: Any) -> Any:
+    """Compile `function`, cached on disk; with `allocates` it may create arrays. Set ``SKADMM_KERNEL_CACHE=0`` to
+    compile it in every process."""
     if function is None:
-        return functools.partial(kernel, **options)
-    settings: dict[str, Any] = {"fastmath": set(FASTMATH), **SETTINGS, **INLINE} | options
+        return functools.partial(kernel, allocates=allocates, **options)
+    settings: dict[str, Any] = {"fastmath": set(FASTMATH), **SETTINGS, **INLINE, REFERENCES: allocates} | options
     dispatcher: Any = numba.njit(**settings)(function)
     if os.environ.get("SKADMM_KERNEL_CACHE", "1") != "0":
         try:
@@ -350,8 +368,8 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
 
 
 @functools.cache
-def _kernel_of(implementation: Callable[..., Any]) -> Any:
-    return kernel(implementation)
+def _kernel_of(implementation: Callable[..., Any], cls: type) -> Any:
+    return kernel(implementation, allocates=_allocates(cls))
 
 
 def compiled(function: Any) -> Callable[..., Any]:
@@ -360,7 +378,10 @@ def compiled(function: Any) -> Callable[..., Any]:
     undefined = function.dispatch(object)
 
     def call(instance: Any, *arguments: Any) -> Any:
-        implementation = function.dispatch(type(instance))
-        return (implementation if implementation is undefined else _kernel_of(implementation))(instance, *arguments)
+        cls: Any = type(instance)
+        implementation = function.dispatch(cls)
+        return (implementation if implementation is undefined else _kernel_of(implementation, cls))(
+            instance, *arguments
+        )
 
     return call

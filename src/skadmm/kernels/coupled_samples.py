@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skadmm.kernels.compile import attach, generic, inlined
+from skadmm.kernels.compile import attach, facts, generic, inlined
 from skadmm.kernels.rows import n_rows, row_add, row_dot
 from skadmm.kernels.samples import (
     add_block_change,
@@ -32,6 +32,7 @@ from skadmm.kernels.samples import (
 )
 
 
+@facts(allocates=True)
 class CoupledSamples(NamedTuple):
     """Samples, k rows each, under a loss of k margins; the fields are those of ``Samples``."""
 

@@ -113,11 +113,9 @@ def _dense_squares(rows, index, out):
 
 
 def _stacked_squares(rows, index, out):
-    one = np.empty(1, np.int64)
     for i in index:
-        one[0] = i // rows.outputs
-        start = (i % rows.outputs) * rows.width
-        add_squares_generic(rows.rows, one, out[start : start + rows.width])
+        row, start = i // rows.outputs, (i % rows.outputs) * rows.width
+        add_squares_generic(rows.rows, range(row, row + 1), out[start : start + rows.width])
 
 
 attach(add_squares_generic, CSRRows, _csr_squares)
@@ -127,12 +125,12 @@ add_squares = compiled(add_squares_generic)
 
 
 @kernel
-def _csr_outer(rows, index, scale, out):
+def _csr_outer(rows, index, scale, values, columns, out):
     """Lower triangle of out ← out + Σ over `index` of scale_i a_i a_iᵀ.
 
-    Column numbers increase, so two lines of `out` at a time share the entries that are read.
+    Column numbers increase, so two lines of `out` at a time share the entries that are read. `values` and
+    `columns` are scratch for the entries of a row.
     """
-    values, columns = np.empty(out.shape[0]), np.empty(out.shape[0], np.uint32)
     for i in index:
         size = rows.indptr[i + 1] - rows.indptr[i]
         for q in range(size):
@@ -230,7 +228,7 @@ def add_outer(rows: Any, index: np.ndarray, scale: np.ndarray, out: np.ndarray, 
     elif isinstance(rows, DenseRows):
         _dense_outer(rows.values, index, scale, out, workspace)
     else:
-        _csr_outer(rows, index, scale, out)
+        _csr_outer(rows, index, scale, np.empty(out.shape[0]), np.empty(out.shape[0], np.uint32), out)
 
 
 @kernel

@@ -54,7 +54,7 @@ define(
 )
 
 
-@facts(coupled=True)
+@facts(coupled=True, allocates=True)
 @inherits("name", "labels", "attained", "curvature_bound")
 class CoupledOffset(NamedTuple):
     """ℓ(z + o, b) of several margins per sample, each with its own offset."""

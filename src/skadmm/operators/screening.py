@@ -178,7 +178,7 @@ def blocks_of(pairs: Pairs, d: int, max_component: int) -> tuple[np.ndarray, int
     return labels, int(np.count_nonzero(labels[pairs.i] != labels[pairs.j]))
 
 
-@kernel
+@kernel(allocates=True)
 def _joined(i, j, d, max_size):
     parent = np.arange(d)
     size = np.ones(d, np.int64)

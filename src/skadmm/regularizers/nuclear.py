@@ -14,7 +14,7 @@ NEGLIGIBLE = 1e-12
 
 
 @facts(
-    name="nuclear", separable=False, smooth=False, subdifferentiable=True,
+    name="nuclear", separable=False, smooth=False, subdifferentiable=True, allocates=True,
     examples=((0.7, 7), (0.7, 2, 1), (0.3, 3, 1), (0.0, 2, 1), (0.7, 2, 5)),
 )  # fmt: skip
 class Nuclear(NamedTuple):

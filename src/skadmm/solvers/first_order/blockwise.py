@@ -19,6 +19,7 @@ from skadmm.backends.base import WorkerGone, as_remote
 from skadmm.backends.tasks import Lost
 from skadmm.solvers.base import Setup, couple_at_start, x_and_dual_update
 from skadmm.solvers.dual_update import Point
+from skadmm.solvers.first_order import table_start
 from skadmm.solvers.first_order.runs import (
     StepsRequest,
     StepsResponse,
@@ -78,13 +79,9 @@ class AveragedBlocks:
         """Evaluate every block at the starting point; none where the table starts at zero."""
         couple_at_start(self._split, self._point, self._theta)
         rule, x, backend = self._rule, self._point.x, self._backend
-        rule.points[:] = x
-        rule.visited[:] = rule.filled
-        if rule.reads == "average":
-            rule.x_bar[:] = x
+        table_start.start_at(rule, x)
         if not rule.filled:
             self._seen = {}
-            rule.grad_bar[:] = 0.0
             return 0
         self._seen = {k: (backend.number(), x.copy()) for k in range(len(self._bounds))}
         pieces: list[list[Any]] = [[] for _ in backend.sizes]

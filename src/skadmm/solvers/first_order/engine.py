@@ -12,7 +12,7 @@ from skadmm.problem.certificate import Assessment, Certificate
 from skadmm.solvers import dual_update
 from skadmm.solvers.base import BY_GRADIENT, Setup, couple_at_start, init_table, update_gradient, x_and_dual_update
 from skadmm.solvers.dual_update import Point
-from skadmm.solvers.first_order import blockwise
+from skadmm.solvers.first_order import blockwise, table_start
 
 PARTS_OF_TABLE = 64
 """The number of parts in which a table is filled; between two parts a run can be stopped."""
@@ -49,6 +49,8 @@ class CompiledSteps:
     def init_table(self) -> int:
         """Fill the tables, some blocks at a time; the number of samples touched."""
         couple_at_start(self._split, self._point, self._theta)
+        if getattr(self._rule, "reads", "") in ("average", "corrected"):
+            table_start.start_at(self._rule, self._point.x)
         rows_per_chunk = -(-self._n_blocks // PARTS_OF_TABLE)
         touched = 0
         for first in range(0, self._n_blocks, rows_per_chunk):

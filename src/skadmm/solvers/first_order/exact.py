@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skadmm.kernels.compile import attach, kernel
+from skadmm.kernels.compile import attach, facts, kernel
 from skadmm.kernels.rows import copy_into, n_rows, row_add, row_dot
 from skadmm.kernels.samples import mean_curvature_product, mean_loss_and_gradient
 from skadmm.regularizers._base import subgradient
@@ -22,6 +22,7 @@ from skadmm.solvers.first_order.engine import FirstOrderEngine
 NEWTON_STEPS = 50
 
 
+@facts(allocates=True)
 class ExactStep(NamedTuple):
     """The x-step's constants and scratch vectors."""
 

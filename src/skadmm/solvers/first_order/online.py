@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skadmm.kernels.compile import attach, generic, kernel
+from skadmm.kernels.compile import attach, facts, generic, kernel
 from skadmm.kernels.coupled_samples import CoupledSamples, row_curvature, row_derivative
 from skadmm.kernels.loss_functions import curvature, derivative
 from skadmm.kernels.rows import copy_into, row_add, row_dot
@@ -26,6 +26,7 @@ from skadmm.solvers.first_order.x_solve import solve
 NEWTON_STEPS = 100
 
 
+@facts(allocates=True)
 class OneBlock(NamedTuple):
     """Scratch for the nonlinear system of one block."""
 
@@ -107,7 +108,7 @@ def _residual(rule, samples, start, b, p, z, slopes, out):
     return largest
 
 
-@kernel
+@kernel(allocates=True)
 def _solve_margins(rule, samples, start, b, p):
     """The slopes s(z) at the solution of z + K s(z) = p."""
     z = p.copy()

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skadmm.kernels.compile import attach, facts, jitable
-from skadmm.kernels.rows import copy_into
+from skadmm.kernels.compile import attach, facts
 from skadmm.kernels.samples import refresh_block
 from skadmm.regularizers._base import prox, subgradient
 from skadmm.solvers.base import BY_GRADIENT, Algorithm, Setup, init_table, inverse, register, update_gradient, x_update
@@ -70,20 +69,8 @@ class StochasticAverageUzawa(NamedTuple):
     work: Any
 
 
-@jitable
-def _start_block(rule, x, k):
-    """Block k of the tables at x₀, and with block 0 the averages. It is compiled once for all kinds of samples."""
-    if k == 0:
-        copy_into(x, rule.x_bar)
-        rule.grad_bar[:] = 0.0
-        rule.slopes[:] = 0.0
-    copy_into(x, rule.points[k])
-    rule.visited[k] = rule.filled
-
-
 def _init_table(rule, samples, point, k):
-    """τᵢ = 0 for all i: every sample is seen at x₀. In a table of zeros it has the point x₀ too, but no slope yet."""
-    _start_block(rule, point.x, k)
+    """Every sample is seen at x₀, or none is."""
     return BY_GRADIENT if rule.filled else 0
 
 

@@ -63,11 +63,7 @@ class GradientTableUzawa(NamedTuple):
 
 
 def _init_table(rule, samples, point, k):
-    """τᵢ = 0 for all i: every sample is seen at x₀; or none is."""
-    if k == 0:
-        rule.grad_bar[:] = 0.0
-        rule.slopes[:] = 0.0
-    rule.visited[k] = rule.filled
+    """Every sample is seen at x₀, or none is."""
     if not rule.filled:
         return 0
     return refresh_block(samples, k, point.x, rule.slopes, 1.0 / rule.slopes.size, rule.grad_bar)

@@ -17,6 +17,8 @@ Schmidt, M., Le Roux, N. and Bach, F. (2017). Minimizing finite sums with the st
 
 from typing import Any
 
+import numpy as np
+
 from skadmm.solvers.base import Option, Setup, chosen
 
 STARTS = ("x0", "zero")
@@ -34,3 +36,13 @@ OPTIONS = {"table": Option("x0", _checked, "'x0' (all samples seen at x₀, one 
 def filled(setup: Setup) -> bool:
     """Return whether all samples are seen at x₀ before the first step."""
     return bool(chosen(setup, OPTIONS)["table"] == "x0")
+
+
+def start_at(rule: Any, x: np.ndarray) -> None:
+    """What a table holds before any sample is read: τᵢ = 0 for all i, so that every sample has the point `x` = x₀."""
+    rule.points[:] = x
+    rule.visited[:] = rule.filled
+    rule.slopes[:] = 0.0
+    rule.grad_bar[:] = 0.0
+    if rule.reads == "average":
+        rule.x_bar[:] = x

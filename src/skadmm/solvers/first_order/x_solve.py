@@ -11,7 +11,7 @@ import scipy.linalg
 import scipy.sparse
 import scipy.sparse.linalg
 
-from skadmm.kernels.compile import attach, generic, jitable
+from skadmm.kernels.compile import attach, facts, generic, jitable
 from skadmm.kernels.rows import n_rows, row_add, row_dot, span, unsigned
 from skadmm.problem.constraint import Constraint
 from skadmm.regularizers import Zero
@@ -57,6 +57,7 @@ def _diagonal(system, shift, right, out):
 attach(solve, Diagonal, _diagonal)
 
 
+@facts(allocates=True)
 class DenseInverse(NamedTuple):
     """The inverse for one fixed shift."""
 
@@ -101,6 +102,7 @@ def _sparse(system, shift, right, out):
 attach(solve, SparseFactor, _sparse)
 
 
+@facts(allocates=True)
 class Eigenbasis(NamedTuple):
     """AᵀA = QΛQᵀ: any shift, with two dense products per solve."""
 

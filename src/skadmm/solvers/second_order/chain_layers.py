@@ -32,7 +32,7 @@ def _root(parent, node):
     return node
 
 
-@kernel
+@kernel(allocates=True)
 def _take_paths(one, two, taken, d, number):
     """Number the edges, among those not yet taken, that lie on paths when added one after the other."""
     degree, parent = np.zeros(d, np.int64), np.arange(d)

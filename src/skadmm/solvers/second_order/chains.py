@@ -20,13 +20,15 @@ from skadmm.problem.problem import Problem
 from skadmm.solvers.second_order import l1_rows
 
 
-@kernel
-def denoise(h, q, weight, out):
+def denoise(h: np.ndarray, q: np.ndarray, weight: np.ndarray, out: np.ndarray) -> None:
     """out ← argmin over x of Σ ½h_i x_i² − q_i x_i + weight_i |x_{i+1} − x_i|, h > 0; a weight of zero ends a chain."""
+    _denoise(h, q, weight, *np.empty((3, 2 * q.size)), *np.empty((2, q.size)), out)
+
+
+@kernel
+def _denoise(h, q, weight, knot, slope, height, low, high, out):
     n = q.size
     # The derivative is first[0]·x + first[1] left of all knots; at a knot its line changes by (slope, height).
-    knot, slope, height = np.empty(2 * n), np.empty(2 * n), np.empty(2 * n)
-    low, high = np.empty(n), np.empty(n)
     left, right = n, n - 1
     first, last = -q[0], -q[0]
     for i in range(n - 1):

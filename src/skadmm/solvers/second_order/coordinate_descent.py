@@ -327,7 +327,8 @@ class CoordinateDescent(SecondOrderSolver[CoordinateDescentState]):
         curvature = norms_squared(columns) + ridge
         curvature = np.maximum(curvature, config.min_curvature * curvature.max(initial=np.finfo(float).tiny))
         new, residual = x.copy(), state.slopes / (n * root)
-        model = (columns, curvature, selected.threshold, ridge, new, residual, goal, config.short_sweeps)
+        order = np.empty(x.size, np.int64)
+        model = (columns, curvature, selected.threshold, ridge, order, new, residual, goal, config.short_sweeps)
         limit = max(float(config.max_sweeps), x.size**3 / (config.solve_cost * entries))
         per_chunk = max(config.entries_per_chunk / entries, 1.0)
         state.expensive_solve = limit > config.max_sweeps

@@ -3,8 +3,6 @@
 Columns of X are rows here, so that the entries of one column are contiguous.
 """
 
-import numpy as np
-
 from skadmm.kernels.compile import inlined, kernel
 from skadmm.kernels.rows import row_add, row_dot
 
@@ -27,10 +25,10 @@ def sweep(columns, curvature, threshold, ridge, order, count, x, residual):
 
 
 @kernel
-def descend(columns, curvature, threshold, ridge, x, residual, goal, short_sweeps, max_sweeps):
-    """Sweeps, until one over all features changes none by more than `goal`, or `max_sweeps` have been made. Returns
-    the number of sweeps, those over a part of the features counted as that part, and whether the goal was met."""
-    order = np.empty(x.size, np.int64)
+def descend(columns, curvature, threshold, ridge, order, x, residual, goal, short_sweeps, max_sweeps):
+    """Sweeps, until one over all features changes none by more than `goal`, or `max_sweeps` have been made; `order`
+    has space for the features of a sweep. Returns the number of sweeps, those over a part of the features counted as
+    that part, and whether the goal was met."""
     made, count, arrived = 0.0, 0, False
     while made < max_sweeps and not arrived:
         for inner in range(short_sweeps + 1):  # one call of the sweep for both kinds: each would be a copy of its code

@@ -48,11 +48,11 @@ class Rotations(NamedTuple):
 
 
 @kernel
-def factorise(step, h, root, free, observed, driven, column, weight, row, R):
-    """The rotations for observations of weight h and drives of variance root²; `step` holds (t_{i+j} − t_i)/j."""
+def factorise(step, h, root, free, observed, driven, column, weight, row, R, new):
+    """The rotations for observations of weight h and drives of variance root²; `step` holds (t_{i+j} − t_i)/j, and
+    `new` the row that is added."""
     d, K = h.size, R.shape[0]
     m = root.size
-    new = np.empty(K)
     R[:] = 0.0
     for i in range(d):
         new[:] = 0.0
@@ -147,11 +147,11 @@ def _solve_last(R, r, linear, s):
 
 
 @kernel
-def substitute(step, h, q, b, u, rotations, x, v):
-    """Solve with the rotations: x and v, and in `u` the multipliers (v − b)/e. Those of free rows are given in `u`."""
+def substitute(step, h, q, b, u, rotations, x, v, rho, ends):
+    """Solve with the rotations: x and v, and in `u` the multipliers (v − b)/e. Those of free rows are given in `u`.
+    `rho` is scratch, and so are the rows of `ends`, which are zero at first."""
     d, m, K = h.size, v.size, rotations.last.shape[0]
-    r, linear, s = np.zeros(K), np.zeros(K), np.zeros(K)
-    rho = np.empty(m)
+    r, linear, s = ends[0], ends[1], ends[2]
     _forward(step, h, q, b, u, rotations, r, linear, rho)
     _solve_last(rotations.last, r, linear, s)
     x[d - 1] = s[0]
@@ -183,12 +183,14 @@ class Smoother:
         )  # fmt: skip
         parts = self.rotations
         factorise(
-            step, h, parts.root, free, parts.observed, parts.driven, parts.column, parts.weight, parts.row, parts.last
-        )
+            step, h, parts.root, free, parts.observed, parts.driven, parts.column, parts.weight, parts.row, parts.last,
+            np.empty(K),
+        )  # fmt: skip
 
     def solve(self, q: np.ndarray, b: np.ndarray, u: np.ndarray | None = None) -> tuple[np.ndarray, ...]:
         """x, v and the multipliers (v − b)/e; `u` has those of rows where v is free. Multipliers where e = 0 are 0."""
         x, v = np.empty(self.h.size), np.empty(b.size)
         u = np.zeros(b.size) if u is None else u.copy()
-        substitute(self.step, self.h, q, b, u, self.rotations, x, v)
+        ends = np.zeros((3, self.rotations.last.shape[0]))
+        substitute(self.step, self.h, q, b, u, self.rotations, x, v, np.empty(b.size), ends)
         return x, v, u

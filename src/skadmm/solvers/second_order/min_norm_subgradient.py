@@ -60,18 +60,24 @@ def minimise_single_rows(indptr, indices, data, tied, strength, beta, r):
             beta[e] = wanted
 
 
+def scratch_of(features: int, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The last arguments of :func:`sweep_multipliers` for these numbers of features and tied rows."""
+    return np.empty(features, bool), np.empty(features, bool), np.empty(rows, np.int64)
+
+
 @kernel
-def sweep_multipliers(indptr, indices, data, tied, strength, beta, r, relaxation, sweeps, tolerance):
+def sweep_multipliers(
+    indptr, indices, data, tied, strength, beta, r, relaxation, sweeps, tolerance, active, changed, visited
+):
     """Improve β on the rows in `tied` and r = g + Aᵀβ with it; returns the sweeps made.
 
     A row is left out until the r of one of its features changes. Rows with one entry come first: of most features at
-    zero they take all of r, and the rows that join those features are left out.
+    zero they take all of r, and the rows that join those features are left out. `active`, `changed` and `visited` are
+    those of `scratch_of`.
     """
-    active, changed = np.empty(r.size, np.bool_), np.empty(r.size, np.bool_)
     minimise_single_rows(indptr, indices, data, tied, strength, beta, r)
     for j in range(r.size):
         active[j] = r[j] != 0.0
-    visited = np.empty(tied.size, np.int64)
     done = 0
     while done < sweeps:
         count = 0
@@ -130,10 +136,13 @@ def minimise_norm(
     A, rows = penalty.A, np.flatnonzero(tied)
     tolerance = min(max(config.sweep_tolerance * improvement, config.min_sweep_tolerance), config.sweep_tolerance)
 
+    scratch = scratch_of(residual.size, rows.size)
+
     def converged(sweeps: int) -> bool:
         made = sweep_multipliers(
-            A.indptr, A.indices, A.data, rows, penalty.strengths, beta, residual, config.relaxation, sweeps, tolerance
-        )
+            A.indptr, A.indices, A.data, rows, penalty.strengths, beta, residual, config.relaxation, sweeps, tolerance,
+            *scratch,
+        )  # fmt: skip
         return bool(made < sweeps)
 
     if improvement > config.settled_improvement:

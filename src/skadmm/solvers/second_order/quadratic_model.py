@@ -86,7 +86,11 @@ def _sweep(inverse, right, split, point, rho, limit, tolerance, rounding, y_befo
         copy_into(point.dual, dual_before)
         for j in range(right.size):
             scratch[j] = right[j] - rho * point.coupling[j]
-        np.dot(inverse, scratch, point.x)
+        for j in range(right.size):
+            row, total = inverse[j], 0.0
+            for k in range(right.size):
+                total += row[k] * scratch[k]
+            point.x[j] = total
         y_dual_update(split, point, 0.0)
         done += 1
         y_move, dual_move, y_size, dual_size = 0.0, 0.0, 1e-300, 1e-300

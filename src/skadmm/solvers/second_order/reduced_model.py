@@ -19,9 +19,9 @@ from skadmm.solvers.second_order import l1_rows
 
 
 @kernel
-def _descend(H, slope, u, starts, rows, entries, v, strength, zero, max_kinks, sweeps, rounding):
-    """Sweeps over the clusters; `slope` = H(u − u₀) + g and v = (a_e·u)_e are kept up. Returns the sweeps made."""
-    at, weight = np.empty(max_kinks + 1), np.empty(max_kinks + 1)
+def _descend(H, slope, u, starts, rows, entries, v, strength, zero, at, weight, sweeps, rounding):
+    """Sweeps over the clusters; `slope` = H(u − u₀) + g and v = (a_e·u)_e are kept up. `at` and `weight` have space for
+    the kinks of a cluster. Returns the sweeps made."""
     for sweep in range(sweeps):
         unchanged = True
         for c in range(u.size):
@@ -95,11 +95,12 @@ class ReducedModel:
         """Make up to `rounds` rounds of descent and exact solve; returns u with exact zeros and exact equalities."""
         # SciPy's choice between two integer types would double the kernels.
         starts, rows = self.by_cluster.indptr.astype(np.int64), self.by_cluster.indices.astype(np.int64)
+        at, weight = np.empty((2, self.max_kinks + 1))
         for number in range(rounds):
             slope = self._slope(self.u)
             made = _descend(
                 self.H, slope, self.u, starts, rows, self.by_cluster.data,
-                self._row_values(self.u), self.strength, self.zero, self.max_kinks, sweeps, l1_rows.ROUNDING,
+                self._row_values(self.u), self.strength, self.zero, at, weight, sweeps, l1_rows.ROUNDING,
             )  # fmt: skip
             if number and made == 1:
                 break
