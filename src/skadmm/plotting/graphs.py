@@ -22,8 +22,11 @@ MOST_TICKS, TICK_CHARACTERS = 16, 60
 """The maximum number of names along a chain, and of their characters where they are not slanted."""
 NODE_RADIUS, LABEL_SIZE = 5.5, 8.0
 """Points that a node takes around its centre, and the size of the names."""
-BESIDE = (((0, 6.5), "center", "bottom"), ((0, -6.5), "center", "top"), ((7, 0), "left", "center"),
-          ((-7, 0), "right", "center"))  # fmt: skip
+BESIDE = (
+    ((0, 6.5), "center", "bottom"), ((0, -6.5), "center", "top"), ((7, 0), "left", "center"),
+    ((-7, 0), "right", "center"), ((5, 5), "left", "bottom"), ((-5, 5), "right", "bottom"), ((5, -5), "left", "top"),
+    ((-5, -5), "right", "top"),
+)  # fmt: skip
 """Where a name may be, relative to its node."""
 COLORS = "RdBu_r"
 """Red positive, blue negative, nearly white at zero; distinguishable for colour-blind readers."""
@@ -122,7 +125,7 @@ def coefficients_on_graph(
 
 
 def _write_names(ax: Any, names: np.ndarray, places: np.ndarray, coef: np.ndarray, labels: bool | None) -> None:
-    """Write names beside their nodes: above, else below, right or left of them, where no other name or node is."""
+    """Write names beside their nodes: above them, else at another side, where no other name or node is."""
     from matplotlib.patheffects import withStroke
     from matplotlib.transforms import Bbox
 
@@ -158,7 +161,7 @@ def _write_names(ax: Any, names: np.ndarray, places: np.ndarray, coef: np.ndarra
 
 def _name_ticks(ax: Any, names: np.ndarray, chain: np.ndarray) -> None:
     """The names of features along a chain as ticks: all of them, or some at equal distances."""
-    ticks = np.unique(np.linspace(0, chain.size - 1, min(chain.size, MOST_TICKS)).round().astype(int))
+    ticks = np.arange(0, chain.size, -(-chain.size // MOST_TICKS))
     texts = [str(names[chain[k]]) for k in ticks]
     slanted = sum(map(len, texts)) > TICK_CHARACTERS
     ax.set_xticks(ticks, texts, rotation=45 if slanted else 0, ha="right" if slanted else "center",
