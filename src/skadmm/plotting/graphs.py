@@ -116,7 +116,7 @@ def coefficients_on_graph(
     if chain is None:
         ax.set_axis_off()
     else:
-        named = [str(text) for text in graph.names] != [str(k) for k in range(graph.n_features)]
+        named = any(str(text) not in (str(k), f"x{k}") for k, text in enumerate(graph.names))
         ax.set(xlabel="feature" if named else "position along the chain", ylabel=name)
         if named:
             _name_ticks(ax, graph.names, chain)
@@ -146,7 +146,7 @@ def _write_names(ax: Any, names: np.ndarray, places: np.ndarray, coef: np.ndarra
 
     radius, page = NODE_RADIUS * ax.figure.dpi / 72.0, ax.figure.bbox
     taken = [Bbox.from_extents(*(at - radius), *(at + radius)) for at in ax.transData.transform(places)]
-    for k in sorted(shown, key=lambda k: -abs(coef[k])):
+    for k in sorted(shown.tolist(), key=lambda k: -abs(coef[k])):
         for place in BESIDE:
             text = written(k, *place)
             box = text.get_window_extent()
