@@ -32,7 +32,10 @@ def report(
     ),
     force: bool = typer.Option(False, "--force", help="Replace an existing file."),
 ) -> None:  # fmt: skip
-    """Write a page about a fitted model: one HTML file that needs no network."""
+    """Write a page about a fitted model.
+
+    It is one HTML file that needs no network. With DATA it has the score on them.
+    """
     if out.exists() and not force:
         raise CommandError(f"{out} exists already: --force replaces it", 2)
     for option, given in (("--target", target), ("--offset", offset), ("--exposure", exposure)):
