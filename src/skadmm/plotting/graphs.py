@@ -24,8 +24,8 @@ NODE_RADIUS, LABEL_SIZE = 5.5, 8.0
 """Points that a node takes around its centre, and the size of the names."""
 BESIDE = (
     ((0, 6.5), "center", "bottom"), ((0, -6.5), "center", "top"), ((7, 0), "left", "center"),
-    ((-7, 0), "right", "center"), ((5, 5), "left", "bottom"), ((-5, 5), "right", "bottom"), ((5, -5), "left", "top"),
-    ((-5, -5), "right", "top"),
+    ((-7, 0), "right", "center"), ((6, 6), "left", "bottom"), ((-6, 6), "right", "bottom"), ((6, -6), "left", "top"),
+    ((-6, -6), "right", "top"),
 )  # fmt: skip
 """Where a name may be, relative to its node."""
 COLORS = "RdBu_r"
