@@ -92,6 +92,7 @@ def test_the_path_of_a_relaxed_model_has_penalised_and_relaxed_values(tmp_path):
     np.testing.assert_allclose(content["relaxed"][0], model.coef_, rtol=1e-4)
     assert "The penalised coefficients along the path" in page
     assert "Rings: the relaxed values" in page
+    assert skadmm.plotting.coefficient_path(model).get_ylabel() == "penalised coefficient"
 
 
 @pytest.mark.parametrize("relax", [False, True])

@@ -47,6 +47,8 @@ def coefficient_path(
 ) -> Axes:
     """Draw every coefficient against alpha, the strongest penalty on the left.
 
+    Of a model with ``relax=True`` these are the penalised coefficients, and not the relaxed ones of ``coef_``.
+
     Parameters
     ----------
     alphas : array of shape (k,), or a fitted estimator whose name ends in CV
@@ -88,8 +90,10 @@ def coefficient_path(
     >>> coefficient_path(model).get_xlabel()
     'alpha (weaker to the right)'
     """
+    label = "coefficient"
     if coefs is None:
         model: Any = alphas
+        label = "penalised coefficient" if hasattr(model, "penalized_coef_") else label
         alphas, coefs = _path_of(model, problem)
         known = getattr(model, "feature_names_out_", getattr(model, "feature_names_in_", None))
         names = known if names is None else names
@@ -122,7 +126,7 @@ def coefficient_path(
     ax.set_xscale("log")
     ax.invert_xaxis()
     ax.set_xlabel("alpha (weaker to the right)")
-    ax.set_ylabel("coefficient")
+    ax.set_ylabel(label)
     if shown or chosen is not None:
         ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
     return _tidy(ax)
