@@ -46,3 +46,16 @@ def finite(array: np.ndarray, name: str) -> None:
     if suspicious and not np.isfinite(array).all():
         bad = int(np.size(array) - np.isfinite(array).sum())
         raise ValueError(f"{name} contains NaN or infinity ({bad} of {np.size(array)} values): it takes finite numbers")
+
+
+def coefficients(model: Any) -> None:
+    """Refuse an estimator that is not fitted, or that has scores only."""
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    check_is_fitted(model)
+    if not hasattr(model, "coef_"):
+        raise NotFittedError(
+            f"this {type(model).__name__} was fitted with refit=False: it has scores and the best parameters, but "
+            "no coefficients"
+        )

@@ -13,7 +13,7 @@ from skadmm._version import __version__
 from skadmm.cli._installed import installed
 
 INTERRUPTED = 130
-COMMANDS = ("fit", "predict", "compare", "reproduce", "data", "info", "coef", "warm_up")
+COMMANDS = ("fit", "predict", "compare", "reproduce", "data", "info", "coef", "report", "warm_up")
 """The files of this package that hold commands, in the order of ``skadmm --help``."""
 
 

@@ -55,7 +55,8 @@ def coef(
 
 def coefficient_columns(estimator: Any) -> dict[str, Any]:
     """A column of names, one of coefficients for each problem, and the clusters or groups of the features."""
-    from skadmm.estimators.report import coefficient_names, group_labels
+    from skadmm.estimators._report_tables import coefficient_names
+    from skadmm.estimators.report import group_labels
 
     rows = np.atleast_2d(np.asarray(estimator.coef_, dtype=float))
     d = rows.shape[1]
@@ -108,7 +109,7 @@ def _has_knots(estimator: Any) -> bool:
 
 def _knots(estimator: Any, every: bool) -> str:
     """A line with the positions at which pieces of a trend meet."""
-    from skadmm.estimators.report import position_names
+    from skadmm.estimators._report_tables import position_names
 
     knots = estimator.knots_
     if not knots.size:

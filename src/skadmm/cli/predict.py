@@ -62,7 +62,7 @@ def predict(
         columns[identifier] = column_of(X, identifier)
         X = X if names is not None and identifier in names else without(X, identifier)
     if names is not None and hasattr(X, "columns"):
-        X = _features(estimator, X, data)
+        X = features_of(estimator, X, data)
     more: dict[str, Any] = {} if shift is None else {"offset": shift}
     if shift is None and estimator.with_offset_:
         more = {"offset": 0.0}
@@ -95,7 +95,7 @@ def predict(
         print(f"{name} {score:.4f} on {len(predicted)} rows", file=sys.stderr)
 
 
-def _features(estimator: Any, X: Any, data: Path) -> Any:
+def features_of(estimator: Any, X: Any, data: Path) -> Any:
     """The columns that the model was fitted on, which it finds itself in a table on disk; texts are dates where they
     were dates."""
     from skadmm.backends import is_stored

@@ -499,7 +499,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         offset : array of shape (n_samples,) or (n_samples, n_outputs), optional
             The offset of these data, which the score takes into account.
         """
-        check_is_fitted(self)
+        _checks.coefficients(self)
         try:
             from skadmm.estimators.report import write_report
         except ImportError as error:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -436,11 +435,7 @@ class CrossValidated(StructuredModel):
         known = self.__dict__.get("held_out_margins")
         if known is not None:
             return known
-        if hasattr(self, "alphas_") and not hasattr(self, "coef_"):
-            raise NotFittedError(
-                f"this {type(self).__name__} was fitted with refit=False: it has scores and the best parameters, but "
-                "no coefficients"
-            )
+        _checks.coefficients(self)
         return super()._scores(X)
 
     def _check_storable(self) -> None:

@@ -190,6 +190,8 @@ class TrendModel(StructuredModel):
         return alpha_grid(top, _checks.count(self.alphas, "alphas"), SMALLEST_SHARE * SHARE_PER_ORDER**order)
 
     def _structure(self, prepared: Any, results: list[Result], parts: Sequence[np.ndarray], tied: Any = None) -> None:
+        if tied is None and self._signal and self.graph is None and int(self.order) == 0:
+            tied = [_joined(prepared.penalty, result) for result in results]
         super()._structure(prepared, results, parts, tied)
         self._locate_knots(prepared, results[0])
         if isinstance(prepared.penalty.trend, GraphTrend) and prepared.penalty.trend.order > 0:
@@ -295,6 +297,14 @@ def _with_all_nodes(prepared: Any, target: np.ndarray) -> tuple[Any, np.ndarray]
         sample_weight=np.concatenate([weight, np.full(missing.size, LEFT_OUT_WEIGHT * weight.mean())]),
     )
     return filled, np.concatenate([target, middle])
+
+
+def _joined(penalty: Penalty, result: Result) -> np.ndarray | None:
+    """The zeros of the solver's own Ax, where equal coefficients are equal to the last bit; None elsewhere. A step that
+    is small beside the coefficients, as in a signal around a large constant, is none of them."""
+    zeros = result.y[: penalty.A.shape[0]] == 0.0
+    exact = zeros.size > 0 and not np.any((penalty.A @ result.x)[zeros])
+    return zeros if exact else None
 
 
 def _dof(penalty: Penalty, solution: Result | Solution) -> int:

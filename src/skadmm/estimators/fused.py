@@ -153,7 +153,8 @@ class FusedLassoClassifier(SeveralClasses, _Fused, OnlineClassification):
     classes_ : ndarray of shape (n_classes,)
         The classes.
     clusters_ : ndarray of int
-        The number of each feature's cluster, −1 where the coefficient is fused to zero.
+        The number of each feature's cluster, −1 where the coefficient is fused to zero. Coefficients of a cluster are
+        equal, across edges with a negative sign up to their sign.
     n_clusters_ : int or list of int
         The number of clusters that are not zero.
     graph_ : FeatureGraph
@@ -347,7 +348,8 @@ class FusedLassoRegressor(SeveralOutputs, _Fused, OnlineRegression):
     intercept_ : float
         The intercept.
     clusters_ : ndarray of int
-        The number of each feature's cluster, −1 where the coefficient is fused to zero.
+        The number of each feature's cluster, −1 where the coefficient is fused to zero. Coefficients of a cluster are
+        equal, across edges with a negative sign up to their sign.
     n_clusters_ : int or list of int
         The number of clusters that are not zero.
     graph_ : FeatureGraph
@@ -560,7 +562,8 @@ class FusedLassoClassifierCV(SeveralClasses, _Fused, CrossValidated, Classificat
     classes_ : ndarray of shape (n_classes,)
         The classes.
     clusters_ : ndarray of int
-        The number of each feature's cluster, −1 where the coefficient is fused to zero.
+        The number of each feature's cluster, −1 where the coefficient is fused to zero. Coefficients of a cluster are
+        equal, across edges with a negative sign up to their sign.
     n_clusters_ : int or list of int
         The number of clusters that are not zero.
     graph_ : FeatureGraph
@@ -597,7 +600,8 @@ class FusedLassoClassifierCV(SeveralClasses, _Fused, CrossValidated, Classificat
     criterion_ : ndarray
         AIC or BIC by alpha, where `selection` is one of them.
     path_ : Path or list of Path
-        The solutions over all the data; a list for more than two classes.
+        The solutions over all the data; a list for more than two classes. ``path_.dof`` counts the
+        intercept, and ``dof_`` does not.
     coefs_path_ : ndarray of shape (n_alphas, n_features) or (n_alphas, n_classes, n_features)
         The coefficients along the path.
 
@@ -798,7 +802,8 @@ class FusedLassoRegressorCV(SeveralOutputs, _Fused, CrossValidated, Regression):
     intercept_ : float
         The intercept.
     clusters_ : ndarray of int
-        The number of each feature's cluster, −1 where the coefficient is fused to zero.
+        The number of each feature's cluster, −1 where the coefficient is fused to zero. Coefficients of a cluster are
+        equal, across edges with a negative sign up to their sign.
     n_clusters_ : int or list of int
         The number of clusters that are not zero.
     graph_ : FeatureGraph
@@ -835,7 +840,8 @@ class FusedLassoRegressorCV(SeveralOutputs, _Fused, CrossValidated, Regression):
     criterion_ : ndarray
         AIC or BIC by alpha, where `selection` is one of them.
     path_ : Path or list of Path
-        The solutions over all the data; a list for more than two classes.
+        The solutions over all the data; a list for more than two classes. ``path_.dof`` counts the
+        intercept, and ``dof_`` does not.
     coefs_path_ : ndarray of shape (n_alphas, n_features) or (n_alphas, n_classes, n_features)
         The coefficients along the path.
 

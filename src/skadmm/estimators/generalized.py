@@ -542,7 +542,8 @@ class GeneralizedLassoClassifierCV(SeveralClasses, _Generalized, CrossValidated,
     criterion_ : ndarray
         AIC or BIC by alpha, where `selection` is one of them.
     path_ : Path or list of Path
-        The solutions over all the data; a list for more than two classes.
+        The solutions over all the data; a list for more than two classes. ``path_.dof`` counts the
+        intercept, and ``dof_`` does not.
     coefs_path_ : ndarray of shape (n_alphas, n_features) or (n_alphas, n_classes, n_features)
         The coefficients along the path.
 
@@ -759,7 +760,8 @@ class GeneralizedLassoRegressorCV(SeveralOutputs, _Generalized, CrossValidated, 
     criterion_ : ndarray
         AIC or BIC by alpha, where `selection` is one of them.
     path_ : Path or list of Path
-        The solutions over all the data; a list for more than two classes.
+        The solutions over all the data; a list for more than two classes. ``path_.dof`` counts the
+        intercept, and ``dof_`` does not.
     coefs_path_ : ndarray of shape (n_alphas, n_features) or (n_alphas, n_classes, n_features)
         The coefficients along the path.
 

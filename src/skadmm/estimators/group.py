@@ -644,7 +644,8 @@ class GroupLassoClassifierCV(SeveralClasses, _GroupedSearch, Classification):
     criterion_ : ndarray
         AIC or BIC by alpha, where `selection` is one of them.
     path_ : Path or list of Path
-        The solutions over all the data; a list for more than two classes.
+        The solutions over all the data; a list for more than two classes. ``path_.dof`` counts the
+        intercept, and ``dof_`` does not.
     coefs_path_ : ndarray of shape (n_alphas, n_features) or (n_alphas, n_classes, n_features)
         The coefficients along the path.
 
@@ -878,7 +879,8 @@ class GroupLassoRegressorCV(SeveralOutputs, _GroupedSearch, Regression):
     criterion_ : ndarray
         AIC or BIC by alpha, where `selection` is one of them.
     path_ : Path or list of Path
-        The solutions over all the data; a list for more than two classes.
+        The solutions over all the data; a list for more than two classes. ``path_.dof`` counts the
+        intercept, and ``dof_`` does not.
     coefs_path_ : ndarray of shape (n_alphas, n_features) or (n_alphas, n_classes, n_features)
         The coefficients along the path.
 

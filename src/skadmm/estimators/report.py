@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import csv
 import io
 from pathlib import Path
 from typing import Any
@@ -12,23 +11,26 @@ import numpy as np
 
 from skadmm._version import __version__
 from skadmm.backends import is_stored
-from skadmm.backends.frames import dates_in_words
 from skadmm.backends.named_columns import stored_target
 from skadmm.backends.sources import is_npz
 from skadmm.estimators._as_code import code_of
-from skadmm.estimators._categories import feature_names
-from skadmm.estimators._graphs import as_names
+from skadmm.estimators._large import is_large
+from skadmm.estimators._report_tables import (
+    CONDITIONAL,
+    clusters_table,
+    coefficient_names,
+    coefficients_table,
+    is_relaxed,
+    is_signal,
+    part_names,
+)
 from skadmm.io import page as html
 from skadmm.io.atomic import write_atomically
 from skadmm.plotting import coefficient_image, coefficients_on_graph, convergence, cv_curve, trend_fit
 from skadmm.run.result import Status
 
-MOST_ROWS = 50
-"""Coefficients in the table of the page; the file to download has all of them."""
 MOST_FEATURES = 1000
 """Features in the picture with the slider: those that leave zero anywhere along the path, the largest of them."""
-MOST_NAMES = 12
-"""Names of features that are listed for a cluster, or for the data."""
 MOST_PICTURES = 20
 """Classes or outputs whose coefficients are drawn; the table has all of them."""
 MOST_NODES = 500
@@ -42,19 +44,24 @@ def write_report(model: Any, path: Any, X: Any = None, y: Any = None, offset: An
     """Write the report on a fitted `model` to `path`; with data, their size and the score on them are part of it."""
     from matplotlib import rc_context
 
+    path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: it takes the name of a file")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{path.parent}: there is no such folder")
     with rc_context({"svg.fonttype": "path", "svg.hashsalt": "skadmm"}):
         page = _page(model, X, y, offset)
-    write_atomically(Path(path), lambda stream: stream.write(page.encode()))
+    write_atomically(path, lambda stream: stream.write(page.encode()))
 
 
 def _page(model: Any, X: Any, y: Any, offset: Any) -> str:
     name = type(model).__name__
     results = model.result_ if isinstance(model.result_, list) else [model.result_]
     sections = [
-        _section("Model", html.facts(_facts(model, results), "Model") + _proof(results)),
+        _section("Model", html.facts(_facts(model, results), "Model") + _proof(model, results)),
         _section("Data", html.facts(_data(model, X, y, offset), "Data")),
-        _section("Coefficients", _coefficients(model)),
-        _section("Clusters", _clusters(model)),
+        _section("Signal" if is_signal(model) else "Coefficients", _coefficients(model, X, y)),
+        _section("Clusters", clusters_table(model)),
         _section("Choice of the strength", _choice(model)),
         _section("Convergence", _convergence(results, part_names(model))),
         _section("How to reproduce it", _reproduce(model, model.with_offset_ or offset is not None)),
@@ -73,7 +80,11 @@ def _facts(model: Any, results: list[Any]) -> dict[str, Any]:
         "alpha": f"{getattr(model, 'alpha_', getattr(model, 'alpha', np.nan)):.6g}",
         "degrees of freedom": _entries(model.dof_),
     }
-    signal = hasattr(model, "order")
+    if is_relaxed(model):
+        facts["values"] = "relaxed: fitted again without the penalty on the structure found"
+    signal = is_signal(model)
+    if signal and model.knots_ is not None:
+        facts["knots"] = model.knots_.size
     if not signal:
         facts["coefficients that are not zero"] = int(np.count_nonzero(model.coef_))
     if hasattr(model, "n_clusters_") and not signal:
@@ -99,17 +110,21 @@ def active_groups(model: Any) -> str:
     return "; ".join(", ".join(labels[row]) or "none" for row in np.atleast_2d(model.active_groups_))
 
 
-def _proof(results: list[Any]) -> str:
+def _proof(model: Any, results: list[Any]) -> str:
     gaps = [result.gap for result in results]
+    relaxed = is_relaxed(model)
+    of, than = ("of the penalised fit ", "that of the penalised fit") if relaxed else ("", "this model's")
+    note = f"<p>{CONDITIONAL} The certificate is that of the penalised fit, not of these values.</p>" if relaxed else ""
     if np.isnan(gaps).any():
         worst = max(result.kkt.relative for result in results)
+        which = "The penalised fit" if relaxed else "This model"
         return (
-            f"<p>This model has no certificate by duality; the relative KKT residual, which is zero at the optimum, is "
-            f"{worst:.1e}.</p>"
+            f"<p>{which} has no certificate by duality; its relative KKT residual, which is zero at the optimum, is "
+            f"{worst:.1e}.</p>{note}"
         )
     return (
-        f"<p>The relative duality gap is {max(gaps):.1e}: no coefficients have an objective that is lower than this "
-        "model's by a larger share.</p>"
+        f"<p>The relative duality gap {of}is {max(gaps):.1e}: no coefficients have a penalised objective that is lower "
+        f"than {than} by a larger share.</p>{note}"
     )
 
 
@@ -169,84 +184,17 @@ def in_favour(label: Any) -> str:
     return f"positive coefficients favour class: {label}"
 
 
-def part_names(model: Any) -> list[str]:
-    """What each row of ``coef_`` belongs to, "class a" or "output 0"; empty where there is one row."""
-    rows = len(np.atleast_2d(model.coef_))
-    if rows == 1:
-        return []
-    if hasattr(model, "classes_"):
-        return [f"class {label}" for label in model.classes_]
-    return [f"output {number}" for number in range(rows)]
-
-
-def _coefficients(model: Any) -> str:
-    rows = np.atleast_2d(np.asarray(model.coef_, dtype=float))
-    names = coefficient_names(model)
-    titles = [f"coefficient, {part}" for part in part_names(model)] or ["coefficient"]
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(["feature", *titles])
-    writer.writerows([name, *column.tolist()] for name, column in zip(names, rows.T, strict=True))
-    order = np.argsort(-np.abs(rows).max(axis=0), kind="stable")[:MOST_ROWS]
-    order = order[np.abs(rows[:, order]).max(axis=0) > 0]
-    head = "".join(f'<th scope="col">{html.escape(title)}</th>' for title in ("feature", *titles))
-    body = "".join(
-        f"<tr><td>{html.escape(names[j])}</td>{''.join(f'<td>{value:.6g}</td>' for value in rows[:, j])}</tr>"
-        for j in order
-    )
-    table = html.scrolling(
-        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>", "The largest coefficients"
-    )
-    link = html.download(stream.getvalue(), "coefficients.csv", "All coefficients as CSV")
-    listed = f"<details><summary>The {order.size} largest as a table</summary>{table}</details>" if order.size else ""
+def _coefficients(model: Any, X: Any, y: Any) -> str:
     favoured = favoured_class(model)
     said = "" if favoured is None else f"<p>Positive coefficients favour class: {html.escape(str(favoured))}.</p>"
-    return f"{_pictures(model)}{said}<p>{link}.</p>{listed}"
+    return f"{_pictures(model, X, y)}{said}{coefficients_table(model)}"
 
 
-def _clusters(model: Any) -> str:
-    """The features that share a coefficient, largest clusters first."""
-    if not hasattr(model, "clusters_") or getattr(model, "positions_", None) is not None:
-        return ""
-    names = np.array(coefficient_names(model), dtype=object)
-    scale = getattr(model, "scale_", np.ones(names.size))
-    value = "coefficient" if np.all(scale == 1.0) else "coefficient of the standardised columns"
-    labels, parts = np.atleast_2d(model.clusters_), np.atleast_2d(model.coef_)
-    of = part_names(model)
-    kind = "class" if hasattr(model, "classes_") else "output"
-    rows: list[dict[str, Any]] = []
-    for k, (clusters, coef) in enumerate(zip(labels, parts, strict=True)):
-        where = {kind: of[k].removeprefix(f"{kind} ")} if of else {}
-        for label in range(int(clusters.max()) + 1):
-            members = clusters == label
-            listed = ", ".join(map(str, names[members][:MOST_NAMES])) + (", …" if members.sum() > MOST_NAMES else "")
-            height = float(np.mean(coef[members] * scale[members]))
-            rows.append({**where, "features": int(members.sum()), value: f"{height:.6g}", "names": listed})
-    if not rows:
-        return ""
-    rows.sort(key=lambda row: -row["features"])
-    more = f"<p>The {MOST_ROWS} largest of {len(rows)}.</p>" if len(rows) > MOST_ROWS else ""
-    return f"<p>Features that share one coefficient.</p>{html.table(rows[:MOST_ROWS], 'Clusters')}{more}"
-
-
-def coefficient_names(model: Any) -> list[str]:
-    """What each coefficient belongs to: a position of a signal, or a feature by its name (x0, x1, … without names)."""
-    positions = getattr(model, "positions_", None)
-    if positions is not None:
-        return position_names(model, positions)
-    return as_names(feature_names(model), np.shape(model.coef_)[-1]).tolist()
-
-
-def position_names(model: Any, positions: np.ndarray) -> list[str]:
-    """Positions of a signal as texts: as dates where the model was fitted on dates."""
-    if getattr(model, "dates_", False):
-        return dates_in_words(positions)
-    return [f"{position:g}" for position in positions]
-
-
-def _pictures(model: Any) -> str:
+def _pictures(model: Any, X: Any, y: Any) -> str:
     """The coefficients as pictures of the structure that the model has: one for each class or output."""
     parts = part_names(model)
+    if is_signal(model):
+        return _signal(model, X, y)
     if not parts:
         return _picture(model, 0, "")
     drawn = [_picture(model, k, f", {part}") for k, part in enumerate(parts[:MOST_PICTURES])]
@@ -257,11 +205,17 @@ def _pictures(model: Any) -> str:
     return f'<div class="pictures">{"".join(drawn)}</div>{more}'
 
 
+def _signal(model: Any, X: Any, y: Any) -> str:
+    """The fitted signal, over the observations where they are given in memory."""
+    observed = X is not None and y is not None and not is_large(X) and not is_npz(X) and np.ndim(y) == 1
+    axes = trend_fit(model, X, y) if observed else trend_fit(model)
+    over = ", over the observations" if observed else ""
+    return _figure(axes, f"The fitted signal and its knots{over}.")
+
+
 def _picture(model: Any, part: int, of: str) -> str:
     """The coefficients of one class or output; the colours mean the same in the pictures of all of them."""
     graph = getattr(model, "graph_", None)
-    if getattr(model, "positions_", None) is not None:
-        return _figure(trend_fit(model), "The fitted signal and its knots.")
     if graph is None or not hasattr(model, "clusters_"):
         return ""
     if len(graph.shape) == 2:
@@ -274,7 +228,8 @@ def _picture(model: Any, part: int, of: str) -> str:
         axes = coefficients_on_graph(model, problem=part, limit=limit)
     except ImportError:  # a layout needs networkx
         return ""
-    return _figure(axes, f"The coefficients on their graph{of}; fused features share a colour.")
+    signs = ", opposite ones across dashed edges, which have a negative sign" if np.any(graph.signs < 0) else ""
+    return _figure(axes, f"The coefficients on their graph{of}; fused features share a colour{signs}.")
 
 
 def _choice(model: Any) -> str:
@@ -301,14 +256,26 @@ def _slider(model: Any) -> str:
         "features": [names[j] for j in shown],
         "chosen": chosen,
     }
+    if is_signal(model):
+        content["signal"] = True
+        if model.order == 0 and model.knots_ is not None:
+            content["pieces"] = (1 + np.count_nonzero(np.diff(coefs[:, 0]), axis=1)).tolist()
+    if is_relaxed(model):
+        content["relaxed"] = _short(np.atleast_2d(model.coef_)[:, shown])
     options = "".join(f'<option value="{k}">{html.escape(part)}</option>' for k, part in enumerate(parts))
     choice = f'<label for="part">coefficients of</label><select id="part">{options}</select>' if parts else ""
+    drawn = html.scrolling(
+        '<svg id="coefficients" role="img" aria-label="Coefficients at the chosen strength"></svg>',
+        "Coefficients along the path",
+    )
+    kind = "signal" if is_signal(model) else "coefficients"
+    penalised, rings = (f"penalised {kind}", " Rings: the relaxed values, at the chosen strength.") if is_relaxed(
+        model) else (kind, "")  # fmt: skip
     return (
-        f'<script type="application/json" id="path">{html.embedded(content)}</script><figure>'
-        '<svg id="coefficients" role="img" aria-label="Coefficients at the chosen strength"></svg>'
+        f'<script type="application/json" id="path">{html.embedded(content)}</script><figure>{drawn}'
         f'<div class="slider">{choice}<label for="strength">strength</label><input type="range" id="strength" min="0" '
         f'max="{len(content["alphas"]) - 1}" value="{chosen}"><output id="strength-text" for="strength"></output></div>'
-        "<figcaption>The coefficients along the path: move the slider to another strength.</figcaption></figure>"
+        f"<figcaption>The {penalised} along the path: move the slider to another strength.{rings}</figcaption></figure>"
     )
 
 
@@ -356,8 +323,9 @@ def _figure(axes: Any, caption: str) -> str:
     plt.close(figure)
     text = stream.getvalue()
     coded = base64.b64encode(text[text.index("<svg") :].encode()).decode()
+    picture = f'<img alt="{html.escape(caption)}" src="data:image/svg+xml;base64,{coded}">'
     return (
-        f'<figure><img alt="{html.escape(caption)}" src="data:image/svg+xml;base64,{coded}">'
+        f"<figure>{html.scrolling(picture, f'Picture: {caption}')}"
         f"<figcaption>{html.escape(caption)}</figcaption></figure>"
     )
 

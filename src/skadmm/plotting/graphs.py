@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skadmm.plotting.models import INK, new_axes
+from skadmm.plotting.models import INK, check_coefficients, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,6 +18,16 @@ MOST_LABELS = 60
 """Beyond this many names, they would cover the picture."""
 MOST_SPREAD = 150
 """Up to this many nodes, a layout that spreads dense parts of the graph is affordable."""
+MOST_TICKS, TICK_CHARACTERS = 16, 60
+"""The maximum number of names along a chain, and of their characters where they are not slanted."""
+NODE_RADIUS, LABEL_SIZE = 5.5, 8.0
+"""Points that a node takes around its centre, and the size of the names."""
+BESIDE = (
+    ((0, 6.5), "center", "bottom"), ((0, -6.5), "center", "top"), ((7, 0), "left", "center"),
+    ((-7, 0), "right", "center"), ((6, 6), "left", "bottom"), ((-6, 6), "right", "bottom"), ((6, -6), "left", "top"),
+    ((-6, -6), "right", "top"),
+)  # fmt: skip
+"""Where a name may be, relative to its node."""
 COLORS = "RdBu_r"
 """Red positive, blue negative, nearly white at zero; distinguishable for colour-blind readers."""
 
@@ -33,9 +43,9 @@ def coefficients_on_graph(
 ) -> Axes:
     """Draw the graph of a fused lasso, every node in the colour of its coefficient.
 
-    Fused features have the same colour and thick edges between them; edges with a negative sign are dashed. A chain is
-    drawn from left to right at the height of its coefficients. With ``standardize=True`` the coefficients are those of
-    the standardised columns, which are what the penalty fuses.
+    Fused features have the same colour and thick edges between them; edges with a negative sign are dashed, and fuse
+    features with opposite colours. A chain is drawn from left to right at the height of its coefficients. With
+    ``standardize=True`` the coefficients are those of the standardised columns, which are what the penalty fuses.
 
     Parameters
     ----------
@@ -48,8 +58,8 @@ def coefficients_on_graph(
         layouts.
     labels : bool, optional
         Write the features' names; by default where at most 60 are to be written: all of them, or else those whose
-        coefficient is not zero. By default a name that would cover another is left out, the one of the smaller
-        coefficient; True writes every name.
+        coefficient is not zero. By default a name for which there is no room beside its node is left out, those of
+        small coefficients first; True writes every name.
     limit : float, optional
         The coefficient of the darkest colours, the largest by default; give the same to pictures side by side.
     ax : Axes or None
@@ -77,6 +87,7 @@ def coefficients_on_graph(
     >>> model = FusedLassoRegressor(alpha=0.1).fit(X, y)
     >>> axes = coefficients_on_graph(model)
     """
+    check_coefficients(model)
     graph = getattr(model, "graph_", None)
     if graph is None:
         raise ValueError(f"model={type(model).__name__}: coefficients_on_graph takes a fitted model with a graph_")
@@ -100,35 +111,61 @@ def coefficients_on_graph(
     name = "coefficient of the standardised column" if scaled else "coefficient"
     if own and chain is None:  # the axis of a chain has the values
         ax.figure.colorbar(nodes, ax=ax, shrink=0.8, label=name)
-    ax.margins(0.08)
+    ax.margins(0.1 if chain is None else 0.05)
     _write_names(ax, graph.names, places, coef, labels if chain is None else labels or False)
     if chain is None:
         ax.set_axis_off()
     else:
-        ax.set(xlabel="position along the chain", ylabel=name)
+        named = any(str(text) not in (str(k), f"x{k}") for k, text in enumerate(graph.names))
+        ax.set(xlabel="feature" if named else "position along the chain", ylabel=name)
+        if named:
+            _name_ticks(ax, graph.names, chain)
         ax.spines[["top", "right"]].set_visible(False)
     return ax
 
 
 def _write_names(ax: Any, names: np.ndarray, places: np.ndarray, coef: np.ndarray, labels: bool | None) -> None:
+    """Write names beside their nodes: above them, else at another side, where no other name or node is."""
     from matplotlib.patheffects import withStroke
+    from matplotlib.transforms import Bbox
 
     used = np.flatnonzero(coef)
     shown = np.arange(names.size) if labels or names.size <= MOST_LABELS else used
     if labels is False or (labels is None and shown.size > MOST_LABELS):
         return
+    ax.figure.draw_without_rendering()  # the layout moves the axes, and with them what the names would cover
     halo = [withStroke(linewidth=2.0, foreground="white")]
-    taken: list[Any] = []
-    for k in sorted(shown, key=lambda k: -abs(coef[k])):
+
+    def written(k: int, offset: tuple[float, float], ha: str, va: str) -> Any:
         text = ax.annotate(
-            str(names[k]), places[k], xytext=(0, 8), textcoords="offset points", ha="center", fontsize=6.5, color=INK,
-            path_effects=halo,
+            str(names[k]), places[k], xytext=offset, textcoords="offset points", ha=ha, va=va, fontsize=LABEL_SIZE,
+            color=INK, path_effects=halo,
         )  # fmt: skip
-        box = text.get_window_extent()
-        if labels is None and any(box.overlaps(other) for other in taken):
+        text.set_in_layout(False)  # else the layout would move the axes again
+        return text
+
+    radius, page = NODE_RADIUS * ax.figure.dpi / 72.0, ax.figure.bbox
+    taken = [Bbox.from_extents(*(at - radius), *(at + radius)) for at in ax.transData.transform(places)]
+    for k in sorted(shown.tolist(), key=lambda k: -abs(coef[k])):
+        for place in BESIDE:
+            text = written(k, *place)
+            box = text.get_window_extent()
+            if page.x0 <= box.x0 and box.x1 <= page.x1 and not any(box.overlaps(other) for other in taken):
+                taken.append(box)
+                break
             text.remove()
         else:
-            taken.append(box)
+            if labels:
+                taken.append(written(k, *BESIDE[0]).get_window_extent())
+
+
+def _name_ticks(ax: Any, names: np.ndarray, chain: np.ndarray) -> None:
+    """The names of features along a chain as ticks: all of them, or some at equal distances."""
+    ticks = np.arange(0, chain.size, -(-chain.size // MOST_TICKS))
+    texts = [str(names[chain[k]]) for k in ticks]
+    slanted = sum(map(len, texts)) > TICK_CHARACTERS
+    ax.set_xticks(ticks, texts, rotation=45 if slanted else 0, ha="right" if slanted else "center",
+                  rotation_mode="anchor" if slanted else "default")  # fmt: skip
 
 
 def _chain(graph: Any) -> np.ndarray | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skadmm import _checks
 from skadmm._types import TableLike, Values
 from skadmm.backends.frames import as_dates, dates_as_numbers
 from skadmm.plotting.convergence import pyplot
@@ -45,6 +46,8 @@ def coefficient_path(
     ax: Axes | None = None,
 ) -> Axes:
     """Draw every coefficient against alpha, the strongest penalty on the left.
+
+    Of a model with ``relax=True`` these are the penalised coefficients, and not the relaxed ones of ``coef_``.
 
     Parameters
     ----------
@@ -87,8 +90,10 @@ def coefficient_path(
     >>> coefficient_path(model).get_xlabel()
     'alpha (weaker to the right)'
     """
+    label = "coefficient"
     if coefs is None:
         model: Any = alphas
+        label = "penalised coefficient" if hasattr(model, "penalized_coef_") else label
         alphas, coefs = _path_of(model, problem)
         known = getattr(model, "feature_names_out_", getattr(model, "feature_names_in_", None))
         names = known if names is None else names
@@ -121,7 +126,7 @@ def coefficient_path(
     ax.set_xscale("log")
     ax.invert_xaxis()
     ax.set_xlabel("alpha (weaker to the right)")
-    ax.set_ylabel("coefficient")
+    ax.set_ylabel(label)
     if shown or chosen is not None:
         ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
     return _tidy(ax)
@@ -248,6 +253,7 @@ def coefficient_image(
     >>> axes.images[0].get_array().shape
     (2, 3)
     """
+    check_coefficients(model)
     coef = np.atleast_2d(getattr(model, "coef_", model))[problem]
     sides: tuple[int, ...] = tuple(getattr(getattr(model, "graph_", None), "shape", ()) if shape is None else shape)
     if len(sides) != 2 or int(np.prod(sides)) != coef.size:
@@ -298,6 +304,7 @@ def trend_fit(
     >>> model = TrendFilter(alpha=0.01, order=1).fit(position, signal)
     >>> axes = trend_fit(model, position, signal)
     """
+    check_coefficients(model)
     at = getattr(model, "positions_", None)
     if at is None:
         raise ValueError(f"model={type(model).__name__}: trend_fit takes a TrendFilter fitted on positions")
@@ -317,8 +324,20 @@ def trend_fit(
         ax.plot(at[bends], value[bends], linestyle="", marker="o", markersize=5, markerfacecolor="white",
                 markeredgecolor=ACCENT, label="changes" if model.order == 0 else "knots")  # fmt: skip
     ax.set_xlabel("date" if dated else "position")
+    if dated:
+        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+        locator = AutoDateLocator(maxticks=8)
+        ax.xaxis.set_major_locator(locator)
+        ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
     ax.legend(frameon=False, fontsize="small")
     return _tidy(ax)
+
+
+def check_coefficients(model: Any) -> None:
+    """Raise where an estimator has no coefficients: it is not fitted, or was fitted with refit=False."""
+    if hasattr(model, "get_params") and not hasattr(model, "coef_"):
+        _checks.coefficients(model)
 
 
 def new_axes(ax: Any, size: tuple[float, float] = (6.4, 4.2)) -> Any:

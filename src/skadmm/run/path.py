@@ -46,12 +46,13 @@ class Path:
     alphas : ndarray of shape (k,)
         The strengths of ψ, decreasing.
     x : ndarray of shape (k, d)
-        The solutions.
+        The solutions. In ``path_`` of an estimator they are on the scale of the solver, and the intercept is the last
+        coefficient.
     losses : ndarray of shape (k,)
         The mean loss (1/n) Σ ℓ at each solution.
     dof : ndarray of shape (k,)
         Degrees of freedom: for a graph, the fused groups that are not zero; features that are not penalised count one
-        each.
+        each, also the intercept in ``path_`` of an estimator, which its ``dof_`` does not count.
     gaps : ndarray of shape (k,)
         What each solve reached: the relative duality gap, or the relative KKT residual without a certificate.
     statuses : list of str
@@ -123,7 +124,7 @@ class Path:
             "strengths": f"{self.alphas.size} from {self.alphas[0]:.4g} to {self.alphas[-1]:.4g}"
             if self.alphas.size
             else 0,
-            "features": self.x.shape[1],
+            "coefficients": self.x.shape[1],
             "samples": self.n_samples,
             "solved": f"{sum(status == 'solved' for status in self.statuses)} of {len(self.statuses)}",
             "largest_gap": f"{np.nanmax(self.gaps):.1e}" if np.isfinite(self.gaps).any() else None,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skadmm.solvers.second_order.chains import denoise
+from skadmm.operators.line import ROUNDING
+from skadmm.solvers.second_order.chains import denoise, merge_rounding
 
 
 def denoise_line(
@@ -59,7 +60,9 @@ def denoise_line(
     if not np.isfinite(signal.dot(signal)) and not np.isfinite(signal).all():
         raise ValueError("values holds NaN or infinity: it takes finite numbers")
     x = np.empty_like(signal)
-    denoise(h, signal if sample_weight is None else h * signal, weights, x)
+    q = signal if sample_weight is None else h * signal
+    denoise(h, q, weights, x)
+    merge_rounding(h, q, weights, ROUNDING, x)
     return x
 
 

@@ -3,15 +3,21 @@
 (() => {
   const holder = document.getElementById("path");
   if (!holder) return;
-  const { alphas, coefs, features, chosen } = JSON.parse(holder.textContent);
+  const { alphas, coefs, features, chosen, signal, pieces, relaxed } = JSON.parse(holder.textContent);
   const slider = document.getElementById("strength");
   const output = document.getElementById("strength-text");
   const part = document.getElementById("part");
   const svg = document.getElementById("coefficients");
   const [W, H, L, R, T, B] = [760, 280, 56, 12, 12, 34];
-  const limit = coefs.flat(2).reduce((most, value) => Math.max(most, Math.abs(value)), 0) || 1;
+  const every = coefs.flat(2).concat((relaxed || []).flat());
+  const limit = every.reduce((most, value) => Math.max(most, Math.abs(value)), 0) || 1;
+  // A signal is drawn over its own range; coefficients around zero.
+  const [low, high] = signal
+    ? [every.reduce((a, b) => Math.min(a, b)), every.reduce((a, b) => Math.max(a, b))]
+    : [-limit, limit];
+  const range = high - low || 1;
   const x = (k) => L + (features.length === 1 ? 0.5 : k / (features.length - 1)) * (W - L - R);
-  const y = (value) => T + (1 - (value / limit + 1) / 2) * (H - T - B);
+  const y = (value) => T + (1 - (value - low) / range) * (H - T - B);
   const NS = "http://www.w3.org/2000/svg";
   const add = (name, attributes, text) => {
     const node = document.createElementNS(NS, name);
@@ -21,19 +27,27 @@
     return node;
   };
   svg.setAttribute("viewBox", `0 0 ${W} ${H}`);
-  for (const share of [-1, -0.5, 0, 0.5, 1]) {
-    const at = y(share * limit);
+  const digits = Math.min(15, Math.max(2, 2 + Math.ceil(Math.log10(limit / range))));
+  for (const share of [0, 0.25, 0.5, 0.75, 1]) {
+    const value = low + share * range;
+    const at = y(value);
     add("line", { x1: L, x2: W - R, y1: at, y2: at, stroke: "var(--rule)" });
     add("text", { x: L - 6, y: at + 4, "text-anchor": "end", "font-size": 11, fill: "var(--soft)" },
-        (share * limit).toPrecision(2));
+        signal || value !== 0 ? Number(value.toPrecision(digits)).toString() : "0");
   }
-  add("text", { x: (L + W - R) / 2, y: H - 8, "text-anchor": "middle", "font-size": 12, fill: "var(--soft)" }, "feature");
+  const axis = { y: H - 8, "font-size": 12, fill: "var(--soft)" };
+  add("text", { ...axis, x: (L + W - R) / 2, "text-anchor": "middle" }, signal ? "position" : "feature");
+  add("text", { ...axis, x: L, "text-anchor": "start" }, features[0]);
+  if (features.length > 1) add("text", { ...axis, x: W - R, "text-anchor": "end" }, features[features.length - 1]);
   const dots = features.map((name, k) => {
     const dot = add("circle", { cx: x(k), r: 3 });
     const title = document.createElementNS(NS, "title");
     dot.append(title);
     return [dot, title];
   });
+  const rings = relaxed
+    ? features.map((name, k) => add("circle", { cx: x(k), r: 5, fill: "none", stroke: "var(--ink)" }))
+    : [];
   const draw = () => {
     const row = Number(slider.value);
     const values = coefs[part ? Number(part.value) : 0][row];
@@ -43,9 +57,15 @@
       dot.setAttribute("fill", value > 0 ? "var(--positive)" : value < 0 ? "var(--negative)" : "var(--soft)");
       title.textContent = `${features[k]}: ${value}`;
     });
+    rings.forEach((ring, k) => {
+      ring.setAttribute("cy", y(relaxed[part ? Number(part.value) : 0][k]));
+      ring.setAttribute("visibility", row === chosen ? "visible" : "hidden");
+    });
     const used = values.filter((value) => value !== 0).length;
-    const mark = row === chosen ? " (chosen)" : "";
-    output.textContent = `alpha = ${alphas[row].toPrecision(3)}${mark}: ${used} not zero`;
+    const mark = row === chosen ? (relaxed ? " (chosen; rings: relaxed values)" : " (chosen)") : "";
+    const count = pieces && pieces[row];
+    const found = !signal ? `: ${used} not zero` : count ? `: ${count} ${count === 1 ? "piece" : "pieces"}` : "";
+    output.textContent = `alpha = ${alphas[row].toPrecision(3)}${mark}${found}`;
     slider.setAttribute("aria-valuetext", output.textContent);
   };
   slider.addEventListener("input", draw);

@@ -61,6 +61,34 @@ def _denoise(h, q, weight, knot, slope, height, low, high, out):
 
 
 @kernel
+def merge_rounding(h, q, weight, rounding, x):
+    """Make neighbouring pieces of the result of :func:`denoise` equal to the last bit where they differ by rounding.
+
+    A piece is determined by (Σq ± weight) / Σh over its features, so that it has the rounding errors of these sums. At
+    the smallest strength at which two pieces are fused, nothing but such errors separates them.
+    """
+    n = x.size
+    start, value, mass, size = 0, x[0], 0.0, 0.0
+    i = 0
+    while i < n:
+        end, own, terms = i, 0.0, 0.0
+        while end < n and x[end] == x[i]:
+            own += h[end]
+            terms += abs(q[end]) + h[end] * abs(x[end])
+            end += 1
+        error = 0.0 if i == 0 else (size + weight[i - 1]) / mass + (terms + weight[i - 1]) / own
+        if i > 0 and abs(x[i] - value) <= rounding * error:
+            value = (mass * value + own * x[i]) / (mass + own)
+            mass += own
+            size += terms
+        else:
+            x[start:i] = value
+            start, value, mass, size = i, x[i], own, terms
+        i = end
+    x[start:] = value
+
+
+@kernel
 def multipliers_along(h, q, x, bound, rounding, u):
     """u ← the multipliers with u_{i−1} − u_i = q_i − h_i x_i, clipped to ±bound; returns the norm of what was clipped.
 

@@ -31,7 +31,7 @@ from skadmm.solvers.base import Setup
 from skadmm.solvers.dual_update import Point
 from skadmm.solvers.second_order.barrier_move import MoveConfig, Solve, System, move
 from skadmm.solvers.second_order.base import SecondOrderSolver, SolverState
-from skadmm.solvers.second_order.chains import denoise, multipliers_along
+from skadmm.solvers.second_order.chains import denoise, merge_rounding, multipliers_along
 from skadmm.solvers.second_order.diagonal_quadratic import DiagonalQuadratic, SignalObjective, reason_against
 from skadmm.solvers.second_order.exact_pattern import PatternConfig, exact_minimiser
 from skadmm.solvers.second_order.l1_rows import row_strengths
@@ -289,7 +289,9 @@ class InteriorPoint(SecondOrderSolver[InteriorPointState]):
         """The solution along a chain, by dynamic programming, and by how much its multipliers exceed their bounds."""
         quadratic, bound = self.quadratic, self.objective.bound
         x, u = np.empty_like(quadratic.q), np.empty_like(bound)
-        denoise(quadratic.h, quadratic.q, self._reachable(bound), x)
+        reachable = self._reachable(bound)
+        denoise(quadratic.h, quadratic.q, reachable, x)
+        merge_rounding(quadratic.h, quadratic.q, reachable, ROUNDING, x)
         beyond = multipliers_along(quadratic.h, quadratic.q, x, bound, ROUNDING, u)
         return SignalPoint(x, np.diff(x), u), float(beyond)
 
