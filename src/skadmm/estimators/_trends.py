@@ -70,6 +70,11 @@ class TrendModel(StructuredModel):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         _checks.count(self.order, "order", least=0)
+        if isinstance(self.graph, str) and self.graph != "precision":
+            raise ValueError(
+                f"graph={self.graph!r}: it takes None (a line), 'precision', the shape of a grid, a networkx graph, an "
+                "adjacency matrix or a list of edges"
+            )
         if self.design not in ("auto", "positions", "matrix"):
             raise ValueError(f"design={self.design!r}: it takes 'auto', 'positions' or 'matrix'")
         if self.monotone is not None and self.monotone not in DIRECTIONS:

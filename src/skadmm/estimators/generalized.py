@@ -114,8 +114,9 @@ class GeneralizedLassoClassifier(SeveralClasses, _Generalized, OnlineClassificat
         outputs, so that a feature (or an edge) is zero in all outputs or in none; or the nuclear norm of the matrix
         over all of them, so that the outputs share a few directions (``rank_``).
     task_graph : None, "complete", networkx graph, adjacency matrix or edge list
-        With several outputs in one model: a graph over them, numbered from 0. The absolute differences of the
-        coefficients over its edges are added to the penalty.
+        With several outputs in one model: a graph over them. The absolute differences of the coefficients over its
+        edges are added to the penalty. Nodes are the names of outputs (the columns of a DataFrame `y`, or classes)
+        where these are strings, or their numbers from 0.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -291,8 +292,9 @@ class GeneralizedLassoRegressor(SeveralOutputs, _Generalized, OnlineRegression):
         outputs, so that a feature (or an edge) is zero in all outputs or in none; or the nuclear norm of the matrix
         over all of them, so that the outputs share a few directions (``rank_``).
     task_graph : None, "complete", networkx graph, adjacency matrix or edge list
-        With several outputs in one model: a graph over them, numbered from 0. The absolute differences of the
-        coefficients over its edges are added to the penalty.
+        With several outputs in one model: a graph over them. The absolute differences of the coefficients over its
+        edges are added to the penalty. Nodes are the names of outputs (the columns of a DataFrame `y`, or classes)
+        where these are strings, or their numbers from 0.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -481,8 +483,9 @@ class GeneralizedLassoClassifierCV(SeveralClasses, _Generalized, CrossValidated,
         outputs, so that a feature (or an edge) is zero in all outputs or in none; or the nuclear norm of the matrix
         over all of them, so that the outputs share a few directions (``rank_``).
     task_graph : None, "complete", networkx graph, adjacency matrix or edge list
-        With several outputs in one model: a graph over them, numbered from 0. The absolute differences of the
-        coefficients over its edges are added to the penalty.
+        With several outputs in one model: a graph over them. The absolute differences of the coefficients over its
+        edges are added to the penalty. Nodes are the names of outputs (the columns of a DataFrame `y`, or classes)
+        where these are strings, or their numbers from 0.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -702,8 +705,9 @@ class GeneralizedLassoRegressorCV(SeveralOutputs, _Generalized, CrossValidated, 
         outputs, so that a feature (or an edge) is zero in all outputs or in none; or the nuclear norm of the matrix
         over all of them, so that the outputs share a few directions (``rank_``).
     task_graph : None, "complete", networkx graph, adjacency matrix or edge list
-        With several outputs in one model: a graph over them, numbered from 0. The absolute differences of the
-        coefficients over its edges are added to the penalty.
+        With several outputs in one model: a graph over them. The absolute differences of the coefficients over its
+        edges are added to the penalty. Nodes are the names of outputs (the columns of a DataFrame `y`, or classes)
+        where these are strings, or their numbers from 0.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
