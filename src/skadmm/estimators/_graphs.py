@@ -116,8 +116,9 @@ def feature_graph(
 ) -> FeatureGraph:
     """`graph` on the columns of `X`.
 
-    None or "chain" is a chain in column order; a tuple of integers is the shape of a grid; "precision" learns a graph on the rows
-    of `X`; anything else is given to :func:`skadmm.operators.incidence`, with the names of the columns as nodes.
+    None or "chain" is a chain in column order; a tuple of integers is the shape of a grid; "precision" learns a graph
+    on the rows of `X`; anything else is given to :func:`skadmm.operators.incidence`, with the names of the columns as
+    nodes.
     Weights and signs are those the graph carries, unless `weights` and `signs` say otherwise. With ``unknown="ignore"``
     edges at nodes that are not among the columns are left out, with a warning; an error where no edge is left.
     """

@@ -29,6 +29,7 @@ from skadmm.estimators._online import OnlineClassification, OnlineRegression
 from skadmm.estimators._penalty import Penalty, checked_ratio, general_penalty
 from skadmm.estimators._regression import Regression
 from skadmm.operators.canonical import as_operator
+from skadmm.regularizers import REGULARIZERS
 
 
 class _Generalized(StructuredModel):
@@ -48,8 +49,14 @@ class _Generalized(StructuredModel):
 
     def _check_storable(self) -> None:
         super()._check_storable()
-        if not isinstance(self.penalty, str):
-            raise TypeError(f"penalty={self.penalty!r} cannot be saved: a file holds the name of a regulariser")
+        cls = type(self.penalty)
+        if not isinstance(self.penalty, str) and all(cls is not known for _, known in REGULARIZERS.items()):
+            name = getattr(self.penalty, "name", "a-name")
+            raise TypeError(
+                f"penalty={self.penalty!r} cannot be saved: a file names its penalty, and this one is not in "
+                f"skadmm.regularizers.REGULARIZERS. REGULARIZERS.add({name!r}, {cls.__name__}) adds it, here and before "
+                "the file is loaded"
+            )
 
 
 def _in_column_order(A: Any, names: Any) -> Any:
