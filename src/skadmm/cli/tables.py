@@ -165,7 +165,7 @@ def numbers_only(
     table: Table, path: Path, drop: list[str], texts: Any = None, dates: bool = False, levels: bool = True
 ) -> Table:
     """The table without some columns, once all that is left holds numbers, but for those named in `texts`, and where
-    `dates` says so for dates."""
+    `dates` says so for dates. `levels` says whether the command takes columns of levels, which messages then advise."""
     from skadmm.backends.readers import is_number
 
     X = table.X

@@ -54,8 +54,8 @@ class _Generalized(StructuredModel):
             name = getattr(self.penalty, "name", "a-name")
             raise TypeError(
                 f"penalty={self.penalty!r} cannot be saved: a file names its penalty, and this one is not in "
-                f"skadmm.regularizers.REGULARIZERS. REGULARIZERS.add({name!r}, {cls.__name__}) adds it, here and before "
-                "the file is loaded"
+                f"skadmm.regularizers.REGULARIZERS. REGULARIZERS.add({name!r}, {cls.__name__}) adds it, here and "
+                "before the file is loaded"
             )
 
 
