@@ -8,7 +8,7 @@ from typing import Any
 from skadmm._names import nearest
 from skadmm.cli._errors import CommandError
 
-WORDS = {"true": True, "false": False, "none": None}
+WORDS: dict[str, bool | None] = {"true": True, "false": False, "none": None}
 """Values in Python's spelling, in any case; JSON has true, false and null."""
 ANSWERS = {"yes": True, "no": False}
 """Further words for parameters that are True or False."""
@@ -24,7 +24,7 @@ def parameters(given: list[str], defaults: dict[str, Any]) -> dict[str, Any]:
             raise CommandError(f"--set {text}: it takes a parameter and its value, such as positive=true", 2)
         if name not in defaults:
             raise CommandError(f"--set {text}: there is no parameter {name!r}.{nearest(name, sorted(defaults))}", 2)
-        words = WORDS | ANSWERS if isinstance(defaults[name], bool) else WORDS
+        words = {**WORDS, **ANSWERS} if isinstance(defaults[name], bool) else WORDS
         try:
             found[name] = words[value.lower()] if value.lower() in words else json.loads(value)
         except ValueError:
