@@ -36,8 +36,8 @@ SMALLEST_SHARE, SHARE_PER_ORDER = 1e-3, 1e-2
 
 
 LARGEST_ORDER = 3
-"""Of a signal along a line. Rounding leaves a relative KKT residual of up to 6e-8 at order 3, above 1e-5 at order 4 and
-above 5e-4 at order 5 (300 uneven positions), where a fit is asked for 1e-6."""
+"""The largest order of a signal along a line. Rounding leaves relative KKT residuals of up to 6e-8 at order 3, and
+of up to 2e-5 at order 4 and 7e-4 at order 5 (300 uneven positions), where a fit is asked for 1e-6."""
 
 
 def graph_trend(G: sp.csr_array, order: int) -> sp.csr_array:
