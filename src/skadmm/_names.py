@@ -1,7 +1,9 @@
 """Registries of things by name, and messages for unknown names that suggest the nearest known one."""
 
 import difflib
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 from skadmm import _summary
@@ -42,6 +44,20 @@ def unexpected(method: str, name: str, names: Sequence[str], more: str = "") -> 
         return f"{method}() got 'exposure': it takes {takes}{more}; for an exposure give offset=np.log(exposure)"
     guess = nearest(name, names)
     return f"{method}() got {name!r}: it takes {takes}{more}" + (f".{guess}" if guess else "")
+
+
+@contextmanager
+def argument_names(**names: str) -> Iterator[None]:
+    """Give the arguments in messages of a called function the names that the user knows: a ValueError whose message
+    begins with a name on the left is raised with the one on the right."""
+    try:
+        yield
+    except ValueError as error:
+        message = str(error)
+        first = re.match(r"\w*", message)[0]  # type: ignore[index]
+        if first not in names:
+            raise
+        raise ValueError(names[first] + message[len(first) :]) from error
 
 
 class Registry(dict[str, T]):

@@ -137,6 +137,8 @@ class Encoding(NamedTuple):
     """The levels of each categorical column, by its name, or by its number where columns have none."""
     unknown: str
     """With "error", unknown levels and missing values raise; with "ignore" their rows have zeros."""
+    listed: tuple[Any, ...] = ()
+    """In a fit, the columns whose levels were given as a list."""
 
     def key(self, j: int) -> Any:
         """The name of column j, or its number."""
@@ -168,7 +170,7 @@ class Encoding(NamedTuple):
             if numbers:
                 blocks.append(sp.csr_array(np.column_stack(numbers)))
                 numbers = []
-            blocks.append(_indicators(values_of(column), self.categories[key], self.unknown, key))
+            blocks.append(_indicators(values_of(column), self.categories[key], self.unknown, key, key in self.listed))
         if numbers:
             blocks.append(sp.csr_array(np.column_stack(numbers)))
         return sp.csr_array(sp.hstack(blocks, format="csr"), dtype=np.float64)
@@ -186,14 +188,15 @@ def _as_numbers(column: Any, key: Any) -> np.ndarray:
     return values
 
 
-def _indicators(values: np.ndarray, levels: np.ndarray, unknown: str, name: Any) -> sp.csr_array:
+def _indicators(values: np.ndarray, levels: np.ndarray, unknown: str, name: Any, listed: bool) -> sp.csr_array:
     import pandas as pd
 
     codes = pd.Index(levels, dtype=object).get_indexer(pd.Index(values, dtype=object))
     missing = np.flatnonzero(codes < 0)
     if missing.size and unknown == "error":
         first = values[missing[0]]
-        what = "a missing value" if pd.isna(first) else f"the level {first!r}, which the fit has not seen,"
+        reason = "which the list given in categorical_features lacks" if listed else "which the fit has not seen"
+        what = "a missing value" if pd.isna(first) else f"the level {first!r}, {reason},"
         raise ValueError(
             f"X has {what} in the categorical column {name!r}, row {missing[0]}: handle_unknown='ignore' gives such "
             "rows no level"

@@ -8,11 +8,12 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+import numpy as np
 import typer
 
 from skadmm.cli._errors import CommandError
-from skadmm.cli.fit import read_graph
 from skadmm.cli.large import open_table
+from skadmm.cli.structure import read_graph
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,7 +31,10 @@ def compare(
     ),
     target: str | None = typer.Option(None, help="The column (or npz array) of targets. [default: the last; npz: y]"),
     drop: list[str] | None = typer.Option(None, help="Columns to leave out, separated by commas; may be repeated."),  # noqa: B008
-    loss: str = typer.Option("logistic", help="Two classes: logistic or squared-hinge; numbers: squared or huber."),
+    weight: str | None = typer.Option(None, help="The column of sample weights."),
+    loss: str | None = typer.Option(
+        None, help="logistic, squared-hinge, squared, huber, ... [default: logistic for two classes, else squared]"
+    ),
     alpha: float = typer.Option(1e-4, help="The strength of the penalty."),
     l1_ratio: float = typer.Option(0.5, "--l1-ratio", help="The share of the plain l1 norm."),
     graph: str = typer.Option("chain", help="chain, precision, a grid such as 8x8, or a file of edges."),
@@ -48,7 +52,13 @@ def compare(
     from skadmm.estimators._penalty import checked_ratio, with_l1
     from skadmm.regularizers import L1
 
-    table = open_table(data, target, drop, ones=False)
+    table = open_table(data, target, drop, weight=weight, ones=False, levels=False)
+    if loss is None:
+        target_values = np.asarray(table.target)
+        numbers = target_values.dtype.kind not in "OUS" and np.unique(target_values).size > 2
+        loss = "squared" if numbers else "logistic"
+        if numbers:
+            print("skadmm: the target has more than two values: --loss squared", file=sys.stderr)
     X, names = table.X, None
     if hasattr(X, "columns"):
         X, names = X.to_numpy(dtype=float), [str(name) for name in X.columns]

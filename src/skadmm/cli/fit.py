@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from skadmm.cli._errors import CommandError
 from skadmm.cli.large import open_table
 from skadmm.cli.offsets import check_link, take_offset
 from skadmm.cli.parameters import parameters
+from skadmm.cli.structure import read_graph, read_groups
 from skadmm.cli.words import in_words
 
 MODELS = {
@@ -61,7 +62,9 @@ def fit(
     graph: str = typer.Option("chain", help="chain, precision, a grid such as 8x8, or a CSV file of edges."),
     groups: Path | None = typer.Option(None, help="A JSON file: lists of columns, or a label per column."),  # noqa: B008
     unknown: str = typer.Option("raise", help="Names in --graph or --groups that are not columns: raise, or ignore."),
-    order: int = typer.Option(1, help="The degree of the pieces of a trend: 0 (constant) to 3 (cubic)."),
+    order: int | None = typer.Option(
+        None, min=0, max=3, help="The degree of the pieces of a trend: 0 (constant) to 3 (cubic). [default: 1]"
+    ),
     ridge: float = typer.Option(0.0, help="Strength of an added squared l2 norm."),
     multi_class: str | None = typer.Option(
         None, "--multi-class", help="More than two classes: ovr (one model each), or multinomial. [default: ovr]"
@@ -73,11 +76,15 @@ def fit(
     ),
     standardize: bool = typer.Option(False, "--standardize", help="Divide columns by their standard deviation."),
     intercept: bool = typer.Option(True, "--intercept/--no-intercept", help="Fit an intercept."),
-    folds: int = typer.Option(5, min=2, help="Number of folds of the cross-validation."),
-    alphas: int = typer.Option(50, min=1, help="Number of strengths that the cross-validation tries."),
-    selection: str = typer.Option("min", help="How the strength is chosen: min, 1se, aic or bic."),
+    folds: int | None = typer.Option(None, min=2, help="Number of folds of the cross-validation. [default: 5]"),
+    alphas: int | None = typer.Option(
+        None, min=1, help="Number of strengths that the cross-validation tries. [default: 50]"
+    ),
+    selection: str | None = typer.Option(
+        None, help="How the strength is chosen: min, 1se, aic or bic. [default: min]"
+    ),
     scoring: str | None = typer.Option(None, help="A scorer of scikit-learn, such as r2. [default: held-out loss]"),
-    jobs: int = typer.Option(1, help="Number of folds that are solved at the same time."),
+    jobs: int | None = typer.Option(None, help="Number of folds that are solved at the same time. [default: 1]"),
     checkpoint: Path | None = typer.Option(  # noqa: B008
         None, help="A file that stores the cross-validation while it runs; if it exists, the search continues from it."
     ),
@@ -99,17 +106,15 @@ def fit(
             raise CommandError(f"{written} exists already: --force replaces it", 2)
         if written is not None and not written.parent.is_dir():
             raise CommandError(f"{written.parent}: there is no such folder")
-    if checkpoint is not None and alpha is not None:
-        raise CommandError(f"--checkpoint {checkpoint}: with --alpha there is no cross-validation to store", 2)
-    search: dict[str, Any] = {"alphas": alphas, "cv": folds, "selection": selection, "scoring": scoring}
-    search |= {"n_jobs": jobs, "checkpoint": checkpoint}
+    search = _given(checkpoint=checkpoint, selection=selection, scoring=scoring, folds=folds, alphas=alphas, jobs=jobs)
     estimator = _estimator(model, alpha, search)
-    further = parameters(settings, sorted(estimator.get_params(deep=False)))
+    further = parameters(settings, estimator.get_params(deep=False))
     table = open_table(data, target, drop, weight=weight, other=offset or exposure, ones=intercept, on_disk=on_disk,
                        cache=cache_dir, texts=further.get("categorical_features"), quiet=quiet or as_json,
                        dates=model == "trend-filter")  # fmt: skip
     if further.get("categorical_features") == "from_dtype" and hasattr(table.X, "text_columns"):
         further["categorical_features"] = table.X.text_columns()
+    levels = further.get("categorical_features") is not None
     table, shift = take_offset(table, data, offset, exposure)
     if table.target is None:
         raise CommandError(f"{data}: the folder has no target; convert the data with --target", 2)
@@ -140,12 +145,20 @@ def fit(
 
         mpl.use("Agg")
         estimator.report(report, table.X, table.target, shift)
-    notes = [" ".join(str(note.message).split()) for note in caught]
+    notes = [_with_options(" ".join(str(note.message).split())) for note in caught]
+    if model.startswith("group") and groups is None and "groups" not in further and not levels:
+        notes.append("without --groups every column is a group of its own, as in the lasso")
     for note in notes:
         print(f"skadmm: {note}", file=sys.stderr)
     measure = score_name(estimator).lower().replace("²", "2")
     facts = summary(estimator) | {f"training_{measure}": score, "seconds": seconds, "file": str(out)}
     print(json.dumps(facts | {"warnings": notes}) if as_json else "\n".join(lines_of(facts)))
+
+
+def _with_options(note: str) -> str:
+    """A note of an estimator with options of the command line in place of parameters."""
+    note = note.replace("give eps, a share of the largest alpha", "give --set eps=..., a share of the largest alpha")
+    return re.sub(r"lower eps=(\S+)$", lambda found: f"lower it by --set eps={float(found[1]) / 100:g}", note)
 
 
 def _check_classes(model: str, target: Any) -> None:
@@ -179,7 +192,7 @@ def _given(**options: Any) -> dict[str, Any]:
 
 
 def _own_options(
-    model: str, graph: str, groups: Path | None, unknown: str, penalty: str | None, order: int, names: list[str]
+    model: str, graph: str, groups: Path | None, unknown: str, penalty: str | None, order: int | None, names: list[str]
 ) -> dict[str, Any]:
     """The parameters that not all models have; an option that the model does not use is an error."""
     if unknown not in ("raise", "ignore"):
@@ -192,16 +205,18 @@ def _own_options(
         raise CommandError(f"--groups {groups}: --model {model} takes no groups", 2)
     if penalty is not None and not model.startswith("lasso"):
         raise CommandError(f"--penalty {penalty}: --model {model} has its own penalty; --model lasso-... takes one", 2)
+    if order is not None and model != "trend-filter":
+        raise CommandError(f"--order {order}: --model {model} is no trend; --model trend-filter takes an order", 2)
     options: dict[str, Any] = {}
     if not model.startswith(("lasso", "group")):
         options["graph"] = read_graph(graph, names)
     if model.startswith("group"):
-        options["groups"] = _groups(groups, names)
+        options["groups"] = read_groups(groups, names)
     if model.startswith(("fused", "group")):
         options["unknown"] = unknown
     if penalty is not None:
         options["penalty"] = penalty
-    if model == "trend-filter":
+    if order is not None:
         options["order"] = order
     return options
 
@@ -261,11 +276,16 @@ def lines_of(facts: dict[str, Any]) -> list[str]:
 
 
 def _estimator(model: str, alpha: float | None, search: dict[str, Any]) -> Any:
+    """The model with a given strength, or with a cross-validation and the options of it that were given."""
     from skadmm.estimators import ESTIMATORS
 
-    if alpha is not None:
-        return ESTIMATORS[MODELS[model]](alpha=alpha)
-    return ESTIMATORS[MODELS[model] + "CV"](**search)
+    if alpha is None:
+        names = {"folds": "cv", "jobs": "n_jobs"}
+        return ESTIMATORS[MODELS[model] + "CV"](**{names.get(name, name): value for name, value in search.items()})
+    for name, value in search.items():
+        purpose = " to store" if name == "checkpoint" else ""
+        raise CommandError(f"--{name} {value}: with --alpha there is no cross-validation{purpose}", 2)
+    return ESTIMATORS[MODELS[model]](alpha=alpha)
 
 
 def _ratios(text: str | None, alpha: float | None) -> Any:
@@ -281,94 +301,3 @@ def _ratios(text: str | None, alpha: float | None) -> Any:
     if len(values) > 1 and alpha is not None:
         raise CommandError(f"--l1-ratio {text}: with --alpha it takes one number", 2)
     return values[0] if len(values) == 1 else values
-
-
-def read_graph(text: str, names: Sequence[str] = ()) -> Any:
-    """What ``--graph`` stands for; nodes of digits are column numbers unless the columns have `names` of digits."""
-    if text == "chain":
-        return None
-    if text == "precision":
-        return "precision"
-    sides = text.lower().split("x")
-    if len(sides) > 1 and all(side.isdigit() for side in sides):
-        return tuple(int(side) for side in sides)
-    path = Path(text)
-    if not path.is_file():
-        taken = "it takes chain, precision, a grid such as 8x8, or a file of edges"
-        if path.suffix or len(path.parts) > 1:
-            raise CommandError(f"--graph {text}: there is no such file; {taken}")
-        raise CommandError(f"--graph {text}: {taken}", 2)
-    edges: list[tuple[Any, ...]] = []
-    for number, line in enumerate(path.read_text().splitlines(), 1):
-        fields = [field.strip() for field in line.replace("\t", ",").split(",")]
-        if not line.strip() or line.startswith("#") or (not edges and _is_header(fields, names)):
-            continue
-        if len(fields) < 2:
-            raise CommandError(f"{path}: line {number} has one column: it takes two nodes, separated by a comma", 2)
-        if len(fields) > 3:
-            raise CommandError(f"{path}: line {number} has {len(fields)} columns: it takes two nodes and a weight", 2)
-        if edges and len(fields) != len(edges[0]):
-            raise CommandError(f"{path}: line {number} has {len(fields)} columns, the lines before {len(edges[0])}", 2)
-        edges.append((fields[0], fields[1], *(_weight(field, path, number) for field in fields[2:])))
-    if not edges:
-        raise CommandError(
-            f"{path}: it has no edges: each line takes two nodes, and a weight where there are weights", 2
-        )
-    if all(node.isdigit() for edge in edges for node in edge[:2]) and not _of_digits(names):
-        return [(int(edge[0]), int(edge[1]), *edge[2:]) for edge in edges]
-    return edges
-
-
-HEADERS = ({"source", "from", "tail", "u", "i", "node1", "node_1", "feature1", "feature_1"},
-           {"target", "to", "head", "v", "j", "node2", "node_2", "feature2", "feature_2"})  # fmt: skip
-"""What the first line of a file of edges may call its first and its second column."""
-
-
-def _is_header(fields: list[str], features: Sequence[str]) -> bool:
-    """Does a line name the columns of a file of edges: with known names, or with a word where weights are numbers?
-
-    A line that starts with two features is an edge, whatever its weight is.
-    """
-    if len(fields) not in (2, 3) or {*fields[:2]} <= {*features}:
-        return False
-    named = all(field.lower() in names for field, names in zip(fields, HEADERS, strict=False))
-    return named or (len(fields) == 3 and fields[2].isidentifier() and not _number(fields[2]))
-
-
-def _number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _weight(text: str, path: Path, number: int) -> float:
-    if not _number(text):
-        raise CommandError(f"{path}: line {number} has the weight {text!r}, which is not a number", 2)
-    return float(text)
-
-
-def _of_digits(names: Sequence[str]) -> bool:
-    """Are the columns named by numbers, such as years?"""
-    return bool(names) and all(name.isdigit() for name in names)
-
-
-def _groups(path: Path | None, names: Sequence[str]) -> Any:
-    if path is None:
-        return None
-    if not path.is_file():
-        raise CommandError(f"{path}: there is no such file")
-    try:
-        groups = json.loads(path.read_text())
-    except ValueError as error:
-        raise CommandError(f"{path}: not JSON: {error}") from error
-    if not isinstance(groups, (list, dict)):
-        raise CommandError(f"{path}: it takes lists of columns, or an object with a label for each column", 2)
-    if not _of_digits(names):
-        return groups
-    named = groups if isinstance(groups, dict) else dict(enumerate(groups))
-    if not all(isinstance(group, list) for group in named.values()):
-        return groups
-    texts = {name: [str(member) for member in group] for name, group in named.items()}
-    return texts if isinstance(groups, dict) else list(texts.values())

@@ -32,13 +32,15 @@ def open_table(
     cache: Path | None = None,
     quiet: bool = True,
     dates: bool = False,
+    levels: bool = True,
 ) -> Table:
     """The table with its targets and weights. `on_disk` None means by its size; `ones` is for an intercept; `texts` are
     the columns that need not be numbers, "from_dtype" for all that are not; `dates` says whether they may be dates;
-    `other` is a column that is no feature and is taken from the table later."""
+    `other` is a column that is no feature and is taken from the table later; `levels` says whether the command takes
+    columns of levels, which messages then advise."""
     dropped = names_in(drop)
     if not stays_on_disk(path, on_disk):
-        table = numbers_only(read_table(path, target, labelled=True), path, dropped, texts, dates)
+        table = numbers_only(read_table(path, target, labelled=True), path, dropped, texts, dates, levels)
         return table if weight is None else _with_weight(table, path, weight)
     from skadmm.backends import BlocksError, as_folder
     from skadmm.backends.readers import TextColumnError
@@ -53,7 +55,7 @@ def open_table(
                            progress=None if quiet or not sys.stderr.isatty() else tell,
                            announce=None if quiet else partial(tell_size, path))  # fmt: skip
     except TextColumnError as error:
-        raise not_a_number(path, error.column, error.value) from error
+        raise not_a_number(path, error.column, error.value, levels) from error
     except (BlocksError, ValueError) as error:
         raise _as_command_error(error) from error
     return Table(folder, folder.target, folder.sample_weight)

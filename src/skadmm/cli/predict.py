@@ -17,6 +17,9 @@ from skadmm.cli.large import stays_on_disk, stored_table
 from skadmm.cli.offsets import check_link, take_offset
 from skadmm.cli.tables import as_text, column_of, read_table, with_dates, without
 
+ENDINGS = (".csv", ".parquet")
+"""What the file of predictions may be."""
+
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
@@ -26,7 +29,7 @@ def add_to(app: typer.Typer) -> None:
 def predict(
     model: Path = typer.Argument(help="A file that `skadmm fit` wrote."),  # noqa: B008
     data: Path = typer.Argument(help="svmlight, CSV, TSV, Parquet, npz; a folder of blocks or Parquet files."),  # noqa: B008
-    out: Path | None = typer.Option(None, "--out", "-o", help="A CSV or Parquet file. [default: standard output]"),  # noqa: B008
+    out: Path | None = typer.Option(None, "--out", "-o", help="A .csv or .parquet file. [default: standard output]"),  # noqa: B008
     target: list[str] | None = typer.Option(None, help="The column (or npz array) of targets; the score is printed."),  # noqa: B008
     identifier: str | None = typer.Option(None, "--id", help="A column of the data to copy beside each prediction."),
     offset: str | None = typer.Option(None, help="A column that is added to the linear predictor, as in the fit."),
@@ -38,10 +41,8 @@ def predict(
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:  # fmt: skip
     """Predict, one line per row."""
-    if out is not None and out.exists() and not force:
-        raise CommandError(f"{out} exists already: --force replaces it", 2)
-    if out is not None and not out.parent.is_dir():
-        raise CommandError(f"{out.parent}: there is no such folder")
+    if out is not None:
+        _check_out(out, force)
     estimator = _loaded(model, data)
     if proba and not hasattr(estimator, "predict_proba"):
         raise CommandError(f"--proba: {type(estimator).__name__} with loss={estimator.loss!r} has no probabilities", 2)
@@ -93,6 +94,16 @@ def predict(
     if score is not None:
         name = "accuracy" if hasattr(estimator, "classes_") else "R²" if estimator.loss == "squared" else "D²"
         print(f"{name} {score:.4f} on {len(predicted)} rows", file=sys.stderr)
+
+
+def _check_out(out: Path, force: bool) -> None:
+    """Refuse a file that cannot be written, before anything is computed."""
+    if out.exists() and not force:
+        raise CommandError(f"{out} exists already: --force replaces it", 2)
+    if out.suffix.lower() not in ENDINGS:
+        raise CommandError(f"-o {out}: it takes a file whose name ends in {' or '.join(ENDINGS)}", 2)
+    if not out.parent.is_dir():
+        raise CommandError(f"{out.parent}: there is no such folder")
 
 
 def features_of(estimator: Any, X: Any, data: Path) -> Any:

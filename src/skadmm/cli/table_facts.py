@@ -69,7 +69,7 @@ def _source(path: Path) -> dict[str, Any]:
     from skadmm.backends.readers import Columns, kind_of, open_source
 
     kind, source = kind_of(path), open_source(path, Columns())
-    names, kinds = source.names, _kinds(path)
+    names, kinds = source.names, _parquet_kinds(path) if kind == "parquet" else _kinds(path)
     texts = tuple(name for name in names or [] if kinds[name] != "number")
     numbers = (
         open_source(path, Columns(getattr(source, "target", None), dropped=texts)) if texts else source
@@ -96,6 +96,23 @@ def _kinds(path: Path) -> dict[str, str]:
     if frame is None:
         return dict.fromkeys(source.names or [], "number")
     return {str(name): _kind(dtype) for name, dtype in frame.dtypes.items()}
+
+
+def _parquet_kinds(path: Path) -> dict[str, str]:
+    """What each column holds, by the schemas of all files: a column without values in one may hold texts in another."""
+    from pyarrow.parquet import read_schema
+
+    from skadmm.backends.readers import parquet_files
+
+    found: dict[str, str] = {}
+    for file in parquet_files(path):
+        frame = read_schema(file).empty_table().to_pandas(ignore_metadata=True)
+        found |= {
+            str(name): _kind(dtype)
+            for name, dtype in frame.dtypes.items()
+            if found.get(str(name), "number") == "number"
+        }
+    return found
 
 
 def _kind(dtype: Any) -> str:

@@ -132,8 +132,13 @@ def without(X: Any, name: str) -> Any:
     return without_columns(X, [name]) if is_stored(X) else X.drop(columns=[name])
 
 
-def not_a_number(path: Path, name: str, value: Any) -> CommandError:
-    """The error for a column of texts, with what can be done about it."""
+def not_a_number(path: Path, name: str, value: Any, levels: bool = True) -> CommandError:
+    """The error for a column of texts, with what can be done about it; `levels` says whether the command takes
+    levels."""
+    if not levels:
+        return CommandError(
+            f"{path}: column {name!r} holds {value!r}, which is not a number: encode it, or --drop {name}", 2
+        )
     as_levels = f"--set 'categorical_features=[\"{name}\"]'"
     in_order = f'--set \'categorical_features={{"{name}":"ordered"}}\''
     return CommandError(
@@ -156,9 +161,11 @@ def with_dates(X: Any) -> Any:
     return X
 
 
-def numbers_only(table: Table, path: Path, drop: list[str], texts: Any = None, dates: bool = False) -> Table:
+def numbers_only(
+    table: Table, path: Path, drop: list[str], texts: Any = None, dates: bool = False, levels: bool = True
+) -> Table:
     """The table without some columns, once all that is left holds numbers, but for those named in `texts`, and where
-    `dates` says so for dates."""
+    `dates` says so for dates. `levels` says whether the command takes columns of levels, which messages then advise."""
     from skadmm.backends.readers import is_number
 
     X = table.X
@@ -180,7 +187,7 @@ def numbers_only(table: Table, path: Path, drop: list[str], texts: Any = None, d
     for name, column in others.drop(columns=texts or [], errors="ignore").items():
         for value in column:
             if not is_number(value):
-                raise not_a_number(path, str(name), value)
+                raise not_a_number(path, str(name), value, levels)
     return Table(X, table.target)
 
 

@@ -81,7 +81,13 @@ class SeveralOutputs:
     def _output_options(self) -> OutputOptions:
         penalty = self.output_penalty
         across = "entries" if penalty == "entries" else checked_output_penalty(penalty)
-        return OutputOptions(across, None if self.task_graph is None else checked_task_graph(self.task_graph))
+        if self.task_graph is None:
+            return OutputOptions(across)
+        return OutputOptions(across, checked_task_graph(self.task_graph), self._output_names())
+
+    def _output_names(self) -> Any:
+        """The names of the outputs for `task_graph`: the columns of y, or the classes; None where they have none."""
+        return getattr(self, "classes_", getattr(self, "_columns_of_y", None))
 
 
 class StructuredModel(CallbackSupport, BaseEstimator):

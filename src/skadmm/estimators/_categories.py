@@ -41,8 +41,9 @@ def reading(model: Any, X: Any, y: Any, options: dict[str, Any]) -> tuple[Any, A
     if reset:
         d, dtypes = int(X.shape[1]), categorical_columns(X)
         levels = levels_of(model.categorical_features, d, names, dtypes, lambda columns: seen_columns(columns, X))
-        store_levels(model, levels, d, names)
-    table = Encoding(names, int(X.shape[1]), model.categories_, model.handle_unknown)(X)
+        table = store_levels(model, levels, d, names)(X)
+    else:
+        table = Encoding(names, int(X.shape[1]), model.categories_, model.handle_unknown)(X)
     if y is None and not reset:
         return check_array(table, accept_sparse="csr", dtype=np.float64, ensure_min_samples=1), None
     return check_X_y(table, y, **{key: value for key, value in options.items() if key != "order"})
@@ -58,7 +59,11 @@ def store_levels(model: Any, levels: Mapping[Any, Levels], d: int, names: list[s
     """Store the levels of `d` columns on `model`; returns their encoding."""
     model.categories_ = {key: np.array(entry.values, dtype=object) for key, entry in levels.items()}
     model.ordered_categories_ = [key for key, entry in levels.items() if entry.ordered]
-    encoding = Encoding(names, d, model.categories_, model.handle_unknown)
+    given = model.categorical_features
+    wishes = given if isinstance(given, Mapping) else {}
+    listed = {key if names is None or isinstance(key, str) else names[key] for key, wish in wishes.items()
+              if wish is not None and not isinstance(wish, str)}  # fmt: skip
+    encoding = Encoding(names, d, model.categories_, model.handle_unknown, tuple(listed))
     model.feature_names_out_ = np.array(encoding.names_out, dtype=object)
     return encoding
 
@@ -106,9 +111,12 @@ def levels_of(
 def _asked(given: Any, d: int, names: list[str] | None, dtypes: Mapping[int, Levels]) -> dict[int, Any]:
     """The numbers of the categorical columns, each with its value in a dict, or None where no dict was given."""
     if isinstance(given, str):
+        if names is not None and given in names and given != "from_dtype":
+            return {names.index(given): None}
         if given != "from_dtype":
             raise ValueError(
-                f"categorical_features={given!r}: it takes 'from_dtype', names or numbers of columns, a mask, or a dict"
+                f"categorical_features={given!r}: it takes 'from_dtype', names or numbers of columns, such as "
+                "['plan'], a mask, or a dict"
             )
         if names is None:
             raise ValueError("categorical_features='from_dtype' takes a DataFrame, whose columns have dtypes")

@@ -63,6 +63,18 @@ def refuse_unknown(what: str, unknown: Sequence[Any], stated: int) -> None:
     )
 
 
+def refuse_unmatched(nodes: Sequence[Any], columns: Sequence[Any]) -> None:
+    """Raise where `unknown` leaves no edge of a graph: the model would be fitted without the graph."""
+    shown = [", ".join(map(repr, names[:3])) + (", …" if len(names) > 3 else "") for names in (nodes, columns)]
+    matched = set(nodes) & set(columns)
+    alike = {str(name).casefold() for name in nodes} & {str(name).casefold() for name in columns}
+    hint = ". Some of these names differ in upper and lower case only" if alike and not matched else ""
+    raise ValueError(
+        f"graph has no edge between two columns of X: its nodes are {shown[0]}, and the columns {shown[1]}. "
+        f"unknown='ignore' takes a graph of which at least one edge is left{hint}"
+    )
+
+
 def warn_unknown(what: str, unknown: int, stated: int, dropped: str) -> None:
     """Warn that names were left out, with the counts; the warning shows the user's line."""
     warnings.warn(

@@ -11,7 +11,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from skadmm import _summary
-from skadmm.estimators._columns import are_integers, check_mode, is_integer, refuse_unknown, warn_unknown
+from skadmm._names import argument_names
+from skadmm.estimators._columns import (
+    are_integers,
+    check_mode,
+    is_integer,
+    refuse_unknown,
+    refuse_unmatched,
+    warn_unknown,
+)
 from skadmm.estimators._large import LargeTable, large_covariance
 from skadmm.io import codec
 from skadmm.operators import grid, incidence, precision_graph
@@ -108,10 +116,11 @@ def feature_graph(
 ) -> FeatureGraph:
     """`graph` on the columns of `X`.
 
-    None is a chain in column order; a tuple of integers is the shape of a grid; "precision" learns a graph on the rows
-    of `X`; anything else is given to :func:`skadmm.operators.incidence`, with the names of the columns as nodes.
+    None or "chain" is a chain in column order; a tuple of integers is the shape of a grid; "precision" learns a graph
+    on the rows of `X`; anything else is given to :func:`skadmm.operators.incidence`, with the names of the columns as
+    nodes.
     Weights and signs are those the graph carries, unless `weights` and `signs` say otherwise. With ``unknown="ignore"``
-    edges at nodes that are not among the columns are left out, with a warning.
+    edges at nodes that are not among the columns are left out, with a warning; an error where no edge is left.
     """
     d, ignore = X.shape[1], unknown != "raise" and check_mode(unknown)
     shape: tuple[int, ...] = ()
@@ -119,12 +128,12 @@ def feature_graph(
         for given, name in ((weights, "edge_weights"), (signs, "edge_signs")):
             if given is not None and given is not False and graph != "precision":
                 raise ValueError(f"{name}={given!r}: it takes None or False for a chain or a grid")
-        if graph is None:
+        if graph is None or graph == "chain":
             return chain_graph(d, names)
         if isinstance(graph, str):
             if graph != "precision":
                 raise ValueError(
-                    f"graph={graph!r}: it takes None (a chain), 'precision', the shape of a grid, a networkx graph, "
+                    f"graph={graph!r}: it takes None or 'chain', 'precision', the shape of a grid, a networkx graph, "
                     "an adjacency matrix or a list of edges"
                 )
             learnt_from = large_covariance(X) if isinstance(X, LargeTable) else X
@@ -139,11 +148,12 @@ def feature_graph(
         graph = unframed(graph, names, ignore)
         nodes, missing = _nodes_of(graph, names, ignore)
         if missing:
-            graph, kept = _without(graph, missing)
+            graph, kept = _without(graph, missing, nodes or ())
             weights, signs = (
                 value[kept] if _per_edge(value, kept) else value for value in map(_array, (weights, signs))
             )
-        rows = incidence(graph, nodes=nodes, weights=weights, signs=signs, n_features=d)
+        with argument_names(weights="edge_weights", signs="edge_signs"):
+            rows = incidence(graph, nodes=nodes, weights=weights, signs=signs, n_features=d)
     return from_matrix(rows, names, shape, directed=_has_directions(graph))
 
 
@@ -218,9 +228,12 @@ def unframed(graph: Any, names: Sequence[Any] | None, ignore: bool = False) -> A
         raise ValueError(f"graph has the node {columns[0]!r}: to match names, X must be a DataFrame with such columns")
     if ignore and len(set(columns)) == len(columns):
         missing = set(columns) - set(names)
+        left = graph.reindex(index=list(names), columns=list(names), fill_value=0.0).to_numpy()
+        if missing and not np.any(np.triu(left, 1)):
+            refuse_unmatched(columns, list(names))
         if missing:
             warn_unknown("graph", len(missing), len(columns), "with their edges")
-        return graph.reindex(index=list(names), columns=list(names), fill_value=0.0).to_numpy()
+        return left
     if set(columns) != set(names) or len(columns) != len(names):
         odd = next(iter(set(columns) ^ set(names)), columns[0])
         raise ValueError(f"graph must have the columns of X, each once; {odd!r} is in one of them only, or repeated")
@@ -252,21 +265,24 @@ def _nodes_of(graph: Any, names: Sequence[Any] | None, ignore: bool) -> tuple[li
     return list(names), set(unknown)
 
 
-def _without(graph: Any, missing: set[Any]) -> tuple[Any, np.ndarray]:
-    """The graph without some nodes and their edges, and for each of its edges whether it was kept."""
+def _without(graph: Any, missing: set[Any], names: Sequence[Any]) -> tuple[Any, np.ndarray]:
+    """The graph without some nodes and their edges, and for each of its edges whether it was kept; `names` are those of
+    the columns."""
     if hasattr(graph, "nodes") and hasattr(graph, "edges"):
         found = list(graph.edges(data=True))
         left: Any = type(graph)()
         left.add_nodes_from(node for node in graph.nodes if node not in missing)
         left.add_edges_from(edge for edge in found if missing.isdisjoint(edge[:2]))
-        stated = graph.number_of_nodes()
+        nodes = list(graph.nodes)
     else:
         found = graph.tolist() if isinstance(graph, np.ndarray) else list(graph)
         left = [tuple(edge) for edge in found if missing.isdisjoint(edge[:2])]
-        stated = len({node for edge in found for node in edge[:2]})
+        nodes = list(dict.fromkeys(node for edge in found for node in edge[:2]))
     kept = np.array([missing.isdisjoint(edge[:2]) for edge in found], dtype=bool)
+    if not kept.any():
+        refuse_unmatched(nodes, names)
     dropped = int(np.count_nonzero(~kept))
-    warn_unknown("graph", len(missing), stated, f"with {dropped} of {kept.size} edges")
+    warn_unknown("graph", len(missing), len(nodes), f"with {dropped} of {kept.size} edges")
     return left, kept
 
 

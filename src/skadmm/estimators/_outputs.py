@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
+from skadmm._names import argument_names
 from skadmm.estimators._penalty import Penalty
 from skadmm.operators import across_outputs, incidence, output_groups
 from skadmm.regularizers import L1, GroupL2, GroupLInf, Nuclear
@@ -23,6 +25,8 @@ class OutputOptions(NamedTuple):
     """One of OUTPUT_PENALTIES."""
     task_graph: Any = None
     """A graph over the outputs, or None."""
+    names: Sequence[Any] | None = None
+    """The names of the outputs, where they have names."""
 
 
 class OutputPenalty(NamedTuple):
@@ -79,21 +83,47 @@ def output_penalty(penalty: Penalty, columns: sp.csr_array, wide: Any, k: int, o
     A = sp.kron(sp.eye_array(k), wide, format="csr")
     n_single = 0
     if options.task_graph is not None:
-        tasks = sp.csr_array(across_outputs(task_matrix(options.task_graph, k), columns.shape[0]))
+        tasks = sp.csr_array(across_outputs(task_matrix(options.task_graph, k, options.names), columns.shape[0]))
         added = tasks @ sp.kron(sp.eye_array(k), columns, format="csr")
         n_single = added.shape[0]
         A = sp.vstack([A, added], format="csr")
     return OutputPenalty(sp.csr_array(A), penalty, k, options.penalty, n_single)
 
 
-def task_matrix(graph: Any, k: int) -> sp.csr_array:
-    """The differences over the edges of a graph whose nodes are the outputs 0 … k − 1."""
+def task_matrix(graph: Any, k: int, names: Sequence[Any] | None = None) -> sp.csr_array:
+    """The differences over the edges of a graph whose nodes are the outputs 0 … k − 1, or their `names`."""
     if isinstance(graph, str) and graph == "complete":
         graph = [(i, j) for i in range(k) for j in range(i + 1, k)]
-    matrix = incidence(graph, n_features=k)
+    labels = _nodes(graph)
+    named = any(isinstance(label, str) for label in labels)
+    outputs = [str(name) for name in names] if named and names is not None else list(range(k))
+    odd = next((label for label in labels if label not in outputs), None)
+    if odd is not None:
+        takes = f"numbers of outputs in 0 … {k - 1}"
+        if names is not None and any(isinstance(name, str) for name in names):
+            takes = f"the outputs {', '.join(repr(str(name)) for name in names)}, or their numbers in 0 … {k - 1}"
+        elif named:
+            takes += "; names are those of the columns of a DataFrame y, or of classes"
+        raise ValueError(f"task_graph has the node {odd!r}: it takes {takes}")
+    with argument_names(graph="task_graph"):
+        matrix = incidence(graph, nodes=outputs if named else None, n_features=k)
     if matrix.shape[1] != k:
         raise ValueError(f"task_graph has {matrix.shape[1]} nodes: it takes one for each of the {k} outputs")
     return matrix
+
+
+def _nodes(graph: Any) -> list[Any]:
+    """The nodes that a networkx graph or a list of edges names; none for other graphs."""
+    if hasattr(graph, "nodes") and hasattr(graph, "edges"):
+        return list(graph.nodes)
+    rows = graph.tolist() if isinstance(graph, np.ndarray) and graph.ndim == 2 else graph
+    if not isinstance(rows, (list, tuple)) or any(
+        not isinstance(row, (list, tuple)) or len(row) not in (2, 3) for row in rows
+    ):
+        return []
+    labels = [node for row in rows for node in row[:2]]
+    square = all(len(row) == len(rows) for row in rows)  # it may be an adjacency matrix, which `incidence` checks
+    return labels if not square or any(isinstance(label, str) for label in labels) else []
 
 
 def checked_task_graph(given: Any) -> Any:

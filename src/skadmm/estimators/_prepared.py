@@ -39,6 +39,11 @@ class Prepared(NamedTuple):
         """The problem for one target, which may have several columns."""
         if getattr(target, "ndim", 1) == 2:
             return self._joint_problem(target, alpha)
+        if self.outputs.task_graph is not None:
+            raise ValueError(
+                f"task_graph={self.outputs.task_graph!r}: it joins several outputs of one model, and here is one "
+                "output: it takes y with several columns, or more than two classes with multi_class='multinomial'"
+            )
         free = alpha == 0.0 or self.penalty.A.shape[0] == 0
         X = self.design.X
         return Problem(

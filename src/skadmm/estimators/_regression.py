@@ -66,6 +66,7 @@ class Regression(RegressorMixin, StructuredModel):
     def _read(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, np.ndarray | None]:
         several = {"multi_output": True} if self._takes_several() else {}
         _check_numbers(y, type(self).__name__)
+        self._columns_of_y = list(y.columns) if hasattr(y, "columns") and not is_dask(y) else None
         X, y, sample_weight = self._table(X, y, sample_weight, y_numeric=True, **(several | checks))
         if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1 and not is_dask(y):
             y = y[:, 0]

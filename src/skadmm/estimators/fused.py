@@ -51,7 +51,7 @@ class _Fused(StructuredModel):
     def _feature_graph(self, X: Any, names: Any) -> FeatureGraph:
         """The graph given, and the edges between the levels of categorical columns."""
         levels = level_graph(self) if self.categorical_features is not None else None
-        if levels is not None and self.graph is None:
+        if levels is not None and (self.graph is None or (isinstance(self.graph, str) and self.graph == "chain")):
             return levels
         graph = feature_graph(
             self.graph, X, names, weights=self.edge_weights, signs=self.edge_signs, unknown=self.unknown
@@ -69,16 +69,17 @@ class FusedLassoClassifier(SeveralClasses, _Fused, OnlineClassification):
     ----------
     alpha : float ≥ 0
         Strength of the penalty.
-    graph : None, tuple, networkx graph, adjacency matrix, edge list or "precision"
-        The features' neighbourhood. None: a chain in column order. A tuple of integers: a grid of that shape. Nodes may
-        be column numbers, or the names of a DataFrame's columns; the edges of a list are pairs, or triples with a
-        value. "precision": learnt from the training rows.
+    graph : None, "chain", tuple, networkx graph, adjacency matrix, edge list or "precision"
+        The features' neighbourhood. None or "chain": a chain in column order. A tuple of integers: a grid of that
+        shape. Nodes may be column numbers, or the names of a DataFrame's columns; the edges of a list are pairs, or
+        triples with a value. "precision": learnt from the training rows.
     l1_ratio : float in [0, 1]
         The share of the plain ℓ1 norm.
     edge_weights : None, False, True, str or array
         None: the absolute values that the graph carries (entries of the adjacency matrix, the edge attribute "weight",
         the third entry of an edge), else 1. False: 1. True: as None, but an error where the graph carries none. A
-        string: another edge attribute. An array: one number ≥ 0 per edge.
+        string: another edge attribute. An array: one number ≥ 0 per edge, in the order of the list or of
+        ``graph.edges``; of an adjacency matrix row by row of its upper triangle.
     edge_signs : None, False, "adjacency" or array of −1 and +1
         −1 penalises the sum of the two coefficients of an edge in place of their difference. None: the signs of the
         values that the graph carries ("precision": of the partial correlations), else +1. False: +1. "adjacency": as
@@ -123,8 +124,9 @@ class FusedLassoClassifier(SeveralClasses, _Fused, OnlineClassification):
         outputs, so that a feature (or an edge) is zero in all outputs or in none; or the nuclear norm of the matrix
         over all of them, so that the outputs share a few directions (``rank_``).
     task_graph : None, "complete", networkx graph, adjacency matrix or edge list
-        With several outputs in one model: a graph over them, numbered from 0. The absolute differences of the
-        coefficients over its edges are added to the penalty.
+        With several outputs in one model: a graph over them. The absolute differences of the coefficients over its
+        edges are added to the penalty. Nodes are the names of outputs (the columns of a DataFrame `y`, or classes)
+        where these are strings, or their numbers from 0.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -270,16 +272,17 @@ class FusedLassoRegressor(SeveralOutputs, _Fused, OnlineRegression):
     ----------
     alpha : float ≥ 0
         Strength of the penalty.
-    graph : None, tuple, networkx graph, adjacency matrix, edge list or "precision"
-        The features' neighbourhood. None: a chain in column order. A tuple of integers: a grid of that shape. Nodes may
-        be column numbers, or the names of a DataFrame's columns; the edges of a list are pairs, or triples with a
-        value. "precision": learnt from the training rows.
+    graph : None, "chain", tuple, networkx graph, adjacency matrix, edge list or "precision"
+        The features' neighbourhood. None or "chain": a chain in column order. A tuple of integers: a grid of that
+        shape. Nodes may be column numbers, or the names of a DataFrame's columns; the edges of a list are pairs, or
+        triples with a value. "precision": learnt from the training rows.
     l1_ratio : float in [0, 1]
         The share of the plain ℓ1 norm.
     edge_weights : None, False, True, str or array
         None: the absolute values that the graph carries (entries of the adjacency matrix, the edge attribute "weight",
         the third entry of an edge), else 1. False: 1. True: as None, but an error where the graph carries none. A
-        string: another edge attribute. An array: one number ≥ 0 per edge.
+        string: another edge attribute. An array: one number ≥ 0 per edge, in the order of the list or of
+        ``graph.edges``; of an adjacency matrix row by row of its upper triangle.
     edge_signs : None, False, "adjacency" or array of −1 and +1
         −1 penalises the sum of the two coefficients of an edge in place of their difference. None: the signs of the
         values that the graph carries ("precision": of the partial correlations), else +1. False: +1. "adjacency": as
@@ -322,8 +325,9 @@ class FusedLassoRegressor(SeveralOutputs, _Fused, OnlineRegression):
         outputs, so that a feature (or an edge) is zero in all outputs or in none; or the nuclear norm of the matrix
         over all of them, so that the outputs share a few directions (``rank_``).
     task_graph : None, "complete", networkx graph, adjacency matrix or edge list
-        With several outputs in one model: a graph over them, numbered from 0. The absolute differences of the
-        coefficients over its edges are added to the penalty.
+        With several outputs in one model: a graph over them. The absolute differences of the coefficients over its
+        edges are added to the penalty. Nodes are the names of outputs (the columns of a DataFrame `y`, or classes)
+        where these are strings, or their numbers from 0.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -480,16 +484,17 @@ class FusedLassoClassifierCV(SeveralClasses, _Fused, CrossValidated, Classificat
     checkpoint : str, path or None
         A file in which the search is stored while it runs. Where it exists already, a search of the same model and data
         continues with the fold and the alpha that were interrupted.
-    graph : None, tuple, networkx graph, adjacency matrix, edge list or "precision"
-        The features' neighbourhood. None: a chain in column order. A tuple of integers: a grid of that shape. Nodes may
-        be column numbers, or the names of a DataFrame's columns; the edges of a list are pairs, or triples with a
-        value. "precision": learnt from the training rows.
+    graph : None, "chain", tuple, networkx graph, adjacency matrix, edge list or "precision"
+        The features' neighbourhood. None or "chain": a chain in column order. A tuple of integers: a grid of that
+        shape. Nodes may be column numbers, or the names of a DataFrame's columns; the edges of a list are pairs, or
+        triples with a value. "precision": learnt from the training rows.
     l1_ratio : float in [0, 1], or a list of them
         The share of the plain ℓ1 norm. From a list one is chosen together with alpha.
     edge_weights : None, False, True, str or array
         None: the absolute values that the graph carries (entries of the adjacency matrix, the edge attribute "weight",
         the third entry of an edge), else 1. False: 1. True: as None, but an error where the graph carries none. A
-        string: another edge attribute. An array: one number ≥ 0 per edge.
+        string: another edge attribute. An array: one number ≥ 0 per edge, in the order of the list or of
+        ``graph.edges``; of an adjacency matrix row by row of its upper triangle.
     edge_signs : None, False, "adjacency" or array of −1 and +1
         −1 penalises the sum of the two coefficients of an edge in place of their difference. None: the signs of the
         values that the graph carries ("precision": of the partial correlations), else +1. False: +1. "adjacency": as
@@ -534,8 +539,9 @@ class FusedLassoClassifierCV(SeveralClasses, _Fused, CrossValidated, Classificat
         outputs, so that a feature (or an edge) is zero in all outputs or in none; or the nuclear norm of the matrix
         over all of them, so that the outputs share a few directions (``rank_``).
     task_graph : None, "complete", networkx graph, adjacency matrix or edge list
-        With several outputs in one model: a graph over them, numbered from 0. The absolute differences of the
-        coefficients over its edges are added to the penalty.
+        With several outputs in one model: a graph over them. The absolute differences of the coefficients over its
+        edges are added to the penalty. Nodes are the names of outputs (the columns of a DataFrame `y`, or classes)
+        where these are strings, or their numbers from 0.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -726,16 +732,17 @@ class FusedLassoRegressorCV(SeveralOutputs, _Fused, CrossValidated, Regression):
     checkpoint : str, path or None
         A file in which the search is stored while it runs. Where it exists already, a search of the same model and data
         continues with the fold and the alpha that were interrupted.
-    graph : None, tuple, networkx graph, adjacency matrix, edge list or "precision"
-        The features' neighbourhood. None: a chain in column order. A tuple of integers: a grid of that shape. Nodes may
-        be column numbers, or the names of a DataFrame's columns; the edges of a list are pairs, or triples with a
-        value. "precision": learnt from the training rows.
+    graph : None, "chain", tuple, networkx graph, adjacency matrix, edge list or "precision"
+        The features' neighbourhood. None or "chain": a chain in column order. A tuple of integers: a grid of that
+        shape. Nodes may be column numbers, or the names of a DataFrame's columns; the edges of a list are pairs, or
+        triples with a value. "precision": learnt from the training rows.
     l1_ratio : float in [0, 1], or a list of them
         The share of the plain ℓ1 norm. From a list one is chosen together with alpha.
     edge_weights : None, False, True, str or array
         None: the absolute values that the graph carries (entries of the adjacency matrix, the edge attribute "weight",
         the third entry of an edge), else 1. False: 1. True: as None, but an error where the graph carries none. A
-        string: another edge attribute. An array: one number ≥ 0 per edge.
+        string: another edge attribute. An array: one number ≥ 0 per edge, in the order of the list or of
+        ``graph.edges``; of an adjacency matrix row by row of its upper triangle.
     edge_signs : None, False, "adjacency" or array of −1 and +1
         −1 penalises the sum of the two coefficients of an edge in place of their difference. None: the signs of the
         values that the graph carries ("precision": of the partial correlations), else +1. False: +1. "adjacency": as
@@ -778,8 +785,9 @@ class FusedLassoRegressorCV(SeveralOutputs, _Fused, CrossValidated, Regression):
         outputs, so that a feature (or an edge) is zero in all outputs or in none; or the nuclear norm of the matrix
         over all of them, so that the outputs share a few directions (``rank_``).
     task_graph : None, "complete", networkx graph, adjacency matrix or edge list
-        With several outputs in one model: a graph over them, numbered from 0. The absolute differences of the
-        coefficients over its edges are added to the penalty.
+        With several outputs in one model: a graph over them. The absolute differences of the coefficients over its
+        edges are added to the penalty. Nodes are the names of outputs (the columns of a DataFrame `y`, or classes)
+        where these are strings, or their numbers from 0.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool

@@ -29,6 +29,7 @@ from skadmm.estimators._online import OnlineClassification, OnlineRegression
 from skadmm.estimators._penalty import Penalty, checked_ratio, general_penalty
 from skadmm.estimators._regression import Regression
 from skadmm.operators.canonical import as_operator
+from skadmm.regularizers import REGULARIZERS
 
 
 class _Generalized(StructuredModel):
@@ -48,8 +49,14 @@ class _Generalized(StructuredModel):
 
     def _check_storable(self) -> None:
         super()._check_storable()
-        if not isinstance(self.penalty, str):
-            raise TypeError(f"penalty={self.penalty!r} cannot be saved: a file holds the name of a regulariser")
+        cls = type(self.penalty)
+        if not isinstance(self.penalty, str) and all(cls is not known for _, known in REGULARIZERS.items()):
+            name = getattr(self.penalty, "name", "a-name")
+            raise TypeError(
+                f"penalty={self.penalty!r} cannot be saved: a file names its penalty, and this one is not in "
+                f"skadmm.regularizers.REGULARIZERS. REGULARIZERS.add({name!r}, {cls.__name__}) adds it, here and "
+                "before the file is loaded"
+            )
 
 
 def _in_column_order(A: Any, names: Any) -> Any:
@@ -114,8 +121,9 @@ class GeneralizedLassoClassifier(SeveralClasses, _Generalized, OnlineClassificat
         outputs, so that a feature (or an edge) is zero in all outputs or in none; or the nuclear norm of the matrix
         over all of them, so that the outputs share a few directions (``rank_``).
     task_graph : None, "complete", networkx graph, adjacency matrix or edge list
-        With several outputs in one model: a graph over them, numbered from 0. The absolute differences of the
-        coefficients over its edges are added to the penalty.
+        With several outputs in one model: a graph over them. The absolute differences of the coefficients over its
+        edges are added to the penalty. Nodes are the names of outputs (the columns of a DataFrame `y`, or classes)
+        where these are strings, or their numbers from 0.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -291,8 +299,9 @@ class GeneralizedLassoRegressor(SeveralOutputs, _Generalized, OnlineRegression):
         outputs, so that a feature (or an edge) is zero in all outputs or in none; or the nuclear norm of the matrix
         over all of them, so that the outputs share a few directions (``rank_``).
     task_graph : None, "complete", networkx graph, adjacency matrix or edge list
-        With several outputs in one model: a graph over them, numbered from 0. The absolute differences of the
-        coefficients over its edges are added to the penalty.
+        With several outputs in one model: a graph over them. The absolute differences of the coefficients over its
+        edges are added to the penalty. Nodes are the names of outputs (the columns of a DataFrame `y`, or classes)
+        where these are strings, or their numbers from 0.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -481,8 +490,9 @@ class GeneralizedLassoClassifierCV(SeveralClasses, _Generalized, CrossValidated,
         outputs, so that a feature (or an edge) is zero in all outputs or in none; or the nuclear norm of the matrix
         over all of them, so that the outputs share a few directions (``rank_``).
     task_graph : None, "complete", networkx graph, adjacency matrix or edge list
-        With several outputs in one model: a graph over them, numbered from 0. The absolute differences of the
-        coefficients over its edges are added to the penalty.
+        With several outputs in one model: a graph over them. The absolute differences of the coefficients over its
+        edges are added to the penalty. Nodes are the names of outputs (the columns of a DataFrame `y`, or classes)
+        where these are strings, or their numbers from 0.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -703,8 +713,9 @@ class GeneralizedLassoRegressorCV(SeveralOutputs, _Generalized, CrossValidated, 
         outputs, so that a feature (or an edge) is zero in all outputs or in none; or the nuclear norm of the matrix
         over all of them, so that the outputs share a few directions (``rank_``).
     task_graph : None, "complete", networkx graph, adjacency matrix or edge list
-        With several outputs in one model: a graph over them, numbered from 0. The absolute differences of the
-        coefficients over its edges are added to the penalty.
+        With several outputs in one model: a graph over them. The absolute differences of the coefficients over its
+        edges are added to the penalty. Nodes are the names of outputs (the columns of a DataFrame `y`, or classes)
+        where these are strings, or their numbers from 0.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool

@@ -177,8 +177,9 @@ class GroupLassoClassifier(SeveralClasses, _Grouped, OnlineClassification):
         With several outputs in one model: penalise every coefficient, or the Euclidean or the maximum norm across
         outputs, so that a feature (or an edge, or a group) is zero in all outputs or in none.
     task_graph : None, "complete", networkx graph, adjacency matrix or edge list
-        With several outputs in one model: a graph over them, numbered from 0. The absolute differences of the
-        coefficients over its edges are added to the penalty.
+        With several outputs in one model: a graph over them. The absolute differences of the coefficients over its
+        edges are added to the penalty. Nodes are the names of outputs (the columns of a DataFrame `y`, or classes)
+        where these are strings, or their numbers from 0.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -371,8 +372,9 @@ class GroupLassoRegressor(SeveralOutputs, _Grouped, OnlineRegression):
         With several outputs in one model: penalise every coefficient, or the Euclidean or the maximum norm across
         outputs, so that a feature (or an edge, or a group) is zero in all outputs or in none.
     task_graph : None, "complete", networkx graph, adjacency matrix or edge list
-        With several outputs in one model: a graph over them, numbered from 0. The absolute differences of the
-        coefficients over its edges are added to the penalty.
+        With several outputs in one model: a graph over them. The absolute differences of the coefficients over its
+        edges are added to the penalty. Nodes are the names of outputs (the columns of a DataFrame `y`, or classes)
+        where these are strings, or their numbers from 0.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -578,8 +580,9 @@ class GroupLassoClassifierCV(SeveralClasses, _GroupedSearch, Classification):
         With several outputs in one model: penalise every coefficient, or the Euclidean or the maximum norm across
         outputs, so that a feature (or an edge, or a group) is zero in all outputs or in none.
     task_graph : None, "complete", networkx graph, adjacency matrix or edge list
-        With several outputs in one model: a graph over them, numbered from 0. The absolute differences of the
-        coefficients over its edges are added to the penalty.
+        With several outputs in one model: a graph over them. The absolute differences of the coefficients over its
+        edges are added to the penalty. Nodes are the names of outputs (the columns of a DataFrame `y`, or classes)
+        where these are strings, or their numbers from 0.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool
@@ -817,8 +820,9 @@ class GroupLassoRegressorCV(SeveralOutputs, _GroupedSearch, Regression):
         With several outputs in one model: penalise every coefficient, or the Euclidean or the maximum norm across
         outputs, so that a feature (or an edge, or a group) is zero in all outputs or in none.
     task_graph : None, "complete", networkx graph, adjacency matrix or edge list
-        With several outputs in one model: a graph over them, numbered from 0. The absolute differences of the
-        coefficients over its edges are added to the penalty.
+        With several outputs in one model: a graph over them. The absolute differences of the coefficients over its
+        edges are added to the penalty. Nodes are the names of outputs (the columns of a DataFrame `y`, or classes)
+        where these are strings, or their numbers from 0.
     fit_intercept : bool
         The intercept is never penalised.
     standardize : bool

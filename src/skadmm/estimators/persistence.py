@@ -8,6 +8,7 @@ from typing import Any
 
 from skadmm.io import archive, codec
 from skadmm.losses import LOSSES
+from skadmm.regularizers import REGULARIZERS
 
 
 class ModelFileError(ValueError):
@@ -48,6 +49,19 @@ codec.register(
     _is_loss,
     lambda loss, encode: {"name": loss.name, "fields": [encode(field) for field in loss]},
     lambda stored, decode: LOSSES[stored["name"]](*(decode(field) for field in stored["fields"])),
+)
+
+
+def _is_regularizer(value: Any) -> bool:
+    """Return whether a value is an instance of a registered regulariser."""
+    return isinstance(value, tuple) and any(type(value) is cls for _, cls in REGULARIZERS.items())
+
+
+codec.register(
+    "regularizer",
+    _is_regularizer,
+    lambda reg, encode: {"name": reg.name, "fields": [encode(field) for field in reg]},
+    lambda stored, decode: REGULARIZERS[stored["name"]](*(decode(field) for field in stored["fields"])),
 )
 
 

@@ -23,8 +23,9 @@ class TrendFilter(TrendModel, Regression):
     alpha : float ≥ 0
         Strength of the penalty.
     order : int ≥ 0
-        The degree of the pieces: 0 constant, 1 linear, 2 quadratic, 3 cubic; at most two less than there are distinct
-        positions, or one less than there are columns of a table.
+        The degree of the pieces: 0 constant, 1 linear, 2 quadratic, 3 cubic; at most 3 for a signal along a line,
+        because rounding prevents accurate fits of higher orders. At most two less than there are distinct positions, or
+        one less than there are columns of a table.
     graph : None or a graph, as for the fused lasso
         Trends over a graph in place of a line; in a signal the nodes are the numbers in `X`. Weights and signs that the
         graph carries are used.
@@ -190,8 +191,9 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
         A file in which the search is stored while it runs. Where it exists already, a search of the same model and data
         continues with the fold and the alpha that were interrupted.
     order : int ≥ 0
-        The degree of the pieces: 0 constant, 1 linear, 2 quadratic, 3 cubic; at most two less than there are distinct
-        positions, or one less than there are columns of a table.
+        The degree of the pieces: 0 constant, 1 linear, 2 quadratic, 3 cubic; at most 3 for a signal along a line,
+        because rounding prevents accurate fits of higher orders. At most two less than there are distinct positions, or
+        one less than there are columns of a table.
     graph : None or a graph, as for the fused lasso
         Trends over a graph in place of a line; in a signal the nodes are the numbers in `X`. Weights and signs that the
         graph carries are used.

@@ -237,6 +237,9 @@ def _as_values(found: list[Any], pairs: list[Any], carried: Carried) -> np.ndarr
     """The values of the edges as numbers; None where no edge has one."""
     if not carried.needed and all(value is None for value in found):
         return None
+    found = [
+        0.0 if value is None and pair[0] == pair[1] else value for pair, value in zip(pairs, found, strict=True)
+    ]  # self-loops are dropped, with a value or without
     for pair, value in zip(pairs, found, strict=True):
         if value is None:
             raise ValueError(

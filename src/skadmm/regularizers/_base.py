@@ -154,7 +154,9 @@ def define(
     Parameters
     ----------
     cls : type
-        A ``NamedTuple`` with its ``facts``; see ``regularizers/linf.py`` for an example.
+        A ``NamedTuple`` with its ``facts`` (``name``, ``separable``, ``smooth``, ``subdifferentiable``), the methods
+        ``prepared(size, role)`` and ``lipschitz(size)``, and the property ``strong_convexity``; see
+        :class:`skadmm.regularizers.Regularizer`. With a field ``strength`` the estimators take it as `penalty`.
     value : callable
         Of (reg, v): reg(v), infinite outside a constraint set.
     prox : callable
@@ -244,7 +246,9 @@ def define_separable(
     Parameters
     ----------
     cls : type
-        A ``NamedTuple`` with its ``facts``; see ``regularizers/l1.py`` for an example.
+        A ``NamedTuple`` with its ``facts`` (``name``, ``separable``, ``smooth``, ``subdifferentiable``), the methods
+        ``prepared(size, role)`` and ``lipschitz(size)``, and the property ``strong_convexity``; see
+        :class:`skadmm.regularizers.Regularizer`. With a field ``strength`` the estimators take it as `penalty`.
     value_at : callable
         Of (reg, j, v): the function at v, infinite outside a constraint set.
     prox_at : callable
