@@ -2,7 +2,9 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
+import scipy.sparse as sp
 
 from skadmm import FusedLassoRegressor, FusedLassoRegressorCV
 from skadmm.backends.writer import write_blocks
@@ -25,6 +27,17 @@ def same_model(found, wanted, atol=1e-8):
     np.testing.assert_allclose(found.intercept_, wanted.intercept_, atol=atol, rtol=0)
 
 
+def named(storage, frame, folder):
+    """A table on disk with a column y, and that name."""
+    if storage == "lazy":
+        return pl.from_pandas(frame).lazy(), "y"
+    if storage == "csv":
+        frame.to_csv(folder / "t.csv", index=False)
+    else:
+        frame.to_parquet(folder / "t.parquet")
+    return folder / f"t.{storage}", "y"
+
+
 # -- several outputs whose large shifts are copied in chunks ---------------------------------------------------------
 
 
@@ -43,3 +56,48 @@ def test_several_outputs_on_blocks_at_a_weak_penalty(tmp_path):
     target = np.column_stack([outcome, outcome])
     coef = model.fit(tmp_path / "blocks", target).coef_
     np.testing.assert_allclose(coef, model.fit(rows, target).coef_, atol=1e-8)
+
+
+# -- adaptive --------------------------------------------------------------------------------------------------------
+
+INDICATORS = (np.random.default_rng(1).random((N, 6)) < 0.2).astype(float)
+COUNTED = INDICATORS @ np.arange(6.0) + RNG.standard_normal(N)
+TOWNS = np.array(["Ulm", "Bern", "Graz"])[np.random.default_rng(2).integers(0, 3, N)]
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+@pytest.mark.parametrize("storage", ["csr", "npy", "dense blocks", "sparse blocks"])
+@pytest.mark.parametrize("model", [FusedLassoRegressor(0.1), FusedLassoRegressorCV(alphas=3, cv=3)], ids=["fit", "CV"])
+def test_adaptive_weights_do_not_depend_on_the_storage(model, storage, standardize, tmp_path):
+    weight = np.linspace(0.5, 2.0, N)
+    model.set_params(adaptive=True, tol=1e-11, standardize=standardize)
+    wanted = model.fit(INDICATORS, COUNTED, weight)
+    wanted_coef, wanted_weights = wanted.coef_, wanted.adaptive_weights_
+    if storage == "csr":
+        table = sp.csr_array(INDICATORS)
+    elif storage == "npy":
+        table = tmp_path / "X.npy"
+        np.save(table, INDICATORS)
+    else:
+        table = tmp_path / "blocks"
+        write_blocks(table, [(INDICATORS if storage == "dense blocks" else sp.csr_array(INDICATORS), None)], ones=True)
+    found = model.fit(table, COUNTED, weight)
+    np.testing.assert_allclose(found.adaptive_weights_, wanted_weights, rtol=1e-6)
+    np.testing.assert_allclose(found.coef_, wanted_coef, atol=1e-8, rtol=0)
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+@pytest.mark.parametrize("storage", ["csv", "parquet", "lazy"])
+def test_adaptive_weights_of_levels_do_not_depend_on_the_storage(storage, standardize, tmp_path):
+    frame, target = FRAME.assign(town=TOWNS), Y + 2 * (TOWNS == "Ulm")
+    model = FusedLassoRegressor(0.02, adaptive=True, categorical_features=["town"], standardize=standardize, tol=1e-11)
+    wanted = model.fit(frame, target).coef_
+    found = model.fit(*named(storage, frame.assign(y=target), tmp_path)).coef_
+    np.testing.assert_allclose(found, wanted, atol=1e-8, rtol=0)
+
+
+def test_the_first_fit_of_several_outputs_has_the_ridge_of_one():
+    """The same output twice is one output: the weights are the same."""
+    one = FusedLassoRegressor(0.1, adaptive=True, tol=1e-11).fit(X, Y)
+    two = FusedLassoRegressor(0.1, adaptive=True, tol=1e-11).fit(X, np.column_stack([Y, Y]))
+    np.testing.assert_allclose(two.adaptive_weights_, one.adaptive_weights_, rtol=1e-6)
