@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 
-from skadmm import FusedLassoRegressor, FusedLassoRegressorCV
+from skadmm import FusedLassoClassifierCV, FusedLassoRegressor, FusedLassoRegressorCV
 from skadmm.backends.writer import write_blocks
 
 RNG = np.random.default_rng(0)
@@ -101,3 +101,44 @@ def test_the_first_fit_of_several_outputs_has_the_ridge_of_one():
     one = FusedLassoRegressor(0.1, adaptive=True, tol=1e-11).fit(X, Y)
     two = FusedLassoRegressor(0.1, adaptive=True, tol=1e-11).fit(X, np.column_stack([Y, Y]))
     np.testing.assert_allclose(two.adaptive_weights_, one.adaptive_weights_, rtol=1e-6)
+
+
+# -- names of columns and scorers ------------------------------------------------------------------------------------
+
+
+def negative_error(model, table, y, sample_weight=None):
+    return -float(np.average((y - model.predict(table)) ** 2, weights=sample_weight))
+
+
+@pytest.mark.parametrize("storage", ["parquet", "csv", "lazy", "npz"])
+@pytest.mark.parametrize("scoring", [None, "r2", negative_error], ids=["loss", "r2", "callable"])
+@pytest.mark.parametrize("offset", [False, True], ids=["no offset", "offset"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["no weight", "weight"])
+def test_scorers_take_weights_and_offsets_by_name(storage, scoring, offset, weighted, tmp_path):
+    columns = {}
+    if weighted:
+        columns["sample_weight"] = np.linspace(0.2, 3.0, N)
+    if offset:
+        columns["offset"] = np.sin(np.arange(N))
+    model = FusedLassoRegressorCV(alphas=3, cv=3, scoring=scoring, tol=1e-11)
+    wanted = model.fit(FRAME, Y, **columns)
+    kind = "cv_losses_" if scoring is None else "cv_scores_"
+    scores, coef = getattr(wanted, kind), wanted.coef_
+    if storage == "npz":
+        np.savez(tmp_path / "t.npz", X=X, y=Y, **columns)
+        table, y = tmp_path / "t.npz", "y"
+    else:
+        table, y = named(storage, FRAME.assign(**columns, y=Y), tmp_path)
+    found = model.fit(table, y, **{name: name for name in columns})
+    np.testing.assert_allclose(getattr(found, kind), scores, rtol=1e-6)
+    np.testing.assert_allclose(found.coef_, coef, atol=1e-8, rtol=0)
+
+
+@pytest.mark.parametrize("balanced", [None, "balanced"])
+def test_scorers_of_classifiers_take_the_weights_given(balanced, tmp_path):
+    """Without those of the classes."""
+    weight, labels = np.linspace(0.2, 3.0, N), np.where(Y > 0.5, "high", "low")
+    model = FusedLassoClassifierCV(alphas=3, cv=3, scoring="accuracy", class_weight=balanced)
+    wanted = model.fit(FRAME, labels, weight).cv_scores_
+    table, y = named("parquet", FRAME.assign(w=weight, y=labels), tmp_path)
+    np.testing.assert_allclose(model.fit(table, y, sample_weight="w").cv_scores_, wanted, rtol=1e-10)

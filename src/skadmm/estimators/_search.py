@@ -19,6 +19,7 @@ from sklearn.utils.metadata_routing import (
 
 from skadmm import _checks
 from skadmm._names import unexpected
+from skadmm.backends.sources import read_npz
 from skadmm.estimators._large import LargeTable
 
 SELECTIONS = ("min", "1se", "aic", "bic")
@@ -47,6 +48,11 @@ class Judge(NamedTuple):
     def sign(self) -> float:
         """−1 where higher is better."""
         return 1.0 if self.scorer is None else -1.0
+
+    def weighing(self, sample_weight: np.ndarray | None) -> Judge:
+        """The judge with these weights where it has the name of a column of them."""
+        named = isinstance(self.options.get("sample_weight"), str)
+        return self._replace(options=self.options | {"sample_weight": sample_weight}) if named else self
 
     def scores(self, models: Iterable[Any], X: Any, y: np.ndarray, test: np.ndarray) -> np.ndarray:
         """The score of each model on the rows held out."""
@@ -131,6 +137,13 @@ def routed(model: Any, sample_weight: Any, given: dict[str, Any]) -> tuple[dict[
     return given, Judge(scorer, {"sample_weight": sample_weight} if weighs else {}, model.scoring)
 
 
+def given_weights(table: Any, X: Any, sample_weight: Any) -> Any:
+    """The weights, without those of classes: numbers where they are the name of a column of X, read as `table`."""
+    if not isinstance(sample_weight, str):
+        return sample_weight
+    return table.table.sample_weight if isinstance(table, LargeTable) else read_npz(X, weight=sample_weight)[2]
+
+
 def _routing_enabled() -> bool:
     from sklearn import get_config
 
@@ -189,6 +202,6 @@ def _own(random_state: Any) -> Any:
 
 
 __all__ = [
-    "SELECTIONS", "Judge", "Split", "at_ratio", "check_search", "masked", "ratios_of",
+    "SELECTIONS", "Judge", "Split", "at_ratio", "check_search", "given_weights", "masked", "ratios_of",
     "routed", "routing", "splits",
 ]  # fmt: skip
