@@ -1,13 +1,16 @@
 """Faults that users reported: models, labels and folds that were not the same for every storage of a table."""
 
+import dask.array as da
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
 
-from skadmm import FusedLassoClassifierCV, FusedLassoRegressor, FusedLassoRegressorCV
+from skadmm import FusedLassoClassifier, FusedLassoClassifierCV, FusedLassoRegressor, FusedLassoRegressorCV
+from skadmm.backends import Processes
 from skadmm.backends.writer import write_blocks
+from skadmm.cli import run
 
 RNG = np.random.default_rng(0)
 N = 80
@@ -142,3 +145,74 @@ def test_scorers_of_classifiers_take_the_weights_given(balanced, tmp_path):
     wanted = model.fit(FRAME, labels, weight).cv_scores_
     table, y = named("parquet", FRAME.assign(w=weight, y=labels), tmp_path)
     np.testing.assert_allclose(model.fit(table, y, sample_weight="w").cv_scores_, wanted, rtol=1e-10)
+
+
+# -- classes keep their type -----------------------------------------------------------------------------------------
+
+LABELS = {
+    "bool": Y > 0,
+    "int": np.where(Y > 0, 7, -2),
+    "three": np.digitize(Y, [-0.5, 0.5]),
+    "whole": np.where(Y > 0, 1.0, -1.0),
+    "text": np.where(Y > 0, "yes", "no"),
+}
+
+
+@pytest.mark.parametrize("levels", [False, True], ids=["numbers", "levels"])
+@pytest.mark.parametrize("storage", ["parquet", "csv", "lazy", "blocks"])
+@pytest.mark.parametrize("kind", list(LABELS))
+def test_classes_of_tables_keep_their_type(kind, storage, levels, tmp_path):
+    labels, frame = LABELS[kind], FRAME
+    options = {}
+    if levels and storage != "blocks":
+        frame, options = FRAME.assign(town=TOWNS), {"categorical_features": ["town"]}
+    model = FusedLassoClassifier(0.05, **options)
+    wanted = model.fit(frame, labels)
+    classes, predicted = wanted.classes_, wanted.predict(frame)
+    if storage == "blocks":
+        table, y = tmp_path / "blocks", None
+        write_blocks(table, [(X[:30], labels[:30]), (X[30:], labels[30:])], ones=True)
+    else:
+        table, y = named(storage, frame.assign(y=labels), tmp_path)
+    found = model.fit(table, y)
+    assert found.classes_.dtype.kind == classes.dtype.kind
+    assert found.classes_.tolist() == classes.tolist()
+    assert found.predict(X if storage == "blocks" else frame).tolist() == predicted.tolist()
+    assert found.score(table, y) == np.mean(predicted == labels)
+
+
+def test_classes_are_numbers_where_blocks_differ_in_their_type(tmp_path):
+    """As the whole column would be read."""
+    write_blocks(tmp_path / "b", [(X[:40], np.arange(40) % 2), (X[40:], np.arange(40.0) % 3)], ones=True)
+    assert FusedLassoClassifier(0.05).fit(tmp_path / "b").classes_.dtype == np.float64
+
+
+@pytest.mark.parametrize("search", [False, True], ids=["fit", "CV"])
+@pytest.mark.parametrize("storage", ["memory", "parquet", "csv", "lazy", "blocks", "processes", "dask"])
+def test_fractions_are_not_classes_wherever_they_are(storage, search, tmp_path):
+    labels = np.where(Y > 0, 1.5, -1.0)
+    model = FusedLassoClassifierCV() if search else FusedLassoClassifier()
+    given = {"memory": (FRAME, labels), "dask": (da.from_array(X, chunks=(40, 4)), da.from_array(labels, chunks=40))}
+    if storage == "blocks":
+        write_blocks(tmp_path / "blocks", [(X, labels)], ones=True)
+        given["blocks"] = tmp_path / "blocks", None
+    elif storage == "processes":
+        given["processes"] = Processes(X, workers=2), labels
+    elif storage not in given:
+        given[storage] = named(storage, FRAME.assign(y=labels), tmp_path)
+    with pytest.raises(ValueError, match=r"y holds 1\.5\. Unknown label type: continuous: \w+ takes whole numbers"):
+        model.fit(*given[storage])
+
+
+@pytest.mark.parametrize("labels", ["bool", "int"])
+def test_the_command_line_writes_the_same_labels_on_disk(labels, tmp_path, capsys):
+    FRAME.assign(y=LABELS[labels]).to_parquet(tmp_path / "t.parquet")
+    answers = []
+    for where in ("--in-memory", "--on-disk"):
+        model = str(tmp_path / f"{where}.skadmm")
+        fit = ["--target", "y", "--model", "fused-classifier", where, "--alpha", "0.05", "--out", model, "--json"]
+        assert run(["fit", str(tmp_path / "t.parquet"), *fit]) == 0
+        capsys.readouterr()
+        assert run(["predict", model, str(tmp_path / "t.parquet"), "--target", "y"]) == 0
+        answers.append(capsys.readouterr().out)
+    assert answers[0] == answers[1]
