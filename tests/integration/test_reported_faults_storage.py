@@ -1,6 +1,7 @@
 """Faults that users reported: models, labels and folds that were not the same for every storage of a table."""
 
 import dask.array as da
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -216,3 +217,59 @@ def test_the_command_line_writes_the_same_labels_on_disk(labels, tmp_path, capsy
         assert run(["predict", model, str(tmp_path / "t.parquet"), "--target", "y"]) == 0
         answers.append(capsys.readouterr().out)
     assert answers[0] == answers[1]
+
+
+# -- folds -----------------------------------------------------------------------------------------------------------
+
+FIRST = np.arange(N) < 50
+STORED = ["memory", "csr", "npy", "processes"]
+
+
+def numbers_in(storage, folder):
+    if storage == "csr":
+        return sp.csr_array(X)
+    if storage == "processes":
+        return Processes(X, workers=2)
+    if storage == "npy":
+        np.save(folder / "X.npy", X)
+        return folder / "X.npy"
+    return X
+
+
+@pytest.mark.parametrize("scoring", [None, "r2"])
+@pytest.mark.parametrize("storage", STORED)
+def test_folds_may_be_masks(storage, scoring, tmp_path):
+    first, second = np.flatnonzero(FIRST), np.flatnonzero(~FIRST)
+    numbers, masks = [(first, second), (second, first)], [(FIRST, ~FIRST), ((~FIRST).tolist(), FIRST)]
+    model = FusedLassoRegressorCV(alphas=3, cv=numbers, scoring=scoring, tol=1e-11)
+    wanted = model.fit(X, Y).cv_mean_
+    found = model.set_params(cv=masks).fit(numbers_in(storage, tmp_path), Y).cv_mean_
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("fold", "message"),
+    [
+        ((FIRST, np.zeros(N, bool)), "cv: a fold has no test rows"),
+        (([], [0, 1]), "cv: a fold has no training rows"),
+        ((FIRST[:20], ~FIRST), r"cv: a mask of training rows has shape \(20,\): it takes 80 entries"),
+        ((FIRST, [N]), "cv: a fold has the test row 80: it takes numbers below 80"),
+        ((FIRST, [0.5]), "cv: test rows have the type float64"),
+    ],
+)
+@pytest.mark.parametrize("storage", STORED)
+def test_folds_that_are_wrong(storage, fold, message, tmp_path):
+    model = FusedLassoRegressorCV(alphas=3, cv=[fold])
+    with pytest.raises((ValueError, TypeError), match=message):
+        model.fit(numbers_in(storage, tmp_path), Y)
+
+
+# -- reports ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_report_with_a_frame_of_dask(client, tmp_path):
+    table, target = dd.from_pandas(FRAME, npartitions=2), dd.from_pandas(pd.Series(Y), npartitions=2)
+    model = FusedLassoRegressor(0.1).fit(table, target)
+    model.report(tmp_path / "dask.html", table, target)
+    model.report(tmp_path / "memory.html", FRAME, Y)
+    assert (tmp_path / "dask.html").read_text() == (tmp_path / "memory.html").read_text()

@@ -163,10 +163,11 @@ def splits(splitter: Any, X: Any, y: Any, metadata: dict[str, Any], random_state
     large = isinstance(X, LargeTable)
     rows = np.empty((X.shape[0], 0)) if large else X
     for train, test in _with_hint(splitter.split(rows, y, **metadata), metadata):
+        train, test = (_numbers(given, X.shape[0], part) for given, part in ((train, "training"), (test, "test")))
         if large:  # a byte per row
             train, test = (_mask(numbers, X.shape[0]) for numbers in (train, test))
         # Threads must not draw from one generator: the order of their draws would change from fit to fit.
-        yield Split(np.asarray(train), np.asarray(test), _own(random_state))
+        yield Split(train, test, _own(random_state))
 
 
 def _with_hint(folds: Iterable[Any], metadata: dict[str, Any]) -> Iterator[Any]:
@@ -177,6 +178,26 @@ def _with_hint(folds: Iterable[Any], metadata: dict[str, Any]) -> Iterator[Any]:
         if metadata.get("groups") is None and "groups" in str(error):
             raise ValueError(f"{error} Give them to fit: fit(X, y, groups=...)") from error
         raise
+
+
+def _numbers(given: Any, n: int, part: str) -> np.ndarray:
+    """The numbers of the rows that a splitter gave as numbers, or as a mask of all rows."""
+    rows = np.asarray(given)
+    if rows.size == 0:
+        raise ValueError(f"cv: a fold has no {part} rows: it takes one or more")
+    if rows.dtype == bool:
+        if rows.shape != (n,):
+            raise ValueError(f"cv: a mask of {part} rows has shape {rows.shape}: it takes {n} entries, one per row")
+        return _numbers(np.flatnonzero(rows), n, part)
+    if rows.dtype.kind not in "iu" or rows.ndim != 1:
+        raise TypeError(
+            f"cv: {part} rows have the type {rows.dtype} and shape {rows.shape}: it takes integers or a mask"
+        )
+    outside = np.flatnonzero((rows < -n) | (rows >= n))
+    if outside.size:
+        odd = rows[outside[0]]
+        raise ValueError(f"cv: a fold has the {part} row {odd}: it takes numbers below {n}, the number of rows")
+    return rows
 
 
 def _mask(rows: np.ndarray, n: int) -> np.ndarray:
