@@ -263,8 +263,8 @@ class FileBlocks:
         labels = self._manifest.get("labels")
         if labels is not None and self._targets is not None and not _numbers_of(self._targets, len(labels)):
             raise BlocksError(f"{self.folder}: damaged: {self._name('target')} has numbers that no class has")
-        typed = self._targets is not None and self._manifest.get("target_type") is not None
-        if typed and np.any(np.mod(self._targets, 1.0)):
+        whole = None if self._manifest.get("target_type") is None else self._targets
+        if whole is not None and np.any(np.mod(whole, 1.0)):
             raise BlocksError(f"{self.folder}: damaged: {self._name('target')} has numbers that are not whole")
 
 
