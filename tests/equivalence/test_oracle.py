@@ -11,6 +11,7 @@ from skadmm import Problem, Status, solve
 from skadmm.backends import FileBlocks
 from skadmm.backends.convert import write_blocks
 from skadmm.backends.slicing import stack_rows, take_rows
+from skadmm.kernels.rows import as_matrix, stacked
 from skadmm.operators import chain, stack
 from skadmm.oracle import LARGE_SHIFT, LARGE_SHIFT_SHARE, batches, oracle_for
 from skadmm.oracle.batches import GrowingBatch
@@ -190,6 +191,16 @@ def test_rows_are_copied_and_stacked(kind):
         else:
             some = some.values
         np.testing.assert_array_equal(some, expected)
+
+
+@pytest.mark.parametrize("second", [[4, 5, 8, 9], [3, 8]], ids=["whole samples", "parts of samples"])
+@pytest.mark.parametrize("first", [[0, 1, 6, 7], [1, 2]], ids=["whole samples", "parts of samples"])
+@pytest.mark.parametrize("kind", ["rows", "sparse"])
+def test_rows_of_several_outputs_are_copied_and_stacked(kind, first, second):
+    rows = stacked(problem_of(kind).rows, 2)
+    both = stack_rows([take_rows(rows, np.array(first)), take_rows(rows, np.array(second))])
+    expected = as_matrix(rows, 0, 10)[[*first, *second]].toarray()
+    np.testing.assert_array_equal(scipy.sparse.csr_array(as_matrix(both)).toarray(), expected)
 
 
 # -- files -------------------------------------------------------------------------------------------------------

@@ -47,7 +47,9 @@ KNOWLEDGE = {
     "kinks": {"loss": "kinks"},
     "class weights": {"class_weight": "balanced"},
     "multinomial": {"multi_class": "multinomial"},
+    "adaptive multinomial": {"adaptive": True, "multi_class": "multinomial"},
     "outputs": {},
+    "adaptive outputs": {"adaptive": True, "standardize": True},
     "offset": {},
 }
 """Options of the models, each with the parameters that it sets."""
@@ -158,14 +160,14 @@ def knowing(name, operation):
     """A function that makes the model, its targets and its offset; skips what the model has no parameter for."""
     options, classes = dict(KNOWLEDGE[operation]), "Classifier" in name
     target = np.where(NUMBERS > 0, "high", "low") if classes else NUMBERS
-    if operation in ("multinomial", "class weights") and classes:
+    if operation.endswith(("multinomial", "class weights")) and classes:
         target = CLASSES
-    if operation == "outputs":
+    if operation.endswith("outputs"):
         target = np.column_stack([NUMBERS, NUMBERS[::-1]])
     if operation == "kinks":
         options["loss"] = "hinge" if classes else "quantile"
     missing = set(options) - set(ESTIMATORS[name]().get_params())
-    if missing or (operation == "outputs" and classes):
+    if missing or (operation.endswith("outputs") and classes):
         pytest.skip(f"{name} has no {operation}")
     shift = 0.1 * np.cos(np.arange(N)) if operation == "offset" else None
     return functools.partial(model_of, name, **options), target, shift

@@ -6,7 +6,8 @@
     indices.npy, indptr.npy     the columns of the entries, and where each row begins (CSR only)
     target.npy, weight.npy      one number per row, where there are any
 
-``numpy.load`` reads each of the arrays. Classes that are texts are in the manifest, and the targets are their numbers.
+``numpy.load`` reads each of the arrays. Classes that are texts are in the manifest, and the targets are their numbers;
+the manifest says too where targets were booleans or integers.
 The file names are fixed: nothing in a manifest is ever used as a path. Opening a folder reads it once, checks every
 checksum and refuses a folder that is incomplete or damaged, so that compiled code can trust it. Folders of version 1
 (files named ``.bin``, without the header of an npy file) still open.
@@ -138,11 +139,8 @@ class FileBlocks:
         self._targets = self._vector("target")
         self.sample_weight = self._vector("weight")
         self._verify()
-        self.target = self._targets
-        labels = manifest.get("labels")
-        if labels is not None and self._targets is not None:
-            self.target = np.asarray(labels)[self._targets.astype(np.intp)]
-            self._targets = None  # its numbers are not needed again
+        self.target = self._typed(self._targets)
+        self._targets = None  # its numbers are not needed again
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -227,6 +225,15 @@ class FileBlocks:
             return None
         return np.array(self._map(name, np.dtype("<f8"), (self.n,)))
 
+    def _typed(self, targets: np.ndarray | None) -> np.ndarray | None:
+        """The targets in the type that they were written from: numbers, booleans or texts."""
+        labels, kind = self._manifest.get("labels"), self._manifest.get("target_type")
+        if targets is None or (labels is None and kind is None):
+            return targets
+        if labels is not None:
+            return np.asarray(labels)[targets.astype(np.intp)]
+        return targets.astype(np.bool_ if kind == "bool" else np.int64)
+
     def _verify(self) -> None:
         """Check every byte against its checksum, that numbers are finite, and that columns are in range."""
         row, entry = 0, 0
@@ -256,6 +263,9 @@ class FileBlocks:
         labels = self._manifest.get("labels")
         if labels is not None and self._targets is not None and not _numbers_of(self._targets, len(labels)):
             raise BlocksError(f"{self.folder}: damaged: {self._name('target')} has numbers that no class has")
+        whole = None if self._manifest.get("target_type") is None else self._targets
+        if whole is not None and np.any(np.mod(whole, 1.0)):
+            raise BlocksError(f"{self.folder}: damaged: {self._name('target')} has numbers that are not whole")
 
 
 def _numbers_of(targets: np.ndarray, count: int) -> bool:
@@ -322,6 +332,8 @@ def _check_form(manifest: Any) -> None:
     for what, texts in (("names", names), ("labels", labels)):
         if texts is not None and not (isinstance(texts, list) and all(isinstance(text, str) for text in texts)):
             raise ValueError(f"{what} are not texts")
+    if manifest.get("target_type") not in (None, "bool", "int"):
+        raise ValueError(f"targets of type {manifest['target_type']!r} are not known")
     if not (_is_count(manifest["rows"]) and _is_count(manifest["columns"]) and manifest["columns"] < 2**31):
         raise ValueError("it has no rows or no columns")
     if names is not None and len(names) != manifest["columns"]:

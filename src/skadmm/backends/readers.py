@@ -447,7 +447,7 @@ def parquet_files(path: Path) -> list[Path]:
 
 
 def split_frame(frame: Any, chosen: Chosen, ones: bool) -> Parts:
-    """X as an array of float64, or sparse where it is encoded; the targets, of float64 or of texts; and the weights."""
+    """X as an array of float64, or sparse where it is encoded; the targets, numbers or texts; and the weights."""
     features = frame[chosen.features]
     weight = None if chosen.weight is None else frame[chosen.weight].to_numpy(dtype=np.float64)
     if chosen.encoding is not None:
@@ -479,8 +479,10 @@ def _targets(frame: Any, name: str | None) -> np.ndarray | None:
 
 
 def column_values(frame: Any, name: str) -> np.ndarray:
-    """A column as an array of float64 or of texts."""
+    """A column as an array of float64 or of texts; booleans and integers, which may be classes, keep their type."""
     column = frame[name]
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iub":
+        return column.to_numpy()
     if getattr(column.dtype, "kind", "O") in "fiub":
         return column.to_numpy(dtype=np.float64)
     if column.isna().any():

@@ -61,11 +61,18 @@ def _take_stacked(rows: StackedRows, indices: np.ndarray) -> Rows:
 
 
 def stack_rows(parts: list[Any]) -> Rows:
-    """The rows of several blocks, all dense or all sparse, one after the other."""
+    """The rows of several blocks, one after the other: all dense, all sparse, or of the same several outputs.
+
+    Of several outputs, :func:`take_rows` gives stacked rows where it took whole samples and sparse rows elsewhere; a
+    mixture of both becomes sparse.
+    """
+    if all(isinstance(part, StackedRows) for part in parts):
+        return parts[0]._replace(rows=stack_rows([part.rows for part in parts]))
     if isinstance(parts[0], DenseRows):
         return DenseRows(np.concatenate([np.ascontiguousarray(part.values) for part in parts]))
+    parts = [from_matrix(as_matrix(part)) if isinstance(part, StackedRows) else part for part in parts]
     counts = np.concatenate([np.diff(part.indptr) for part in parts])
-    indptr = np.zeros(counts.size + 1, parts[0].indptr.dtype)
+    indptr = np.zeros(counts.size + 1, np.result_type(*(part.indptr.dtype for part in parts)))
     np.cumsum(counts, out=indptr[1:])
     data, indices = (np.concatenate([getattr(part, name) for part in parts]) for name in ("data", "indices"))
     return CSRRows(data, indices, indptr, parts[0].width)

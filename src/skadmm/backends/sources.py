@@ -242,7 +242,7 @@ def _key(path: Path, columns: Columns, ones: bool) -> str:
     """What identifies a conversion: the files with their sizes and times of change, and the options."""
     files = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in parquet_files(path)]
     encoded = [] if columns.encoding is None else [columns.encoding.digest()]
-    about = json.dumps([VERSION, files, columns[:5], ones, *encoded])
+    about = json.dumps([VERSION, "typed targets", files, columns[:5], ones, *encoded])
     return hashlib.sha256(about.encode()).hexdigest()[:16]
 
 

@@ -82,7 +82,7 @@ class BlockWriter:
         self.blocks: list[dict[str, Any]] = []
         self.lengths = dict.fromkeys(ARRAYS, 0)
         self.about: dict[str, Any] = {"kind": None, "columns": 0, "names": None, "target": False, "weight": False,
-                                      "labels": None}  # fmt: skip
+                                      "labels": None, "target_type": None}  # fmt: skip
         if (folder / MANIFEST).exists():
             raise BlocksError(f"{folder}: it is finished already; remove it, or give another name")
         self._resume()
@@ -190,6 +190,8 @@ class BlockWriter:
         if texts != (self.about["labels"] is not None):
             raise BlocksError(f"block {len(self.blocks)}: its targets are texts and those of other blocks are numbers")
         if not texts:
+            kind = "bool" if target.dtype.kind == "b" else "int" if target.dtype.kind in "iu" else None
+            self.about["target_type"] = kind if kind == self.about.get("target_type") or not self.blocks else None
             return target
         found, places = np.unique(target.astype(str), return_inverse=True)
         labels = self.about["labels"]

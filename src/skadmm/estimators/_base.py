@@ -20,18 +20,18 @@ from skadmm._types import FilePath, TableLike, Values
 from skadmm.backends import is_dask
 from skadmm.backends.frames import for_sklearn
 from skadmm.backends.sources import is_npz, read_npz
-from skadmm.estimators._adaptive import PILOT_RIDGE, checked_gamma, reweighted, term_weights
+from skadmm.estimators._adaptive import checked_gamma, pilot_ridge, pilot_tolerance, reweighted, term_weights
 from skadmm.estimators._bounds import limits_of
 from skadmm.estimators._callbacks import CallbackSupport, Tasks, with_callbacks
 from skadmm.estimators._categories import check_unknown, feature_names, forget, reading
 from skadmm.estimators._columns import integer_names, warn_missing_offset
-from skadmm.estimators._design import build_design
+from skadmm.estimators._design import build_design, column_moments
 from skadmm.estimators._large import (
     LargeRows,
     LargeTable,
     is_large,
     large_design,
-    large_mean_norm,
+    large_moments,
     large_scores,
     read_large,
 )
@@ -317,13 +317,11 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         if prepared.outputs.penalty == "nuclear" and _in_one(targets):
             raise ValueError(f"adaptive={self.adaptive!r}: output_penalty='nuclear' has no terms to weight")
         penalty = prepared.penalty if prepared.plain is None else prepared.plain
-        pilot = prepared._replace(limits=None, plain=None)
-        solutions: list[np.ndarray] = []
-        for target in targets:
-            curvature = _mean_norm(pilot, target) / prepared.design.width
-            weak = pilot._replace(ridge=prepared.ridge + PILOT_RIDGE * curvature)
-            parts = self._parts(prepared, [self._solve(weak, target, 0.0, None, method="auto")])
-            solutions += parts if penalty.copies is None else [penalty.copies.whole(part) for part in parts]
+        weak = prepared._replace(ridge=prepared.ridge + _pilot_ridge(prepared), limits=None, plain=None)
+        options: dict[str, Any] = {"method": "auto", "tol": pilot_tolerance(float(self.tol))}
+        results = [self._solve(weak, target, 0.0, None, **options) for target in targets]
+        parts = self._parts(prepared, results)
+        solutions = parts if penalty.copies is None else [penalty.copies.whole(part) for part in parts]
         weights = term_weights(penalty, solutions, gamma)
         self.adaptive_weights_ = weights
         return prepared._replace(penalty=reweighted(penalty, weights), plain=penalty)
@@ -518,11 +516,12 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         check_storable(self.loss)
 
 
-def _mean_norm(prepared: Prepared, target: Any) -> float:
-    """The mean squared norm of the rows that the solver sees, were they in memory."""
-    if is_large(prepared.design.X):
-        return large_mean_norm(prepared.design, prepared.sample_weight)
-    return prepared.problem(target, 0.0).backend.mean_norm
+def _pilot_ridge(prepared: Prepared) -> float:
+    """The ridge of the first fit of `adaptive`, which does not depend on where and how the table is stored."""
+    design, weight = prepared.design, prepared.sample_weight
+    if is_large(design.X):
+        return pilot_ridge(design, *large_moments(LargeTable(design.X), weight))
+    return pilot_ridge(design, *column_moments(design.X[:, : design.scale.size], weight))
 
 
 def _solutions(results: list[Result]) -> list[np.ndarray]:

@@ -64,6 +64,18 @@ def _check_present(y: Any) -> None:
         raise TypeError(f"y mixes texts with other values such as {odd!r}: it takes classes of one type")
 
 
+def _check_whole(labels: np.ndarray, estimator: str) -> None:
+    """Raise where numbers are no classes because one of them is not whole; scikit-learn's message would not name y."""
+    if labels.dtype.kind != "f" or labels.ndim != 1:
+        return
+    odd = np.flatnonzero(labels != np.floor(labels))
+    if odd.size:
+        raise ValueError(
+            f"y holds {labels[odd[0]]:g}. Unknown label type: continuous: {estimator} takes whole numbers, booleans or "
+            "texts as classes; for other numbers use the estimator with Regressor in place of Classifier in its name"
+        )
+
+
 class Classification(ClassifierMixin, StructuredModel):
     """The base class of the classifiers."""
 
@@ -78,8 +90,10 @@ class Classification(ClassifierMixin, StructuredModel):
         X, y, sample_weight = self._table(X, y, sample_weight, **checks)
         if isinstance(X, LargeTable):
             self.classes_ = classes_of(y)
+            _check_whole(self.classes_, type(self).__name__)
             self._check_classes()
             return X, y, self._class_weighted(y, sample_weight)
+        _check_whole(y, type(self).__name__)
         check_classification_targets(y)
         # A row with the weight zero is left out, and so is a class that only occurs in such rows.
         self.classes_ = np.unique(y if sample_weight is None else y[sample_weight > 0])

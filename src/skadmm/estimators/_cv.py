@@ -30,6 +30,7 @@ from skadmm.estimators._search import (
     Split,
     at_ratio,
     check_search,
+    given_weights,
     masked,
     ratios_of,
     routed,
@@ -135,8 +136,9 @@ class CrossValidated(StructuredModel):
         self._check_parameters()
         check_search(self)
         metadata, judge = routed(self, sample_weight, params)
-        X, y, sample_weight, offset = rows_of(self, X, y, sample_weight, offset, drop)
-        X, y, sample_weight = self._read(X, y, sample_weight)
+        given, y, weight, offset = rows_of(self, X, y, sample_weight, offset, drop)
+        X, y, sample_weight = self._read(given, y, weight)
+        judge = judge.weighing(given_weights(X, given, weight))
         for name in OF_A_SEARCH:
             self.__dict__.pop(name, None)
         targets = self._offset_targets(X, self._targets(y, sample_weight), offset)

@@ -262,16 +262,21 @@ def _share(X: Any, sample_weight: np.ndarray | None) -> np.ndarray:
 
 
 def spread(X: Any, sample_weight: np.ndarray | None) -> np.ndarray:
-    """The weighted standard deviation of each column, 1 where it is zero; a sparse table is not centred densely."""
-    share = _share(X, sample_weight)
-    if sp.issparse(X):
-        mean = np.asarray(X.T @ share).ravel()
-        part = sp.csr_array(X, dtype=np.float64)
-        stored = np.repeat(share, np.diff(part.indptr))
-        variance = np.bincount(part.indices, stored * (part.data - mean[part.indices]) ** 2, minlength=X.shape[1])
-        missing = 1.0 - np.bincount(part.indices, stored, minlength=X.shape[1])
-        variance += np.where(_all_stored(part), 0.0, np.maximum(missing, 0.0)) * mean**2
-    else:
-        mean = share @ X
-        variance = share @ (X - mean) ** 2
+    """The weighted standard deviation of each column, 1 where it is zero."""
+    mean, variance = column_moments(X, sample_weight)
     return np.where(variance > 1e-14 * mean**2, np.sqrt(variance), 1.0)
+
+
+def column_moments(X: Any, sample_weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """The weighted mean and variance of each column; a sparse table is not centred densely."""
+    share = _share(X, sample_weight)
+    if not sp.issparse(X):
+        mean = share @ X
+        return mean, share @ (X - mean) ** 2
+    mean = np.asarray(X.T @ share).ravel()
+    part = sp.csr_array(X, dtype=np.float64)
+    stored = np.repeat(share, np.diff(part.indptr))
+    variance = np.bincount(part.indices, stored * (part.data - mean[part.indices]) ** 2, minlength=X.shape[1])
+    missing = 1.0 - np.bincount(part.indices, stored, minlength=X.shape[1])
+    variance += np.where(_all_stored(part), 0.0, np.maximum(missing, 0.0)) * mean**2
+    return mean, variance

@@ -305,13 +305,6 @@ def _weighted_sum(part: Any, share: np.ndarray) -> np.ndarray:
     return np.asarray(part.T @ share)
 
 
-def large_mean_norm(design: Design, sample_weight: Any) -> float:
-    """The mean squared norm of the rows as they would be in memory, centred and scaled, with their one."""
-    mean, variance = large_moments(LargeTable(design.X), sample_weight)
-    squares = variance if design.intercept else variance + mean**2
-    return float((squares / design.factor**2).sum()) + float(design.intercept)
-
-
 def _chunks(table: LargeTable) -> Iterator[tuple[slice, Any]]:
     """Consecutive rows of a table in this process, without the column of ones, each chunk with its place."""
     for start in range(0, table.shape[0], ROWS_PER_CHUNK):

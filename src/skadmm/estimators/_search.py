@@ -19,6 +19,7 @@ from sklearn.utils.metadata_routing import (
 
 from skadmm import _checks
 from skadmm._names import unexpected
+from skadmm.backends.sources import read_npz
 from skadmm.estimators._large import LargeTable
 
 SELECTIONS = ("min", "1se", "aic", "bic")
@@ -47,6 +48,11 @@ class Judge(NamedTuple):
     def sign(self) -> float:
         """−1 where higher is better."""
         return 1.0 if self.scorer is None else -1.0
+
+    def weighing(self, sample_weight: np.ndarray | None) -> Judge:
+        """The judge with these weights where it has the name of a column of them."""
+        named = isinstance(self.options.get("sample_weight"), str)
+        return self._replace(options=self.options | {"sample_weight": sample_weight}) if named else self
 
     def scores(self, models: Iterable[Any], X: Any, y: np.ndarray, test: np.ndarray) -> np.ndarray:
         """The score of each model on the rows held out."""
@@ -131,6 +137,13 @@ def routed(model: Any, sample_weight: Any, given: dict[str, Any]) -> tuple[dict[
     return given, Judge(scorer, {"sample_weight": sample_weight} if weighs else {}, model.scoring)
 
 
+def given_weights(table: Any, X: Any, sample_weight: Any) -> Any:
+    """The weights, without those of classes: numbers where they are the name of a column of X, read as `table`."""
+    if not isinstance(sample_weight, str):
+        return sample_weight
+    return table.table.sample_weight if isinstance(table, LargeTable) else read_npz(X, weight=sample_weight)[2]
+
+
 def _routing_enabled() -> bool:
     from sklearn import get_config
 
@@ -150,10 +163,11 @@ def splits(splitter: Any, X: Any, y: Any, metadata: dict[str, Any], random_state
     large = isinstance(X, LargeTable)
     rows = np.empty((X.shape[0], 0)) if large else X
     for train, test in _with_hint(splitter.split(rows, y, **metadata), metadata):
+        train, test = (_numbers(given, X.shape[0], part) for given, part in ((train, "training"), (test, "test")))
         if large:  # a byte per row
             train, test = (_mask(numbers, X.shape[0]) for numbers in (train, test))
         # Threads must not draw from one generator: the order of their draws would change from fit to fit.
-        yield Split(np.asarray(train), np.asarray(test), _own(random_state))
+        yield Split(train, test, _own(random_state))
 
 
 def _with_hint(folds: Iterable[Any], metadata: dict[str, Any]) -> Iterator[Any]:
@@ -164,6 +178,26 @@ def _with_hint(folds: Iterable[Any], metadata: dict[str, Any]) -> Iterator[Any]:
         if metadata.get("groups") is None and "groups" in str(error):
             raise ValueError(f"{error} Give them to fit: fit(X, y, groups=...)") from error
         raise
+
+
+def _numbers(given: Any, n: int, part: str) -> np.ndarray:
+    """The numbers of the rows that a splitter gave as numbers, or as a mask of all rows."""
+    rows = np.asarray(given)
+    if rows.size == 0:
+        raise ValueError(f"cv: a fold has no {part} rows: it takes one or more")
+    if rows.dtype == bool:
+        if rows.shape != (n,):
+            raise ValueError(f"cv: a mask of {part} rows has shape {rows.shape}: it takes {n} entries, one per row")
+        return _numbers(np.flatnonzero(rows), n, part)
+    if rows.dtype.kind not in "iu" or rows.ndim != 1:
+        raise TypeError(
+            f"cv: {part} rows have the type {rows.dtype} and shape {rows.shape}: it takes integers or a mask"
+        )
+    outside = np.flatnonzero((rows < -n) | (rows >= n))
+    if outside.size:
+        odd = rows[outside[0]]
+        raise ValueError(f"cv: a fold has the {part} row {odd}: it takes numbers below {n}, the number of rows")
+    return rows
 
 
 def _mask(rows: np.ndarray, n: int) -> np.ndarray:
@@ -189,6 +223,6 @@ def _own(random_state: Any) -> Any:
 
 
 __all__ = [
-    "SELECTIONS", "Judge", "Split", "at_ratio", "check_search", "masked", "ratios_of",
+    "SELECTIONS", "Judge", "Split", "at_ratio", "check_search", "given_weights", "masked", "ratios_of",
     "routed", "routing", "splits",
 ]  # fmt: skip

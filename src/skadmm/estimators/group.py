@@ -516,7 +516,7 @@ class GroupLassoClassifierCV(SeveralClasses, _GroupedSearch, Classification):
     eps : float in (0, 1)
         The ratio of the smallest alpha to alpha_max, where `alphas` is a number.
     cv : int, splitter or None
-        A number of folds (None: 5), or a splitter of scikit-learn.
+        A number of folds (None: 5), a splitter of scikit-learn, or pairs of training and test rows: numbers or masks.
     selection : "min", "1se", "aic" or "bic"
         The minimum mean held-out loss; the largest alpha within one standard error of it; or an information criterion
         on one path over all the data.
@@ -758,7 +758,7 @@ class GroupLassoRegressorCV(SeveralOutputs, _GroupedSearch, Regression):
     eps : float in (0, 1)
         The ratio of the smallest alpha to alpha_max, where `alphas` is a number.
     cv : int, splitter or None
-        A number of folds (None: 5), or a splitter of scikit-learn.
+        A number of folds (None: 5), a splitter of scikit-learn, or pairs of training and test rows: numbers or masks.
     selection : "min", "1se", "aic" or "bic"
         The minimum mean held-out loss; the largest alpha within one standard error of it; or an information criterion
         on one path over all the data.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from skadmm._version import __version__
-from skadmm.backends import is_stored
+from skadmm.backends import is_dask, is_stored
 from skadmm.backends.named_columns import stored_target
 from skadmm.backends.sources import is_npz
 from skadmm.estimators._as_code import code_of
@@ -152,10 +152,10 @@ def _data(model: Any, X: Any, y: Any, offset: Any) -> dict[str, Any]:
 
 
 def _rows(X: Any, y: Any) -> int | None:
-    """How many rows a table has: in memory by its shape, on disk by its targets."""
+    """How many rows a table has: in memory by its shape, on disk by its targets, of a frame of Dask by counting."""
     if is_stored(X) or is_npz(X):
         return None if y is None else len(stored_target(X, y))
-    return int(np.shape(X)[0])
+    return len(X) if is_dask(X) and hasattr(X, "columns") else int(np.shape(X)[0])
 
 
 def score_name(model: Any) -> str:

@@ -175,7 +175,7 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
     eps : float in (0, 1) or None
         None: 1e-3, and for a signal along a line a hundred times less for each order.
     cv : int, splitter or None
-        A number of folds (None: 5), or a splitter of scikit-learn.
+        A number of folds (None: 5), a splitter of scikit-learn, or pairs of training and test rows: numbers or masks.
     selection : "min", "1se", "aic" or "bic"
         The minimum mean held-out loss; the largest alpha within one standard error of it; or an information criterion
         on one path over all the data.

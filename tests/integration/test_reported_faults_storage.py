@@ -1,0 +1,275 @@
+"""Faults that users reported: models, labels and folds that were not the same for every storage of a table."""
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+
+from skadmm import FusedLassoClassifier, FusedLassoClassifierCV, FusedLassoRegressor, FusedLassoRegressorCV
+from skadmm.backends import Processes
+from skadmm.backends.writer import write_blocks
+from skadmm.cli import run
+
+RNG = np.random.default_rng(0)
+N = 80
+X = RNG.standard_normal((N, 4))
+Y = X[:, 0] + RNG.standard_normal(N)
+NAMES = list("abcd")
+FRAME = pd.DataFrame(X, columns=NAMES)
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("SKADMM_CACHE", str(tmp_path / "cache"))
+
+
+def same_model(found, wanted, atol=1e-8):
+    np.testing.assert_allclose(found.coef_, wanted.coef_, atol=atol, rtol=0)
+    np.testing.assert_allclose(found.intercept_, wanted.intercept_, atol=atol, rtol=0)
+
+
+def named(storage, frame, folder):
+    """A table on disk with a column y, and that name."""
+    if storage == "lazy":
+        return pl.from_pandas(frame).lazy(), "y"
+    if storage == "csv":
+        frame.to_csv(folder / "t.csv", index=False)
+    else:
+        frame.to_parquet(folder / "t.parquet")
+    return folder / f"t.{storage}", "y"
+
+
+# -- several outputs whose large shifts are copied in chunks ---------------------------------------------------------
+
+
+def test_a_search_over_several_outputs_on_disk(tmp_path):
+    FRAME.assign(y=Y, y2=-Y).to_parquet(tmp_path / "t.parquet")
+    found = FusedLassoRegressorCV(alphas=4, tol=1e-11).fit(tmp_path / "t.parquet", ["y", "y2"])
+    same_model(found, FusedLassoRegressorCV(alphas=4, tol=1e-11).fit(FRAME, np.column_stack([Y, -Y])))
+
+
+def test_several_outputs_on_blocks_at_a_weak_penalty(tmp_path):
+    rng = np.random.default_rng(4)
+    rows = rng.standard_normal((120, 4))
+    outcome = (rows[:, 0] * 2 + rng.standard_normal(120) > 0).astype(float)
+    write_blocks(tmp_path / "blocks", [(rows[:60], None), (rows[60:], None)], ones=True)
+    model = FusedLassoRegressor(0.001, loss="binomial", output_penalty="rows", tol=1e-11)
+    target = np.column_stack([outcome, outcome])
+    coef = model.fit(tmp_path / "blocks", target).coef_
+    np.testing.assert_allclose(coef, model.fit(rows, target).coef_, atol=1e-8)
+
+
+# -- adaptive --------------------------------------------------------------------------------------------------------
+
+INDICATORS = (np.random.default_rng(1).random((N, 6)) < 0.2).astype(float)
+COUNTED = INDICATORS @ np.arange(6.0) + RNG.standard_normal(N)
+TOWNS = np.array(["Ulm", "Bern", "Graz"])[np.random.default_rng(2).integers(0, 3, N)]
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+@pytest.mark.parametrize("storage", ["csr", "npy", "dense blocks", "sparse blocks"])
+@pytest.mark.parametrize("model", [FusedLassoRegressor(0.1), FusedLassoRegressorCV(alphas=3, cv=3)], ids=["fit", "CV"])
+def test_adaptive_weights_do_not_depend_on_the_storage(model, storage, standardize, tmp_path):
+    weight = np.linspace(0.5, 2.0, N)
+    model.set_params(adaptive=True, tol=1e-11, standardize=standardize)
+    wanted = model.fit(INDICATORS, COUNTED, weight)
+    wanted_coef, wanted_weights = wanted.coef_, wanted.adaptive_weights_
+    if storage == "csr":
+        table = sp.csr_array(INDICATORS)
+    elif storage == "npy":
+        table = tmp_path / "X.npy"
+        np.save(table, INDICATORS)
+    else:
+        table = tmp_path / "blocks"
+        write_blocks(table, [(INDICATORS if storage == "dense blocks" else sp.csr_array(INDICATORS), None)], ones=True)
+    found = model.fit(table, COUNTED, weight)
+    np.testing.assert_allclose(found.adaptive_weights_, wanted_weights, rtol=1e-6)
+    np.testing.assert_allclose(found.coef_, wanted_coef, atol=1e-8, rtol=0)
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+@pytest.mark.parametrize("storage", ["csv", "parquet", "lazy"])
+def test_adaptive_weights_of_levels_do_not_depend_on_the_storage(storage, standardize, tmp_path):
+    frame, target = FRAME.assign(town=TOWNS), Y + 2 * (TOWNS == "Ulm")
+    model = FusedLassoRegressor(0.02, adaptive=True, categorical_features=["town"], standardize=standardize, tol=1e-11)
+    wanted = model.fit(frame, target).coef_
+    found = model.fit(*named(storage, frame.assign(y=target), tmp_path)).coef_
+    np.testing.assert_allclose(found, wanted, atol=1e-8, rtol=0)
+
+
+def test_the_first_fit_of_several_outputs_has_the_ridge_of_one():
+    """The same output twice is one output: the weights are the same."""
+    one = FusedLassoRegressor(0.1, adaptive=True, tol=1e-11).fit(X, Y)
+    two = FusedLassoRegressor(0.1, adaptive=True, tol=1e-11).fit(X, np.column_stack([Y, Y]))
+    np.testing.assert_allclose(two.adaptive_weights_, one.adaptive_weights_, rtol=1e-6)
+
+
+# -- names of columns and scorers ------------------------------------------------------------------------------------
+
+
+def negative_error(model, table, y, sample_weight=None):
+    return -float(np.average((y - model.predict(table)) ** 2, weights=sample_weight))
+
+
+@pytest.mark.parametrize("storage", ["parquet", "csv", "lazy", "npz"])
+@pytest.mark.parametrize("scoring", [None, "r2", negative_error], ids=["loss", "r2", "callable"])
+@pytest.mark.parametrize("offset", [False, True], ids=["no offset", "offset"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["no weight", "weight"])
+def test_scorers_take_weights_and_offsets_by_name(storage, scoring, offset, weighted, tmp_path):
+    columns = {}
+    if weighted:
+        columns["sample_weight"] = np.linspace(0.2, 3.0, N)
+    if offset:
+        columns["offset"] = np.sin(np.arange(N))
+    model = FusedLassoRegressorCV(alphas=3, cv=3, scoring=scoring, tol=1e-11)
+    wanted = model.fit(FRAME, Y, **columns)
+    kind = "cv_losses_" if scoring is None else "cv_scores_"
+    scores, coef = getattr(wanted, kind), wanted.coef_
+    if storage == "npz":
+        np.savez(tmp_path / "t.npz", X=X, y=Y, **columns)
+        table, y = tmp_path / "t.npz", "y"
+    else:
+        table, y = named(storage, FRAME.assign(**columns, y=Y), tmp_path)
+    found = model.fit(table, y, **{name: name for name in columns})
+    np.testing.assert_allclose(getattr(found, kind), scores, rtol=1e-6)
+    np.testing.assert_allclose(found.coef_, coef, atol=1e-8, rtol=0)
+
+
+@pytest.mark.parametrize("balanced", [None, "balanced"])
+def test_scorers_of_classifiers_take_the_weights_given(balanced, tmp_path):
+    """Without those of the classes."""
+    weight, labels = np.linspace(0.2, 3.0, N), np.where(Y > 0.5, "high", "low")
+    model = FusedLassoClassifierCV(alphas=3, cv=3, scoring="accuracy", class_weight=balanced)
+    wanted = model.fit(FRAME, labels, weight).cv_scores_
+    table, y = named("parquet", FRAME.assign(w=weight, y=labels), tmp_path)
+    np.testing.assert_allclose(model.fit(table, y, sample_weight="w").cv_scores_, wanted, rtol=1e-10)
+
+
+# -- classes keep their type -----------------------------------------------------------------------------------------
+
+LABELS = {
+    "bool": Y > 0,
+    "int": np.where(Y > 0, 7, -2),
+    "three": np.digitize(Y, [-0.5, 0.5]),
+    "whole": np.where(Y > 0, 1.0, -1.0),
+    "text": np.where(Y > 0, "yes", "no"),
+}
+
+
+@pytest.mark.parametrize("levels", [False, True], ids=["numbers", "levels"])
+@pytest.mark.parametrize("storage", ["parquet", "csv", "lazy", "blocks"])
+@pytest.mark.parametrize("kind", list(LABELS))
+def test_classes_of_tables_keep_their_type(kind, storage, levels, tmp_path):
+    labels, frame = LABELS[kind], FRAME
+    options = {}
+    if levels and storage != "blocks":
+        frame, options = FRAME.assign(town=TOWNS), {"categorical_features": ["town"]}
+    model = FusedLassoClassifier(0.05, **options)
+    wanted = model.fit(frame, labels)
+    classes, predicted = wanted.classes_, wanted.predict(frame)
+    if storage == "blocks":
+        table, y = tmp_path / "blocks", None
+        write_blocks(table, [(X[:30], labels[:30]), (X[30:], labels[30:])], ones=True)
+    else:
+        table, y = named(storage, frame.assign(y=labels), tmp_path)
+    found = model.fit(table, y)
+    assert found.classes_.dtype.kind == classes.dtype.kind
+    assert found.classes_.tolist() == classes.tolist()
+    assert found.predict(X if storage == "blocks" else frame).tolist() == predicted.tolist()
+    assert found.score(table, y) == np.mean(predicted == labels)
+
+
+def test_classes_are_numbers_where_blocks_differ_in_their_type(tmp_path):
+    """As the whole column would be read."""
+    write_blocks(tmp_path / "b", [(X[:40], np.arange(40) % 2), (X[40:], np.arange(40.0) % 3)], ones=True)
+    assert FusedLassoClassifier(0.05).fit(tmp_path / "b").classes_.dtype == np.float64
+
+
+@pytest.mark.parametrize("search", [False, True], ids=["fit", "CV"])
+@pytest.mark.parametrize("storage", ["memory", "parquet", "csv", "lazy", "blocks", "processes", "dask"])
+def test_fractions_are_not_classes_wherever_they_are(storage, search, tmp_path):
+    labels = np.where(Y > 0, 1.5, -1.0)
+    model = FusedLassoClassifierCV() if search else FusedLassoClassifier()
+    given = {"memory": (FRAME, labels), "dask": (da.from_array(X, chunks=(40, 4)), da.from_array(labels, chunks=40))}
+    if storage == "blocks":
+        write_blocks(tmp_path / "blocks", [(X, labels)], ones=True)
+        given["blocks"] = tmp_path / "blocks", None
+    elif storage == "processes":
+        given["processes"] = Processes(X, workers=2), labels
+    elif storage not in given:
+        given[storage] = named(storage, FRAME.assign(y=labels), tmp_path)
+    with pytest.raises(ValueError, match=r"y holds 1\.5\. Unknown label type: continuous: \w+ takes whole numbers"):
+        model.fit(*given[storage])
+
+
+@pytest.mark.parametrize("labels", ["bool", "int"])
+def test_the_command_line_writes_the_same_labels_on_disk(labels, tmp_path, capsys):
+    FRAME.assign(y=LABELS[labels]).to_parquet(tmp_path / "t.parquet")
+    answers = []
+    for where in ("--in-memory", "--on-disk"):
+        model = str(tmp_path / f"{where}.skadmm")
+        fit = ["--target", "y", "--model", "fused-classifier", where, "--alpha", "0.05", "--out", model, "--json"]
+        assert run(["fit", str(tmp_path / "t.parquet"), *fit]) == 0
+        capsys.readouterr()
+        assert run(["predict", model, str(tmp_path / "t.parquet"), "--target", "y"]) == 0
+        answers.append(capsys.readouterr().out)
+    assert answers[0] == answers[1]
+
+
+# -- folds -----------------------------------------------------------------------------------------------------------
+
+FIRST = np.arange(N) < 50
+STORED = ["memory", "csr", "npy", "processes"]
+
+
+def numbers_in(storage, folder):
+    if storage == "csr":
+        return sp.csr_array(X)
+    if storage == "processes":
+        return Processes(X, workers=2)
+    if storage == "npy":
+        np.save(folder / "X.npy", X)
+        return folder / "X.npy"
+    return X
+
+
+@pytest.mark.parametrize("scoring", [None, "r2"])
+@pytest.mark.parametrize("storage", STORED)
+def test_folds_may_be_masks(storage, scoring, tmp_path):
+    first, second = np.flatnonzero(FIRST), np.flatnonzero(~FIRST)
+    numbers, masks = [(first, second), (second, first)], [(FIRST, ~FIRST), ((~FIRST).tolist(), FIRST)]
+    model = FusedLassoRegressorCV(alphas=3, cv=numbers, scoring=scoring, tol=1e-11)
+    wanted = model.fit(X, Y).cv_mean_
+    found = model.set_params(cv=masks).fit(numbers_in(storage, tmp_path), Y).cv_mean_
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("fold", "message"),
+    [
+        ((FIRST, np.zeros(N, bool)), "cv: a fold has no test rows"),
+        (([], [0, 1]), "cv: a fold has no training rows"),
+        ((FIRST[:20], ~FIRST), r"cv: a mask of training rows has shape \(20,\): it takes 80 entries"),
+        ((FIRST, [N]), "cv: a fold has the test row 80: it takes numbers below 80"),
+        ((FIRST, [0.5]), "cv: test rows have the type float64"),
+    ],
+)
+@pytest.mark.parametrize("storage", STORED)
+def test_folds_that_are_wrong(storage, fold, message, tmp_path):
+    model = FusedLassoRegressorCV(alphas=3, cv=[fold])
+    with pytest.raises((ValueError, TypeError), match=message):
+        model.fit(numbers_in(storage, tmp_path), Y)
+
+
+# -- reports ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_report_with_a_frame_of_dask(client, tmp_path):
+    table, target = dd.from_pandas(FRAME, npartitions=2), dd.from_pandas(pd.Series(Y), npartitions=2)
+    model = FusedLassoRegressor(0.1).fit(table, target)
+    model.report(tmp_path / "dask.html", table, target)
+    model.report(tmp_path / "memory.html", FRAME, Y)
+    assert (tmp_path / "dask.html").read_text() == (tmp_path / "memory.html").read_text()
