@@ -18,6 +18,7 @@ import numpy as np
 import scipy.sparse.linalg
 
 from skadmm.backends import tasks
+from skadmm.backends.constant_margin import ConstantScale, constant_scale
 from skadmm.kernels.samples import Samples
 from skadmm.losses import Loss
 
@@ -125,6 +126,10 @@ class Backend(Protocol):
     @property
     def at_zero(self) -> tuple[float, float]:
         """The mean loss at x = 0, and the norm of its gradient there."""
+
+    @property
+    def constant_scale(self) -> ConstantScale | None:
+        """The scale of the loss at the best constant margin; None where the loss has none."""
 
     @property
     def curvature_scale(self) -> float:
@@ -338,6 +343,11 @@ class StoredSamples:
         """The mean loss at x = 0, and the norm of its gradient there."""
         evaluation = self.evaluations.uncounted(np.zeros(self.d))
         return evaluation.loss, float(np.linalg.norm(evaluation.gradient))
+
+    @cached_property
+    def constant_scale(self: Backend) -> ConstantScale | None:
+        """The scale of the loss at the best constant margin; None where the loss has none."""
+        return constant_scale(self)
 
     @cached_property
     def curvature_scale(self: Backend) -> float:

@@ -261,7 +261,7 @@ def _demands(problem: Problem, flat: NullSpace) -> Demands | None:
     """The bounds between which Aᵀw must lie; None where w = 0 satisfies them."""
     gradient, lower, upper = _on_null_space(problem, flat)
     low, high = -gradient - upper, -gradient - lower
-    noise = ROUNDING * max(float(np.abs(gradient).max(initial=0.0)), problem.gradient_scale)
+    noise = ROUNDING * max(float(np.abs(gradient).max(initial=0.0)), problem.scales().gradient)
     exact = bool(np.all(low == high))
     basis = flat.basis
     if exact and basis.shape[1]:  # what is left of the gradient on the null space is rounding

@@ -37,7 +37,8 @@ from skadmm.regularizers import SquaredL2, Zero
 from skadmm.regularizers._base import clip_dual, clips_dual, conjugate, dual_scale
 
 ZERO_OBJECTIVE = 1e-5
-"""The gap is measured against at least this share of the loss at zero: where the minimum is zero, nothing else is."""
+"""The gap is measured against at least this share of the scale of the loss: where the minimum is zero, nothing else is.
+The scale is the loss at zero, or at the best constant margin where the loss at zero is much larger."""
 TINY = float(np.finfo(float).tiny)
 """The smallest normal number."""
 
@@ -49,7 +50,7 @@ class Certificate(NamedTuple):
     dual: float
     """−∞ where no dual point could be built."""
     scale: float = 0.0
-    """The gap is measured against at least this objective."""
+    """What the gap is measured against."""
 
     @property
     def gap(self) -> float:
@@ -96,14 +97,13 @@ class Certifier:
         other.problem = problem
         return other
 
-    @cached_property
-    def floor(self) -> float:
-        """The smallest objective that a gap is measured against."""
-        return ZERO_OBJECTIVE * abs(self.problem.loss_at_zero)
+    def size(self, objective: float) -> float:
+        """What a gap at a point with this objective is measured against."""
+        return max(abs(objective), ZERO_OBJECTIVE * self.problem.scales(objective).loss)
 
     def pair(self, primal: float, dual: float) -> Certificate:
         """Bounds of the optimum of this problem."""
-        return Certificate(primal, dual, self.floor)
+        return Certificate(primal, dual, self.size(primal))
 
     @cached_property
     def unheld(self) -> np.ndarray:

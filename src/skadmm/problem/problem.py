@@ -20,12 +20,14 @@ from skadmm.losses import as_loss
 from skadmm.losses.offset import output_offset, with_offset
 from skadmm.operators.outputs import for_each_output
 from skadmm.problem.constraint import Constraint
-from skadmm.problem.kkt import KKT, kkt_residual
+from skadmm.problem.kkt import KKT, Scales, kkt_residual
 from skadmm.regularizers import Stacked, Zero, as_regularizer
 from skadmm.regularizers._base import prox, value
 
 LOCAL_ROWS = "needs rows that this process can read, and the {} backend keeps them elsewhere"
 COUPLED = "its loss must be a sum over outputs, and that of the problem joins the margins of a sample"
+FAR_BELOW = 1e-3
+"""An objective below this share of the loss at zero is not measured against the latter unless it must be."""
 TINY = float(np.finfo(float).tiny)
 ROUNDING = 1e-13
 """The rounding error of an entry of Ax, relative to the sum of the absolute values of its terms."""
@@ -294,6 +296,22 @@ class Problem:
     def gradient_scale(self) -> float:
         """The scale of gradients: ‖∇f(0)‖, or where that is zero the gradient's at a very small x."""
         return self.backend.at_zero[1] or 1e-10 * self.L_mean
+
+    def scales(self, objective: float | None = None) -> Scales:
+        """What losses and gradients at a point with this objective are measured against.
+
+        Those at x = 0; but where the objective is far below the loss at zero, and the loss at the best constant margin
+        is far below, too, those at this margin. Without an objective the margin decides where ℓ'' is unbounded.
+        """
+        at_zero = Scales(abs(self.loss_at_zero), self.gradient_scale)
+        size = np.inf if objective is None and np.isfinite(self.loss.curvature_bound) else abs(objective or 0.0)
+        if size >= FAR_BELOW * at_zero.loss:
+            return at_zero
+        constant = self.backend.constant_scale
+        if constant is None or constant.loss >= FAR_BELOW * at_zero.loss:
+            return at_zero
+        gradient = constant.slope * float(np.sqrt(self.backend.mean_norm))
+        return Scales(constant.loss, gradient if not at_zero.gradient <= gradient else at_zero.gradient)
 
     # -- values --------------------------------------------------------------------------------------------
 

@@ -71,7 +71,7 @@ class Goal:
         return self.passes if self.certify else min(self.passes, MAX_EVALUATIONS)
 
     def at(self, null: float, objective: float) -> float:
-        """The relative gap to reach at a strength with this objective, `null` the loss at x = 0.
+        """The relative gap to reach at a strength with this objective, `null` the scale of the loss.
 
         Without a certificate the gap may be :meth:`rough` of the objective, between 30 tol and 100 tol of `null`:
         enough for held-out losses, whose standard errors are many times this.
@@ -85,7 +85,7 @@ class Goal:
 
     def accuracy(self, problem: Problem) -> Accuracy:
         """The accuracy for all strengths, as solvers take it."""
-        null = abs(problem.loss_at_zero)
+        null = problem.scales().loss
         if self.certify:
             return Accuracy(self.tol, 0.0, np.inf, ZERO_OBJECTIVE * null)
         least, most = (share * self.tol * null for share in NULL_SHARES)
@@ -203,7 +203,7 @@ class Following:
     def _aim(self, problem: Problem, loss: float, engine: select.Running) -> None:
         """Set the accuracy of the next strength, whose objective is no larger than the one here."""
         if not self.goal.certify:
-            self.tol = self.goal.at(problem.loss_at_zero, loss + problem.penalty(engine.point.x))
+            self.tol = self.goal.at(problem.scales().loss, loss + problem.penalty(engine.point.x))
 
     def _solved(self, engine: select.Running, problem: Problem) -> Solution:
         """Run the solver at one strength and return its solution."""
