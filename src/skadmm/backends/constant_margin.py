@@ -26,6 +26,8 @@ WIDEST = 1e18
 class ConstantScale(NamedTuple):
     """What the samples have near the best constant margin z."""
 
+    margin: float
+    """z, nearly."""
     loss: float
     """The larger of the absolute mean loss and of half the mean curvature, which is what a change of z by one costs:
     the loss itself may vanish there."""
@@ -34,19 +36,20 @@ class ConstantScale(NamedTuple):
 
 
 def constant_scale(backend: Backend) -> ConstantScale | None:
-    """The scale at the best constant margin; None where the loss has no such margin, or takes several per sample.
+    """The scale at the best constant margin; None where the loss has kinks or several margins per sample, or
+    decreases without end.
 
-    A loss of z − b has none: targets far from zero are centred where there is an intercept, and elsewhere its loss at
-    zero is what rounding is relative to.
+    A loss of z − b has none either: targets far from zero are centred where there is an intercept, and elsewhere its
+    loss at zero is what rounding is relative to.
     """
     plain = backend.loss.loss if has_offset(backend.loss) else backend.loss
-    if plain.coupled or plain.residual:
+    if plain.coupled or plain.residual or not plain.smooth:
         return None
     margin = _best(backend, _first(backend, plain))
     if margin is None:
         return None
     loss, curvature, square = backend.mean(tasks.scales_at_margin, margin)
-    found = ConstantScale(max(abs(loss), 0.5 * curvature), max(math.sqrt(square), curvature))
+    found = ConstantScale(margin, max(abs(loss), 0.5 * curvature), max(math.sqrt(square), curvature))
     return found if 0.0 < found.loss < math.inf and 0.0 < found.slope < math.inf else None
 
 

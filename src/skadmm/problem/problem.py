@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from skadmm import _summary
 from skadmm._types import LossLike, Matrix, PenaltyLike, TableLike, Values
 from skadmm.backends import Backend, LocalBackend, as_rows, as_target, as_weight, open_backend, tasks
+from skadmm.backends.constant_margin import ConstantScale
 from skadmm.backends.named_columns import less_columns
 from skadmm.backends.tables import for_outputs
 from skadmm.kernels.compile import compiled
@@ -297,6 +298,12 @@ class Problem:
         """The scale of gradients: ‖∇f(0)‖, or where that is zero the gradient's at a very small x."""
         return self.backend.at_zero[1] or 1e-10 * self.L_mean
 
+    @property
+    def far_constant(self) -> ConstantScale | None:
+        """The best constant margin, where the loss at zero is far above the loss there; None elsewhere."""
+        constant = self.backend.constant_scale
+        return None if constant is None or constant.loss >= FAR_BELOW * abs(self.loss_at_zero) else constant
+
     def scales(self, objective: float | None = None) -> Scales:
         """What losses and gradients at a point with this objective are measured against.
 
@@ -304,11 +311,12 @@ class Problem:
         is far below, too, those at this margin. Without an objective the margin decides where ℓ'' is unbounded.
         """
         at_zero = Scales(abs(self.loss_at_zero), self.gradient_scale)
-        size = np.inf if objective is None and np.isfinite(self.loss.curvature_bound) else abs(objective or 0.0)
-        if size >= FAR_BELOW * at_zero.loss:
+        if objective is not None and abs(objective) >= FAR_BELOW * at_zero.loss:
             return at_zero
-        constant = self.backend.constant_scale
-        if constant is None or constant.loss >= FAR_BELOW * at_zero.loss:
+        if objective is None and np.isfinite(self.loss.curvature_bound):
+            return at_zero
+        constant = self.far_constant
+        if constant is None:
             return at_zero
         gradient = constant.slope * float(np.sqrt(self.backend.mean_norm))
         return Scales(constant.loss, gradient if not at_zero.gradient <= gradient else at_zero.gradient)
