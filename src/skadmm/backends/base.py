@@ -23,6 +23,10 @@ from skadmm.kernels.samples import Samples
 from skadmm.losses import Loss
 
 
+FAR_BELOW = 1e-3
+"""What is below this share of a loss or curvature at the margin zero shows that zero is far from any solution."""
+
+
 class Evaluation(NamedTuple):
     """The loss of all samples and its derivatives at one point x.
 
@@ -352,7 +356,8 @@ class StoredSamples:
     @cached_property
     def curvature_scale(self: Backend) -> float:
         """The bound of ℓ'', where the loss has one. Otherwise the mean of ℓ'' at the margin 0 or at the constant margin
-        of the mean target, whichever is larger; 1 for a loss with kinks."""
+        of the mean target, whichever is larger; the second where the first is more than a thousand times larger,
+        because no solution is near it; 1 for a loss with kinks."""
         loss = self.loss
         if math.isfinite(loss.curvature_bound):
             return loss.curvature_bound
@@ -362,7 +367,8 @@ class StoredSamples:
         if loss.link is not None:
             mean, offset = self.mean(tasks.mean_target)
             margin = float(loss.link(np.asarray(mean))) - offset
-            scale = max(scale, float(self.mean(tasks.mean_curvature, margin)) if math.isfinite(margin) else 0.0)
+            there = float(self.mean(tasks.mean_curvature, margin)) if math.isfinite(margin) else 0.0
+            scale = there if 0.0 < there < FAR_BELOW * scale else max(scale, there)
         return scale if 0.0 < scale < math.inf else 1.0
 
 

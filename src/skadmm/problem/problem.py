@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from skadmm import _summary
 from skadmm._types import LossLike, Matrix, PenaltyLike, TableLike, Values
 from skadmm.backends import Backend, LocalBackend, as_rows, as_target, as_weight, open_backend, tasks
+from skadmm.backends.base import FAR_BELOW
 from skadmm.backends.constant_margin import ConstantScale
 from skadmm.backends.named_columns import less_columns
 from skadmm.backends.tables import for_outputs
@@ -27,8 +28,6 @@ from skadmm.regularizers._base import prox, value
 
 LOCAL_ROWS = "needs rows that this process can read, and the {} backend keeps them elsewhere"
 COUPLED = "its loss must be a sum over outputs, and that of the problem joins the margins of a sample"
-FAR_BELOW = 1e-3
-"""An objective below this share of the loss at zero is not measured against the latter unless it must be."""
 TINY = float(np.finfo(float).tiny)
 ROUNDING = 1e-13
 """The rounding error of an entry of Ax, relative to the sum of the absolute values of its terms."""
