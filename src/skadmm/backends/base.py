@@ -22,7 +22,6 @@ from skadmm.backends.constant_margin import ConstantScale, constant_scale
 from skadmm.kernels.samples import Samples
 from skadmm.losses import Loss
 
-
 FAR_BELOW = 1e-3
 """What is below this share of a loss or curvature at the margin zero shows that zero is far from any solution."""
 
@@ -138,6 +137,14 @@ class Backend(Protocol):
     @property
     def curvature_scale(self) -> float:
         """A bound of ℓ''; a typical curvature where the loss has no bound."""
+
+    @property
+    def typical_curvature(self) -> float:
+        """The same for solvers that need no bound: a curvature that ℓ'' has near solutions."""
+
+    @property
+    def mean_curvatures(self) -> tuple[float, float]:
+        """The mean of ℓ'' at the margin 0, and at the constant margin of the mean target."""
 
     @property
     def fingerprint(self) -> Any:
@@ -356,20 +363,32 @@ class StoredSamples:
     @cached_property
     def curvature_scale(self: Backend) -> float:
         """The bound of ℓ'', where the loss has one. Otherwise the mean of ℓ'' at the margin 0 or at the constant margin
-        of the mean target, whichever is larger; the second where the first is more than a thousand times larger,
-        because no solution is near it; 1 for a loss with kinks."""
+        of the mean target, whichever is larger; 1 for a loss with kinks."""
+        scale = max(self.mean_curvatures)
+        return scale if 0.0 < scale < math.inf else 1.0
+
+    @cached_property
+    def typical_curvature(self: Backend) -> float:
+        """The same without the margin 0 where the curvature there is more than a thousand times larger: no solution is
+        near it, unless there is no intercept. For solvers that search along lines, and need no bound."""
+        at_zero, there = self.mean_curvatures
+        return there if 0.0 < there < FAR_BELOW * at_zero else self.curvature_scale
+
+    @cached_property
+    def mean_curvatures(self: Backend) -> tuple[float, float]:
+        """The mean of ℓ'' at the margin 0, and at the constant margin of the mean target, 0 where there is none. Where
+        the loss has a bound of ℓ'', both are the bound."""
         loss = self.loss
         if math.isfinite(loss.curvature_bound):
-            return loss.curvature_bound
+            return loss.curvature_bound, loss.curvature_bound
         if not loss.smooth:
-            return 1.0
-        scale = float(self.mean(tasks.mean_curvature, 0.0))
+            return 1.0, 1.0
+        scale, there = float(self.mean(tasks.mean_curvature, 0.0)), 0.0
         if loss.link is not None:
             mean, offset = self.mean(tasks.mean_target)
             margin = float(loss.link(np.asarray(mean))) - offset
             there = float(self.mean(tasks.mean_curvature, margin)) if math.isfinite(margin) else 0.0
-            scale = there if 0.0 < there < FAR_BELOW * scale else max(scale, there)
-        return scale if 0.0 < scale < math.inf else 1.0
+        return scale, there
 
 
 class Evaluations:

@@ -269,6 +269,12 @@ class Problem:
         return self.backend.curvature_scale
 
     @property
+    def typical_curvature(self) -> float:
+        """The same for solvers that search along lines and need no bound: without the margin zero where the curvature
+        there is far larger than near solutions."""
+        return self.backend.typical_curvature
+
+    @property
     def L(self) -> float:
         """The smoothness of the roughest sample: max over i of w_i sup ℓ'' ‖aᵢ‖²."""
         return float(self.curvature_scale * self.backend.largest_norm)
