@@ -353,7 +353,8 @@ class StoredSamples:
     def at_zero(self: Backend) -> tuple[float, float]:
         """The mean loss at x = 0, and the norm of its gradient there."""
         evaluation = self.evaluations.uncounted(np.zeros(self.d))
-        return evaluation.loss, float(np.linalg.norm(evaluation.gradient))
+        with np.errstate(over="ignore"):  # infinite under a logarithmic link with large offsets
+            return evaluation.loss, float(np.linalg.norm(evaluation.gradient))
 
     @cached_property
     def constant_scale(self: Backend) -> ConstantScale | None:

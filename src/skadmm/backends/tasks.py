@@ -110,12 +110,14 @@ def mean_curvature(samples: Samples, margin: float) -> float:
     return mean_curvature_at(samples, margin)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # far from the best margin exponentials are infinite
 def mean_slope(samples: Samples, margin: float) -> float:
     """(1/n) Σ w_i ℓ'(margin, b_i); samples without a weight do not count, even if theirs is infinite."""
     slopes, _ = at_one_margin(samples, margin)
     return float(_weighted(samples, slopes).sum()) / slopes.size
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def scales_at_margin(samples: Samples, margin: float) -> tuple[float, float, float]:
     """(1/n) Σ w_i ℓ(margin, b_i), (1/n) Σ w_i ℓ''(margin, b_i), and (1/n) Σ (w_i ℓ'(margin, b_i))²."""
     slopes, curvatures = at_one_margin(samples, margin)
