@@ -7,20 +7,29 @@ margins a large known offset, although an intercept makes up for both.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from skadmm.backends import tasks
 from skadmm.losses.offset import has_offset
 
-if TYPE_CHECKING:
-    from skadmm.backends.base import Backend
-
 PRECISION = 0.125
 """The best margin is found to within this distance."""
 WIDEST = 1e18
 """It is searched within this distance of where the search begins."""
+
+
+class Averaging(Protocol):
+    """What is asked of a backend."""
+
+    @property
+    def loss(self) -> Any:
+        """The loss of the samples."""
+
+    def mean(self, task: Callable[..., Any], *arguments: Any) -> Any:
+        """The weighted mean of a task's results over all samples."""
 
 
 class ConstantScale(NamedTuple):
@@ -35,7 +44,7 @@ class ConstantScale(NamedTuple):
     """The larger of the root mean square of the slopes and of the mean curvature."""
 
 
-def constant_scale(backend: Backend) -> ConstantScale | None:
+def constant_scale(backend: Averaging) -> ConstantScale | None:
     """The scale at the best constant margin; None where the loss has kinks or several margins per sample, or
     decreases without end.
 
@@ -53,7 +62,7 @@ def constant_scale(backend: Backend) -> ConstantScale | None:
     return found if 0.0 < found.loss < math.inf and 0.0 < found.slope < math.inf else None
 
 
-def _first(backend: Backend, plain: Any) -> float:
+def _first(backend: Averaging, plain: Any) -> float:
     """A margin close to the best one: that of the mean target, less the mean offset."""
     if plain.link is None or plain.labels:
         return 0.0
@@ -62,7 +71,7 @@ def _first(backend: Backend, plain: Any) -> float:
     return margin if math.isfinite(margin) else 0.0
 
 
-def _best(backend: Backend, first: float) -> float | None:
+def _best(backend: Averaging, first: float) -> float | None:
     """The zero of the mean slope, by bisection; None where there is none."""
 
     def is_beyond(margin: float) -> bool:

@@ -369,12 +369,13 @@ class StructuredModel(CallbackSupport, BaseEstimator):
 
     def _solve(self, prepared: Prepared, target: np.ndarray, alpha: float, earlier: Any, **options: Any) -> Result:
         """One fit; `earlier` is a Result to continue from, or None."""
+        at_constant = prepared.starts_at_constant
         problem = prepared.problem(target, alpha)
         start: dict[str, Any] = {}
         if earlier is not None and _fits(earlier, problem):
             # The second-order method needs only the point; the tables of other methods belong to their samples.
             start = {"warm_start": earlier} if earlier.method == "san-admm" else {"x0": earlier.x}
-        else:
+        elif at_constant:
             x0 = prepared.start(problem, target)
             start = {} if x0 is None else {"x0": x0}
         settings = {

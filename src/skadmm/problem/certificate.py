@@ -27,6 +27,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import scipy.sparse as sp
 
+from skadmm.backends.base import FAR_BELOW
 from skadmm.kernels.compile import compiled
 from skadmm.operators.clusters import clusters
 from skadmm.operators.row_correction import correction, gram_of, is_cheap, is_orthonormal, symmetric_factor
@@ -97,9 +98,15 @@ class Certifier:
         other.problem = problem
         return other
 
+    @cached_property
+    def _far_above(self) -> float:
+        """An objective of this size is measured against itself; others may be smaller than the least size."""
+        return FAR_BELOW * abs(self.problem.loss_at_zero)
+
     def size(self, objective: float) -> float:
         """What a gap at a point with this objective is measured against."""
-        return max(abs(objective), ZERO_OBJECTIVE * self.problem.scales(objective).loss)
+        size = abs(objective)
+        return size if size >= self._far_above else max(size, ZERO_OBJECTIVE * self.problem.scales(size).loss)
 
     def pair(self, primal: float, dual: float) -> Certificate:
         """Bounds of the optimum of this problem."""
