@@ -33,7 +33,7 @@ SMOOTH_PROBLEMS = 20
 """A loss with kinks is solved as a sequence of at most this many smooth problems, each with MAX_EVALUATIONS passes."""
 ROUGH, MAX_ROUGH, NULL_SHARES = 1000.0, 1e-3, (30.0, 100.0)
 """Accuracy where `certify` is False. The gap relative to the objective may be ROUGH times tol, but at most MAX_ROUGH
-unless tol is larger. Relative to the loss at zero it lies between the two NULL_SHARES times tol."""
+unless tol is larger. Relative to the scale of the loss it lies between the two NULL_SHARES times tol."""
 LAST_IMPROVEMENT, MAX_IMPROVEMENT = 300.0, 3e-4
 """Newton steps on clusters, which converge superlinearly, also stop after a step that improves the objective by less
 than LAST_IMPROVEMENT times tol, at most MAX_IMPROVEMENT, of it. The suboptimality is a small part of that step."""

@@ -181,7 +181,8 @@ def path(
     certify : bool
         False solves each strength to a lower accuracy, which is faster and is enough for cross-validation. The gap
         may be 1000 · tol of the objective (at most 1e-3 unless tol is larger), and is kept between 30 · tol and
-        100 · tol of the loss at x = 0. A strength also ends when steps hardly improve the objective.
+        100 · tol of the loss at x = 0, or at the best constant margin where the loss at x = 0 is more than a thousand
+        times larger. A strength also ends when steps hardly improve the objective.
     early_stop : bool
         On the default grid, end the path when a further strength decreases the loss by less than 1e-5 of what the path
         has explained so far; ``Path.stopped_early`` says so. Strengths that are given are all solved.
@@ -199,7 +200,7 @@ def path(
     checkpoint_every : float
         Seconds between two checkpoints; 0 writes one after every strength.
     x0 : array or None
-        Where the first strength starts, by default at zero.
+        Where the first strength starts, and the search for alpha_max; zero by default.
     **options
         Further options of :func:`skadmm.solve`; with any of them every strength is a solve() of its own.
 
