@@ -2,12 +2,14 @@
 certificates hold however large the loss at zero is."""
 
 import functools
+import warnings
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
-from skadmm import FusedLassoRegressor, FusedLassoRegressorCV, Problem, Status, alpha_max, path, solve
+from skadmm import FusedLassoRegressor, FusedLassoRegressorCV, Problem, Status, TrendFilter, alpha_max, path, solve
 from skadmm.backends import Processes
 from skadmm.backends.writer import write_blocks
 from skadmm.losses import Tweedie
@@ -196,3 +198,15 @@ def test_ordinary_problems_keep_their_scales():
         problem = Problem(X, target, loss=loss, psi=L1(0.02))
         for objective in (None, 0.3):
             assert problem.scales(objective) == (abs(problem.loss_at_zero), problem.gradient_scale)
+
+
+@pytest.mark.parametrize("offset", [25.0, 60.0, 200.0])
+def test_signals_claim_no_more_than_is_true(offset):
+    """Bounds from points with a huge objective have rounding errors that are larger than the optimum."""
+    counts = RNG.poisson(np.repeat([1.0, 4.0, 2.0], 20)).astype(float)
+    positions = np.arange(60.0)[:, None]
+    best = TrendFilter(0.05, loss="poisson").fit(positions, counts).result_.objective
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        result = TrendFilter(0.05, loss="poisson").fit(positions, counts, offset=np.full(60, offset)).result_
+    assert not result.gap < (result.objective - best) / result.objective - 1e-5

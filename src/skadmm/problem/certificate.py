@@ -40,6 +40,9 @@ from skadmm.regularizers._base import clip_dual, clips_dual, conjugate, dual_sca
 ZERO_OBJECTIVE = 1e-5
 """The gap is measured against at least this share of the scale of the loss: where the minimum is zero, nothing else is.
 The scale is the loss at zero, or at the best constant margin where the loss at zero is much larger."""
+HUGE, ROUNDING = 1e6, 1e-12
+"""From an objective of more than HUGE a dual objective is lowered by ROUNDING times it, where the loss at zero is far
+above that at the best constant margin."""
 TINY = float(np.finfo(float).tiny)
 """The smallest normal number."""
 
@@ -82,6 +85,13 @@ _dual_scale = compiled(dual_scale)
 _clip_dual = compiled(clip_dual)
 
 
+def dual_rounding(problem: Problem, objective: float) -> float:
+    """What a dual objective from a point with this objective may be too large by, where the point is far above any
+    solution: the terms of the dual objective are of the size of the objective, and it outlives the point."""
+    size = abs(objective)
+    return 0.0 if not size > HUGE or problem.far_constant is None else ROUNDING * size
+
+
 @dataclass(eq=False)
 class Certifier:
     """Dual points for one problem. ``kind`` says what they rest on:
@@ -110,7 +120,7 @@ class Certifier:
 
     def pair(self, primal: float, dual: float) -> Certificate:
         """Bounds of the optimum of this problem."""
-        return Certificate(primal, dual, self.size(primal))
+        return Certificate(primal, dual - dual_rounding(self.problem, primal), self.size(primal))
 
     @cached_property
     def unheld(self) -> np.ndarray:

@@ -28,7 +28,7 @@ from skadmm.backends.base import Evaluation
 from skadmm.kernels import loss_functions
 from skadmm.kernels.compile import kernel
 from skadmm.operators.line import Line
-from skadmm.problem.certificate import Assessment, Certificate
+from skadmm.problem.certificate import Assessment, Certificate, dual_rounding
 from skadmm.problem.problem import COUPLED, Problem
 from skadmm.solvers import dual_update
 from skadmm.solvers.base import Setup
@@ -247,10 +247,11 @@ class SignalNewton(SecondOrderSolver[SignalNewtonState]):
 
     def _raise_bound(self, state: SignalNewtonState, there: Evaluation, model: _Model, objective: float) -> None:
         """The bound of the model's slopes; along a line, where that is not good enough, that of the loss's own."""
-        state.lower_bound = max(state.lower_bound, self._bound(there, model))
+        rounding = dual_rounding(self.problem, max(there.loss, objective))
+        state.lower_bound = max(state.lower_bound, self._bound(there, model) - rounding)
         line, tol = self.problem.constraint.line, 0.0 if self.tol is None else self.tol
         if line is not None and Certificate(objective, state.lower_bound).relative > tol:
-            state.lower_bound = max(state.lower_bound, self._bound_along(line, state, model.x))
+            state.lower_bound = max(state.lower_bound, self._bound_along(line, state, model.x) - rounding)
 
     def _bound_along(self, line: Line, state: SignalNewtonState, x: np.ndarray) -> float:
         """The dual objective of the slopes of the loss itself at x plus a polynomial, the one that makes them
