@@ -110,11 +110,11 @@ def kkt_residual(
     A; feasibility against the largest of ‖Ax‖, ‖By‖ and ‖c‖, but not below 1e-4 ‖|A||x|‖ (1e-6 where y does not follow
     from x, and there the rows that fold Ω count apart), nor, where the solution is zero, below a millionth of what A
     makes of a gradient step from zero. With the mean loss at x the residual is also no less than what its parts are
-    worth, against the objective, but not below 1e-3 of the scale of the loss: |β·(Ax + By − c)| and |ψ(y(x)) − ψ(y)| for
-    feasibility, and for the other two what :func:`_excess` says. These numbers do not change with the units of the
-    columns, as norms of gradients do. Where nothing but the loss is minimised, the residual is no less than what the
-    loss can still fall by, against the same: along directions in which the rows hardly differ the gradient is small far
-    from the optimum, too.
+    worth, against the objective, but not below 1e-3 of the scale of the loss: |β·(Ax + By − c)| and
+    |ψ(y(x)) − ψ(y)| for feasibility, and for the other two what :func:`_excess` says. These numbers do not change with
+    the units of the columns, as norms of gradients do. Where nothing but the loss is minimised, the residual is no less
+    than what the loss can still fall by, against the same: along directions in which the rows hardly differ the
+    gradient is small far from the optimum, too.
     """
     constraint = problem.constraint
     At_beta, Bt_beta = constraint.At(multiplier), constraint.Bt(multiplier)
