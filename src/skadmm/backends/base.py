@@ -18,8 +18,12 @@ import numpy as np
 import scipy.sparse.linalg
 
 from skadmm.backends import tasks
+from skadmm.backends.constant_margin import ConstantScale, constant_scale
 from skadmm.kernels.samples import Samples
 from skadmm.losses import Loss
+
+FAR_BELOW = 1e-3
+"""What is below this share of a loss or curvature at the margin zero shows that zero is far from any solution."""
 
 
 class Evaluation(NamedTuple):
@@ -127,8 +131,20 @@ class Backend(Protocol):
         """The mean loss at x = 0, and the norm of its gradient there."""
 
     @property
+    def constant_scale(self) -> ConstantScale | None:
+        """The scale of the loss at the best constant margin; None where the loss has none."""
+
+    @property
     def curvature_scale(self) -> float:
         """A bound of ℓ''; a typical curvature where the loss has no bound."""
+
+    @property
+    def typical_curvature(self) -> float:
+        """The same for solvers that need no bound: a curvature that ℓ'' has near solutions."""
+
+    @property
+    def mean_curvatures(self) -> tuple[float, float]:
+        """The mean of ℓ'' at the margin 0, and at the constant margin of the mean target."""
 
     @property
     def fingerprint(self) -> Any:
@@ -337,23 +353,43 @@ class StoredSamples:
     def at_zero(self: Backend) -> tuple[float, float]:
         """The mean loss at x = 0, and the norm of its gradient there."""
         evaluation = self.evaluations.uncounted(np.zeros(self.d))
-        return evaluation.loss, float(np.linalg.norm(evaluation.gradient))
+        with np.errstate(over="ignore"):  # infinite under a logarithmic link with large offsets
+            return evaluation.loss, float(np.linalg.norm(evaluation.gradient))
+
+    @cached_property
+    def constant_scale(self: Backend) -> ConstantScale | None:
+        """The scale of the loss at the best constant margin; None where the loss has none."""
+        return constant_scale(self)
 
     @cached_property
     def curvature_scale(self: Backend) -> float:
         """The bound of ℓ'', where the loss has one. Otherwise the mean of ℓ'' at the margin 0 or at the constant margin
         of the mean target, whichever is larger; 1 for a loss with kinks."""
+        scale = max(self.mean_curvatures)
+        return scale if 0.0 < scale < math.inf else 1.0
+
+    @cached_property
+    def typical_curvature(self: Backend) -> float:
+        """The same without the margin 0 where the curvature there is more than a thousand times larger: no solution is
+        near it, unless there is no intercept. For solvers that search along lines, and need no bound."""
+        at_zero, there = self.mean_curvatures
+        return there if 0.0 < there < FAR_BELOW * at_zero else self.curvature_scale
+
+    @cached_property
+    def mean_curvatures(self: Backend) -> tuple[float, float]:
+        """The mean of ℓ'' at the margin 0, and at the constant margin of the mean target, 0 where there is none. Where
+        the loss has a bound of ℓ'', both are the bound."""
         loss = self.loss
         if math.isfinite(loss.curvature_bound):
-            return loss.curvature_bound
+            return loss.curvature_bound, loss.curvature_bound
         if not loss.smooth:
-            return 1.0
-        scale = float(self.mean(tasks.mean_curvature, 0.0))
+            return 1.0, 1.0
+        scale, there = float(self.mean(tasks.mean_curvature, 0.0)), 0.0
         if loss.link is not None:
             mean, offset = self.mean(tasks.mean_target)
             margin = float(loss.link(np.asarray(mean))) - offset
-            scale = max(scale, float(self.mean(tasks.mean_curvature, margin)) if math.isfinite(margin) else 0.0)
-        return scale if 0.0 < scale < math.inf else 1.0
+            there = float(self.mean(tasks.mean_curvature, margin)) if math.isfinite(margin) else 0.0
+        return scale, there
 
 
 class Evaluations:

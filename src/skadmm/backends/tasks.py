@@ -15,6 +15,7 @@ from skadmm.kernels.expansion import add_rows
 from skadmm.kernels.rows import DenseRows, multiply, norms_squared
 from skadmm.kernels.samples import (
     Samples,
+    at_one_margin,
     evaluate_margins,
     evaluate_samples,
     mean_curvature_at,
@@ -107,6 +108,28 @@ def largest_norm(samples: Samples) -> float:
 def mean_curvature(samples: Samples, margin: float) -> float:
     """(1/n) Σ w_i ℓ''(margin, b_i)."""
     return mean_curvature_at(samples, margin)
+
+
+@np.errstate(over="ignore", invalid="ignore")  # far from the best margin exponentials are infinite
+def mean_slope(samples: Samples, margin: float) -> float:
+    """(1/n) Σ w_i ℓ'(margin, b_i); samples without a weight do not count, even if theirs is infinite."""
+    slopes, _ = at_one_margin(samples, margin)
+    return float(_weighted(samples, slopes).sum()) / slopes.size
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def scales_at_margin(samples: Samples, margin: float) -> tuple[float, float, float]:
+    """(1/n) Σ w_i ℓ(margin, b_i), (1/n) Σ w_i ℓ''(margin, b_i), and (1/n) Σ (w_i ℓ'(margin, b_i))²."""
+    slopes, curvatures = at_one_margin(samples, margin)
+    loss = mean_loss(samples, np.full(slopes.size, margin))
+    weighted = _weighted(samples, slopes)
+    return loss, float(_weighted(samples, curvatures).mean()), float(weighted @ weighted) / slopes.size
+
+
+def _weighted(samples: Samples, values: np.ndarray) -> np.ndarray:
+    """The values times the weights of their samples, zero where the weight is zero."""
+    weight = samples.weight
+    return np.multiply(values, weight, out=np.zeros(values.size), where=weight > 0.0) if weight.size else values
 
 
 def mean_target(samples: Samples) -> tuple[float, float]:

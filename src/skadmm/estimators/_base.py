@@ -17,7 +17,6 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from skadmm import _checks
 from skadmm._names import unexpected
 from skadmm._types import FilePath, TableLike, Values
-from skadmm.backends import is_dask
 from skadmm.backends.frames import for_sklearn
 from skadmm.backends.sources import is_npz, read_npz
 from skadmm.estimators._adaptive import checked_gamma, pilot_ridge, pilot_tolerance, reweighted, term_weights
@@ -36,7 +35,7 @@ from skadmm.estimators._large import (
     read_large,
 )
 from skadmm.estimators._large_levels import encoded_scores, rows_of
-from skadmm.estimators._losses import best_constant, check_storable, checked_offset, loss_of, offset_target
+from skadmm.estimators._losses import check_storable, checked_offset, loss_of, offset_target
 from skadmm.estimators._outputs import OutputOptions, checked_output_penalty, checked_task_graph
 from skadmm.estimators._penalty import Penalty
 from skadmm.estimators._prepared import Prepared
@@ -385,13 +384,9 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         if earlier is not None and _fits(earlier, problem):
             # The second-order method needs only the point; the tables of other methods belong to their samples.
             start = {"warm_start": earlier} if earlier.method == "san-admm" else {"x0": earlier.x}
-        elif at_constant and not is_dask(target):
-            columns = target.T if target.ndim == 2 else [target]
-            constants = [
-                best_constant(problem.loss, np.ascontiguousarray(one), prepared.sample_weight) for one in columns
-            ]
-            zero = np.zeros(prepared.design.n_features)
-            start = {"x0": np.concatenate([prepared.design.scaled(zero, constant) for constant in constants])}
+        elif at_constant:
+            x0 = prepared.start(problem, target)
+            start = {} if x0 is None else {"x0": x0}
         settings = {
             "method": self.method, "tol": float(self.tol), "passes": float(self.max_passes),
             "random_state": prepared.random_state, "verbose": int(self.verbose),

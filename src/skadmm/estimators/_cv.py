@@ -453,7 +453,8 @@ class CrossValidated(StructuredModel):
 
     def _alpha_max(self, prepared: Prepared, target: np.ndarray) -> float:
         # Computed without the limits: it is at least as large as with them where the null model is within them.
-        return alpha_max(prepared._replace(limits=None).problem(target, 1.0), self._trend(prepared))
+        problem = prepared._replace(limits=None).problem(target, 1.0)
+        return alpha_max(problem, self._trend(prepared), x0=prepared.path_start(problem, target))
 
     def _path(
         self, prepared: Prepared, target: np.ndarray, alphas: np.ndarray, track: Tracking, *, certify: bool = True
@@ -471,9 +472,11 @@ class CrossValidated(StructuredModel):
                 [str(result.status)] * alphas.size, n, deviance(prepared.loss, loss, n) * same,
             )  # fmt: skip
         stochastic = self.method not in ("auto", "san-admm", *SOLVERS)
-        options = {"random_state": prepared.random_state} if stochastic else {}
+        options: dict[str, Any] = {"random_state": prepared.random_state} if stochastic else {}
+        problem = prepared.problem(target, 1.0)
+        options["x0"] = prepared.path_start(problem, target)
         return path(
-            prepared.problem(target, 1.0), alphas, tol=float(self.tol), passes=float(self.max_passes),
+            problem, alphas, tol=float(self.tol), passes=float(self.max_passes),
             method=self.method, callback=lambda *_: track.counter.step(), certify=certify,
             dof=certify and (track.dof or True), checkpoint=track.keeper, **options,
         )  # fmt: skip

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from skadmm.backends import Processes, is_dask
 from skadmm.estimators._bounds import Limits
 from skadmm.estimators._design import Design
-from skadmm.estimators._losses import loss_of
+from skadmm.estimators._losses import best_constant, loss_of
 from skadmm.estimators._outputs import OutputOptions, output_penalty
 from skadmm.estimators._penalty import Penalty
 from skadmm.operators.line import GraphTrend, Line
@@ -133,6 +133,25 @@ class Prepared(NamedTuple):
     def starts_at_constant(self) -> bool:
         """Return whether the intercept starts at the best constant, as it does for losses of unbounded curvature."""
         return self.design.intercept and self.loss.smooth and not np.isfinite(self.loss.curvature_bound)
+
+    def start(self, problem: Problem, target: Any) -> np.ndarray | None:
+        """The point with zero coefficients and the best constant as intercept; None where fits start at zero."""
+        if not self.starts_at_constant:
+            return None
+        if is_dask(target):
+            far = problem.far_constant
+            constants = [] if far is None else [far.margin]
+        else:
+            columns = target.T if target.ndim == 2 else [target]
+            constants = [best_constant(problem.loss, np.ascontiguousarray(one), self.sample_weight) for one in columns]
+        zero = np.zeros(self.design.n_features)
+        return np.concatenate([self.design.scaled(zero, one) for one in constants]) if constants else None
+
+    def path_start(self, problem: Problem, target: Any) -> np.ndarray | None:
+        """The same for a path, which starts at zero unless the loss there is far above that at the best constant."""
+        if not self.starts_at_constant or problem.far_constant is None:
+            return None
+        return self.start(problem, target)
 
     def unadapted(self) -> Prepared:
         """The same problems without adaptive weights."""

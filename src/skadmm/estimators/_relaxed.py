@@ -94,7 +94,10 @@ def relaxed(
     if A is not None and A.shape[0] == 0:
         psi = A = None
     problem = Problem(X, sample.target, loss=sample.loss, psi=psi, A=A, sample_weight=sample.sample_weight)
-    result = solve(problem, tol=tol, passes=passes, record_every=0)
+    start = None
+    if sample.intercept and problem.far_constant is not None:
+        start = np.append(np.zeros(k), solution[-1])
+    result = solve(problem, tol=tol, passes=passes, record_every=0, x0=start)
     errors = np.full(d, np.nan)
     if limits is None or not _active(problem, result.x):
         covariance = _covariance(problem, result.x, sample.sample_weight)[:k, :k]

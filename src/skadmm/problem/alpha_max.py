@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg
+from numpy.typing import ArrayLike
 
 from skadmm.kernels.compile import compiled, kernel
 from skadmm.operators.line import GraphTrend, Line, as_line
@@ -43,7 +44,7 @@ def _intervals(reg, lower, upper, penalised):
         penalised[j] = value_at(reg, j, 1.0) != level or value_at(reg, j, -1.0) != level
 
 
-def alpha_max(problem: Problem, trend: Line | GraphTrend | None = None) -> float:
+def alpha_max(problem: Problem, trend: Line | GraphTrend | None = None, *, x0: ArrayLike | None = None) -> float:
     """Compute the smallest strength of ψ at which the part of Ax that it penalises is zero at a solution.
 
     Rows of A that ψ does not penalise (weight zero, in no group) do not count: features that only they reach are free.
@@ -57,6 +58,9 @@ def alpha_max(problem: Problem, trend: Line | GraphTrend | None = None) -> float
         With B = −I and c = 0, on any backend. Its ψ must have a strength, whose value does not matter.
     trend : Line or GraphTrend, optional
         The structure of A, where it is known; evenly spaced differences are recognised without it.
+    x0 : array or None
+        A point from which the search for x₀ starts, by default zero. A good one has the best constant margin, where the
+        loss at zero is very large: under a logarithmic link with targets in large units, or with large offsets.
 
     Returns
     -------
@@ -114,7 +118,7 @@ def alpha_max(problem: Problem, trend: Line | GraphTrend | None = None) -> float
     if not isinstance(line, Line):
         line = problem.constraint.line if narrow is problem.constraint.A else as_line(narrow)
     flat = _null_space(A, trend, line, reached)
-    demands = _demands(problem, flat)
+    demands = _demands(problem, flat, None if x0 is None else np.asarray(x0, dtype=np.float64))
     if demands is None:
         return 0.0
     if isinstance(trend, GraphTrend) and demands.exact:
@@ -207,7 +211,7 @@ def _separable(omega: Any, d: int) -> _Separable | None:
     return _Separable(l1, ridge, lower, upper)
 
 
-def _on_null_space(problem: Problem, flat: NullSpace) -> tuple[np.ndarray, ...]:
+def _on_null_space(problem: Problem, flat: NullSpace, start: np.ndarray | None) -> tuple[np.ndarray, ...]:
     """∇f at the minimiser x₀ of f + Ω on the null space, and bounds of ∂Ω(x₀); one of its elements for a general Ω."""
     omega, d = problem.omega, problem.n_features
     parts = _separable(omega, d)
@@ -222,14 +226,14 @@ def _on_null_space(problem: Problem, flat: NullSpace) -> tuple[np.ndarray, ...]:
                 f"alpha_max: omega={type(omega).__name__} is neither separable nor differentiable, and psi leaves some "
                 "features free: give the alphas"
             )
-        x = minimise(problem, flat, smooth=_smooth(omega)) if flat.basis.shape[1] else np.zeros(d)
+        x = minimise(problem, flat, smooth=_smooth(omega), start=start) if flat.basis.shape[1] else np.zeros(d)
         element = np.zeros(d)
         if omega.smooth or _conjugate(omega, element) > -_value(omega, x):  # else 0 is an element itself
             _subgradient(omega, x, element)
         return problem.gradient(x), element, element
     gradient = None
     if problem.loss.smooth:
-        x = minimise(problem, flat, parts.l1, parts.ridge, parts.lower, parts.upper)
+        x = minimise(problem, flat, parts.l1, parts.ridge, parts.lower, parts.upper, start=start)
     else:
         x, gradient = minimise_by_smoothing(
             problem,
@@ -257,11 +261,11 @@ def _smooth(omega: Any) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
     return evaluate
 
 
-def _demands(problem: Problem, flat: NullSpace) -> Demands | None:
+def _demands(problem: Problem, flat: NullSpace, start: np.ndarray | None) -> Demands | None:
     """The bounds between which Aᵀw must lie; None where w = 0 satisfies them."""
-    gradient, lower, upper = _on_null_space(problem, flat)
+    gradient, lower, upper = _on_null_space(problem, flat, start)
     low, high = -gradient - upper, -gradient - lower
-    noise = ROUNDING * max(float(np.abs(gradient).max(initial=0.0)), problem.gradient_scale)
+    noise = ROUNDING * max(float(np.abs(gradient).max(initial=0.0)), problem.scales().gradient)
     exact = bool(np.all(low == high))
     basis = flat.basis
     if exact and basis.shape[1]:  # what is left of the gradient on the null space is rounding

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import scipy.sparse as sp
 
+from skadmm.backends.base import FAR_BELOW
 from skadmm.kernels.compile import compiled
 from skadmm.operators.clusters import clusters
 from skadmm.operators.row_correction import correction, gram_of, is_cheap, is_orthonormal, symmetric_factor
@@ -37,7 +38,11 @@ from skadmm.regularizers import SquaredL2, Zero
 from skadmm.regularizers._base import clip_dual, clips_dual, conjugate, dual_scale
 
 ZERO_OBJECTIVE = 1e-5
-"""The gap is measured against at least this share of the loss at zero: where the minimum is zero, nothing else is."""
+"""The gap is measured against at least this share of the scale of the loss: where the minimum is zero, nothing else is.
+The scale is the loss at zero, or at the best constant margin where the loss at zero is much larger."""
+HUGE, ROUNDING = 1e6, 1e-12
+"""From an objective of more than HUGE a dual objective is lowered by ROUNDING times it, where the loss at zero is far
+above that at the best constant margin."""
 TINY = float(np.finfo(float).tiny)
 """The smallest normal number."""
 
@@ -49,7 +54,7 @@ class Certificate(NamedTuple):
     dual: float
     """−∞ where no dual point could be built."""
     scale: float = 0.0
-    """The gap is measured against at least this objective."""
+    """What the gap is measured against."""
 
     @property
     def gap(self) -> float:
@@ -80,6 +85,13 @@ _dual_scale = compiled(dual_scale)
 _clip_dual = compiled(clip_dual)
 
 
+def dual_rounding(problem: Problem, objective: float) -> float:
+    """What a dual objective from a point with this objective may be too large by, where the point is far above any
+    solution: the terms of the dual objective are of the size of the objective, and it outlives the point."""
+    size = abs(objective)
+    return 0.0 if not size > HUGE or problem.far_constant is None else ROUNDING * size
+
+
 @dataclass(eq=False)
 class Certifier:
     """Dual points for one problem. ``kind`` says what they rest on:
@@ -97,13 +109,18 @@ class Certifier:
         return other
 
     @cached_property
-    def floor(self) -> float:
-        """The smallest objective that a gap is measured against."""
-        return ZERO_OBJECTIVE * abs(self.problem.loss_at_zero)
+    def _far_above(self) -> float:
+        """An objective of this size is measured against itself; others may be smaller than the least size."""
+        return FAR_BELOW * abs(self.problem.loss_at_zero)
+
+    def size(self, objective: float) -> float:
+        """What a gap at a point with this objective is measured against."""
+        size = abs(objective)
+        return size if size >= self._far_above else max(size, ZERO_OBJECTIVE * self.problem.scales(size).loss)
 
     def pair(self, primal: float, dual: float) -> Certificate:
         """Bounds of the optimum of this problem."""
-        return Certificate(primal, dual, self.floor)
+        return Certificate(primal, dual - dual_rounding(self.problem, primal), self.size(primal))
 
     @cached_property
     def unheld(self) -> np.ndarray:

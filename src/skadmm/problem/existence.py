@@ -53,14 +53,18 @@ def _slopes_at_margin(targets, margin, out):
 
 
 def _flat_sides(samples: Any) -> np.ndarray:
-    """For each target, the side on which the loss is flat at infinity: 1, −1, or 0 for neither."""
+    """For each target, the side on which the loss is flat at infinity: 1, −1, or 0 for neither. Offsets change none."""
+    if samples.target.dtype.names is not None:
+        loss, target, _ = split_offset(samples.loss, samples.target)
+        samples = samples._replace(loss=loss, target=target)
+    targets = targets_of(samples)
 
     def flattens(side: float) -> np.ndarray:
         """Does a derivative vanish at infinity?"""
         far, nearer = np.empty((2, samples.target.size))
         for out, margin in ((far, side * FAR), (nearer, 0.5 * side * FAR)):
-            _slopes_at_margin(targets_of(samples), margin, out)
-        falling = (far * nearer > 0.0) & (np.abs(far) <= FALLING * np.abs(nearer))
+            _slopes_at_margin(targets, margin, out)
+        falling = (far * nearer > 0.0) & (np.abs(far) <= FALLING * np.abs(nearer)) & np.isfinite(far)
         return (np.abs(far) <= FLAT) | falling
 
     with np.errstate(over="ignore", invalid="ignore"):

@@ -21,7 +21,8 @@ Aᵀβ vanishes, the rest is rounding."""
 ZERO_SOLUTION = 1e-6
 """Where the solution may be zero: against at least this share of what A makes of a gradient step from zero."""
 OBJECTIVE_FLOOR = 1e-3
-"""What infeasibility is worth is measured against at least this share of the loss at zero."""
+"""What infeasibility is worth is measured against at least this share of the scale of the loss, which is that at zero,
+or at the best constant margin where the loss at zero is much larger: see :meth:`skadmm.Problem.scales`."""
 
 
 class KKT(NamedTuple):
@@ -62,6 +63,13 @@ class KKT(NamedTuple):
     relative: float
 
 
+class Scales(NamedTuple):
+    """What losses and gradients are measured against."""
+
+    loss: float
+    gradient: float
+
+
 class Penalised(Protocol):
     """What the residual asks of a problem."""
 
@@ -77,6 +85,7 @@ class Penalised(Protocol):
     def loss_at_zero(self) -> float: ...
     @property
     def L_mean(self) -> float: ...
+    def scales(self, objective: float | None = None) -> Scales: ...
     def prox_omega(self, v: np.ndarray, step: float = 1.0) -> np.ndarray: ...
     def prox_psi(self, v: np.ndarray, step: float = 1.0) -> np.ndarray: ...
     def omega_value(self, x: np.ndarray) -> float: ...
@@ -101,19 +110,19 @@ def kkt_residual(
     A; feasibility against the largest of ‖Ax‖, ‖By‖ and ‖c‖, but not below 1e-4 ‖|A||x|‖ (1e-6 where y does not follow
     from x, and there the rows that fold Ω count apart), nor, where the solution is zero, below a millionth of what A
     makes of a gradient step from zero. With the mean loss at x the residual is also no less than what its parts are
-    worth, against the objective, but not below 1e-3 of the loss at zero: |β·(Ax + By − c)| and |ψ(y(x)) − ψ(y)| for
-    feasibility, and for the other two what :func:`_excess` says. These numbers do not change with the units of the
-    columns, as norms of gradients do. Where nothing but the loss is minimised, the residual is no less than what the
-    loss can still fall by, against the same: along directions in which the rows hardly differ the gradient is small far
-    from the optimum, too.
+    worth, against the objective, but not below 1e-3 of the scale of the loss: |β·(Ax + By − c)| and
+    |ψ(y(x)) − ψ(y)| for feasibility, and for the other two what :func:`_excess` says. These numbers do not change with
+    the units of the columns, as norms of gradients do. Where nothing but the loss is minimised, the residual is no less
+    than what the loss can still fall by, against the same: along directions in which the rows hardly differ the
+    gradient is small far from the optimum, too.
     """
-    constraint, gradient_scale = problem.constraint, problem.gradient_scale
+    constraint = problem.constraint
     At_beta, Bt_beta = constraint.At(multiplier), constraint.Bt(multiplier)
     residual = constraint.residual(x, y)
     off_x = x - problem.prox_omega(x - gradient - At_beta)
     off_y = y - problem.prox_psi(y - Bt_beta) if y.size else y
     stationarity, split = float(np.linalg.norm(off_x)), float(np.linalg.norm(off_y))
-    floor = (GRADIENT_FLOOR if problem.n_constraints else 1.0) * gradient_scale
+    floor = (GRADIENT_FLOOR if problem.n_constraints else 1.0) * problem.scales(loss).gradient
     row_size = np.sqrt(constraint.sum_of_squares / max(1, problem.n_constraints))
     rounding = CANCELLATION * float(row_size * np.linalg.norm(multiplier))
     relative = max(
@@ -127,7 +136,7 @@ def kkt_residual(
         priced += _excess(problem.psi_value, y, off_y, Bt_beta)
         relative = max(relative, _worth(problem, x, y, priced, loss))
     if problem.n_constraints == 0:
-        relative = max(relative, _left(problem, gradient, problem.loss_at_zero if loss is None else loss))
+        relative = max(relative, _left(problem, gradient, problem.scales().loss if loss is None else loss))
     return KKT(stationarity, float(np.linalg.norm(residual)), split, relative)
 
 
@@ -197,7 +206,7 @@ def _worth(problem: Penalised, x: np.ndarray, y: np.ndarray, priced: float, loss
 def _objective_scale(problem: Penalised, objective: float) -> float:
     """What differences of objectives are measured against. Where the loss at zero is zero, that at the very small x of
     ``gradient_scale`` takes its place."""
-    largest = problem.loss_at_zero
+    largest = problem.scales(objective).loss
     if largest == 0.0 and problem.L_mean > 0.0:
         largest = 0.5 * problem.gradient_scale**2 / problem.L_mean
     return max(abs(objective), OBJECTIVE_FLOOR * largest)

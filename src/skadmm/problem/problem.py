@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike
 from skadmm import _summary
 from skadmm._types import LossLike, Matrix, PenaltyLike, TableLike, Values
 from skadmm.backends import Backend, LocalBackend, as_rows, as_target, as_weight, open_backend, tasks
+from skadmm.backends.base import FAR_BELOW
+from skadmm.backends.constant_margin import ConstantScale
 from skadmm.backends.named_columns import less_columns
 from skadmm.backends.tables import for_outputs
 from skadmm.kernels.compile import compiled
@@ -20,7 +22,7 @@ from skadmm.losses import as_loss
 from skadmm.losses.offset import output_offset, with_offset
 from skadmm.operators.outputs import for_each_output
 from skadmm.problem.constraint import Constraint
-from skadmm.problem.kkt import KKT, kkt_residual
+from skadmm.problem.kkt import KKT, Scales, kkt_residual
 from skadmm.regularizers import Stacked, Zero, as_regularizer
 from skadmm.regularizers._base import prox, value
 
@@ -267,6 +269,12 @@ class Problem:
         return self.backend.curvature_scale
 
     @property
+    def typical_curvature(self) -> float:
+        """The same for solvers that search along lines and need no bound: without the margin zero where the curvature
+        there is far larger than near solutions."""
+        return self.backend.typical_curvature
+
+    @property
     def L(self) -> float:
         """The smoothness of the roughest sample: max over i of w_i sup ℓ'' ‖aᵢ‖²."""
         return float(self.curvature_scale * self.backend.largest_norm)
@@ -294,6 +302,29 @@ class Problem:
     def gradient_scale(self) -> float:
         """The scale of gradients: ‖∇f(0)‖, or where that is zero the gradient's at a very small x."""
         return self.backend.at_zero[1] or 1e-10 * self.L_mean
+
+    @property
+    def far_constant(self) -> ConstantScale | None:
+        """The best constant margin, where the loss at zero is far above the loss there; None elsewhere."""
+        constant = self.backend.constant_scale
+        return None if constant is None or constant.loss >= FAR_BELOW * abs(self.loss_at_zero) else constant
+
+    def scales(self, objective: float | None = None) -> Scales:
+        """What losses and gradients at a point with this objective are measured against.
+
+        Those at x = 0; but where the objective is far below the loss at zero, and the loss at the best constant margin
+        is far below, too, those at this margin. Without an objective the margin decides where ℓ'' is unbounded.
+        """
+        at_zero = Scales(abs(self.loss_at_zero), self.gradient_scale)
+        if objective is not None and abs(objective) >= FAR_BELOW * at_zero.loss:
+            return at_zero
+        if objective is None and np.isfinite(self.loss.curvature_bound):
+            return at_zero
+        constant = self.far_constant
+        if constant is None:
+            return at_zero
+        gradient = constant.slope * float(np.sqrt(self.backend.mean_norm))
+        return Scales(constant.loss, gradient if not at_zero.gradient <= gradient else at_zero.gradient)
 
     # -- values --------------------------------------------------------------------------------------------
 

@@ -33,7 +33,7 @@ SMOOTH_PROBLEMS = 20
 """A loss with kinks is solved as a sequence of at most this many smooth problems, each with MAX_EVALUATIONS passes."""
 ROUGH, MAX_ROUGH, NULL_SHARES = 1000.0, 1e-3, (30.0, 100.0)
 """Accuracy where `certify` is False. The gap relative to the objective may be ROUGH times tol, but at most MAX_ROUGH
-unless tol is larger. Relative to the loss at zero it lies between the two NULL_SHARES times tol."""
+unless tol is larger. Relative to the scale of the loss it lies between the two NULL_SHARES times tol."""
 LAST_IMPROVEMENT, MAX_IMPROVEMENT = 300.0, 3e-4
 """Newton steps on clusters, which converge superlinearly, also stop after a step that improves the objective by less
 than LAST_IMPROVEMENT times tol, at most MAX_IMPROVEMENT, of it. The suboptimality is a small part of that step."""
@@ -71,7 +71,7 @@ class Goal:
         return self.passes if self.certify else min(self.passes, MAX_EVALUATIONS)
 
     def at(self, null: float, objective: float) -> float:
-        """The relative gap to reach at a strength with this objective, `null` the loss at x = 0.
+        """The relative gap to reach at a strength with this objective, `null` the scale of the loss.
 
         Without a certificate the gap may be :meth:`rough` of the objective, between 30 tol and 100 tol of `null`:
         enough for held-out losses, whose standard errors are many times this.
@@ -85,7 +85,7 @@ class Goal:
 
     def accuracy(self, problem: Problem) -> Accuracy:
         """The accuracy for all strengths, as solvers take it."""
-        null = abs(problem.loss_at_zero)
+        null = problem.scales().loss
         if self.certify:
             return Accuracy(self.tol, 0.0, np.inf, ZERO_OBJECTIVE * null)
         least, most = (share * self.tol * null for share in NULL_SHARES)
@@ -119,8 +119,10 @@ def can_follow(problem: Problem, method: str) -> bool:
 class Following:
     """Solves `problem` for one strength of ψ after another, each started from the last one."""
 
-    def __init__(self, problem: Problem, goal: Goal, method: str = "auto") -> None:
+    def __init__(self, problem: Problem, goal: Goal, method: str = "auto", start: np.ndarray | None = None) -> None:
         self.problem, self.goal, self.method = problem, goal, method
+        self.first = np.zeros(problem.n_features) if start is None else start
+        """Where the first strength starts."""
         self.engine: select.Running | None = None
         self.solvers: Solvers = ()
         newton = NewtonADMMConfig(polish_answer=False, stop_on_model=not goal.certify)
@@ -139,7 +141,7 @@ class Following:
     def _at(self, problem: Problem) -> select.Running:
         """The engine at the start of `problem`: the running one, or another where the table says so."""
         setup, engine = self._setup(problem), self.engine
-        point = dual_update.start(problem, np.zeros(problem.n_features), None, None) if engine is None else engine.point
+        point = dual_update.start(problem, self.first.copy(), None, None) if engine is None else engine.point
         if self.method in SOLVERS:
             solvers: Solvers = (SOLVERS[self.method],)
         elif self.solvers and self.solvers[0] in select.FOR_ALL_STRENGTHS:
@@ -203,7 +205,7 @@ class Following:
     def _aim(self, problem: Problem, loss: float, engine: select.Running) -> None:
         """Set the accuracy of the next strength, whose objective is no larger than the one here."""
         if not self.goal.certify:
-            self.tol = self.goal.at(problem.loss_at_zero, loss + problem.penalty(engine.point.x))
+            self.tol = self.goal.at(problem.scales().loss, loss + problem.penalty(engine.point.x))
 
     def _solved(self, engine: select.Running, problem: Problem) -> Solution:
         """Run the solver at one strength and return its solution."""
@@ -232,7 +234,7 @@ class Following:
             self.engine.close()
         self.engine, self.solvers = None, ()
         options = {"tol": self.tol, "passes": self.goal.passes, "method": self.method, "record_every": 0}
-        return Separately(problem, options)(problem.psi.strength)
+        return Separately(problem, options, self.first)(problem.psi.strength)
 
 
 class Follower(Protocol):
@@ -255,8 +257,8 @@ class Follower(Protocol):
 class Separately:
     """Solves each strength by a separate solve() that starts from the previous result."""
 
-    def __init__(self, problem: Problem, options: dict[str, Any]) -> None:
-        self.problem, self.options = problem, options
+    def __init__(self, problem: Problem, options: dict[str, Any], start: np.ndarray | None = None) -> None:
+        self.problem, self.options, self.first = problem, options, start
         self.last: Result | None = None
         self.resumable = True
 
@@ -278,7 +280,8 @@ class Separately:
     def __call__(self, alpha: float) -> Solution:
         """The solution at strength `alpha`."""
         problem = with_new_strength(self.problem, alpha)
-        result = solve(problem, warm_start=self.last, **self.options)
+        first = {"x0": self.first} if self.last is None and self.first is not None else {}
+        result = solve(problem, **({"warm_start": self.last} | first | self.options))
         self.last = None if result.status is Status.DIVERGED else result
         loss = result.objective - problem.penalty(result.x)
         return Solution(result.x, loss, reached(result), result.status, result.y, result.passes)
@@ -312,7 +315,7 @@ class Certified:
                 yield solution
                 continue
             options = {"tol": goal.tol, "passes": left, "record_every": 0}
-            other = Separately(self.follower.problem, options)(float(alpha))
+            other = Separately(self.follower.problem, options, self.follower.first)(float(alpha))
             yield other if other.status is Status.SOLVED else solution
 
 

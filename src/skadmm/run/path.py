@@ -157,6 +157,7 @@ def path(
     memory_limit: float | None = None,
     checkpoint: str | os.PathLike[str] | Keeper | None = None,
     checkpoint_every: float = 60.0,
+    x0: ArrayLike | None = None,
     **options: Any,
 ) -> Path:
     """Solve for decreasing strengths of ψ, each started from the one before.
@@ -181,7 +182,8 @@ def path(
     certify : bool
         False solves each strength to a lower accuracy, which is faster and is enough for cross-validation. The gap
         may be 1000 · tol of the objective (at most 1e-3 unless tol is larger), and is kept between 30 · tol and
-        100 · tol of the loss at x = 0. A strength also ends when steps hardly improve the objective.
+        100 · tol of the loss at x = 0, or at the best constant margin where the loss at x = 0 is more than a thousand
+        times larger. A strength also ends when steps hardly improve the objective.
     early_stop : bool
         On the default grid, end the path when a further strength decreases the loss by less than 1e-5 of what the path
         has explained so far; ``Path.stopped_early`` says so. Strengths that are given are all solved.
@@ -198,6 +200,8 @@ def path(
         strengths solved from there on. A checkpoint of another problem, setting or version is refused.
     checkpoint_every : float
         Seconds between two checkpoints; 0 writes one after every strength.
+    x0 : array or None
+        Where the first strength starts, and the search for alpha_max; zero by default.
     **options
         Further options of :func:`skadmm.solve`; with any of them every strength is a solve() of its own.
 
@@ -236,19 +240,21 @@ def path(
     """
     with_strength(problem.psi, 1.0)  # raises where ψ has no strength
     tol, passes = _checks.number(tol, "tol", above=0), _checks.number(passes, "passes", above=0)
-    grid = alpha_grid(alpha_max(problem), n_alphas, eps) if alphas is None else checked_alphas(alphas)
+    grid = alpha_grid(alpha_max(problem, x0=x0), n_alphas, eps) if alphas is None else checked_alphas(alphas)
+    start = None if x0 is None else _checks.vector(x0, "x0", problem.n_features, of="the number of columns of X")
     goal = Goal(tol, passes, certify)
     check_memory(problem, goal, grid.size, memory_limit)
     follower: Follower
     if options or not can_follow(problem, method):
         settings = {"method": method, "tol": goal.at(1.0, 1.0), "passes": passes, "record_every": 0}
-        follower = Separately(problem, settings | {"memory_limit": memory_limit} | options)
+        follower = Separately(problem, settings | {"memory_limit": memory_limit} | options, start)
     else:
-        following = Following(problem, goal, method)
+        following = Following(problem, goal, method, start)
         follower = Certified(following) if certify and method not in SOLVERS else following
     if isinstance(checkpoint, (str, os.PathLike)):
         every = _checks.number(checkpoint_every, "checkpoint_every", least=0)
         asked: dict[str, Any] = {"alphas": (n_alphas, eps, early_stop) if alphas is None else grid, "tol": tol}
+        asked |= {"x0": start} if start is not None else {}
         asked |= {"passes": passes, "method": method, "certify": certify, "dof": bool(dof), "options": options}
         unit = problem.replace(psi=with_strength(problem.psi, 1.0))
         checkpoint = Checkpoint(checkpoint, every, fingerprint(unit, **asked))

@@ -175,6 +175,7 @@ def _trial(
     return (value if np.isfinite(value) else np.inf), touched + problem.n_samples
 
 
+@np.errstate(over="ignore", invalid="ignore")  # a step that is too long may lead to where losses overflow
 def _objective(problem: Problem, point: Point) -> float:
     """The objective at a point, with its own y only where none follows from x."""
     return problem.objective(point.x, point.y if problem.y_of_x(point.x) is None else None)

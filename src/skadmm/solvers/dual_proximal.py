@@ -195,7 +195,7 @@ class DualProximal(SecondOrderSolver[DualProximalState]):
         return self.certifier.kind != "none" and self.problem.constraint.has_y_of_x
 
     def _relative(self, state: DualProximalState, amount: float) -> float:
-        return amount / max(abs(state.objective), self.certifier.floor, np.finfo(float).tiny)
+        return amount / max(self.certifier.size(state.objective), np.finfo(float).tiny)
 
     def _measured(self, state: DualProximalState) -> float:
         """The measure on which the solver stops, at the best point."""

@@ -151,7 +151,7 @@ class BestPointSolver(SecondOrderSolver[S]):
         follows from x, all points are feasible, and an objective that is clearly lower decides."""
         if not np.isfinite(state.objective):
             return True
-        margin = SAME_OBJECTIVE * max(abs(state.objective), self.certifier.floor)
+        margin = SAME_OBJECTIVE * self.certifier.size(state.objective)
         if exact and abs(objective - state.objective) > margin:
             return objective < state.objective
         return reached < state.reached

@@ -297,7 +297,7 @@ class BlockNewton(ReducedSolver[BlockNewtonState]):
         H = state.oracle.contract(chosen.contraction(x.size), state.improvement, config)
         H /= n
         diagonal = np.einsum("ii->i", H)
-        metric = self.problem.curvature_scale * state.oracle.squares[features] / n
+        metric = self.problem.typical_curvature * state.oracle.squares[features] / n
         diagonal += self.penalty.ridge[features] + config.diagonal(state.damping, metric)
         model = Eliminated.of(H, self._slope(state)[features], size)
         change = model.whole(self._minimise(state, chosen, model))

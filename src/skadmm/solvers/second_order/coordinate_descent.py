@@ -320,7 +320,7 @@ class CoordinateDescent(SecondOrderSolver[CoordinateDescentState]):
         With the entries of every sample times the root of its curvature the model is one of least squares.
         """
         n, entries, config = self.problem.n_samples, max(selected.entries, 1), self.config
-        smallest = config.min_sample_curvature * self.problem.curvature_scale
+        smallest = config.min_sample_curvature * self.problem.typical_curvature
         root = np.sqrt(np.maximum(state.curvatures, smallest) / n)
         columns = scaled_entries(selected.columns, root)
         ridge = self.ridge[selected.features]

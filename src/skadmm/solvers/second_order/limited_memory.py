@@ -159,7 +159,7 @@ class LimitedMemory(SecondOrderSolver[LimitedMemoryState]):
         state.gradient = here.gradient + self.ridge * x
         state.objective = here.loss + 0.5 * float(x @ (self.ridge * x))
         gap = 0.5 * float(np.sum((state.gradient**2 / self.held)[self.held < np.inf]))
-        if self.tol is None or gap <= LIKELY * self.tol * max(abs(state.objective), self.certifier.floor):
+        if self.tol is None or gap <= LIKELY * self.tol * self.certifier.size(state.objective):
             self.raise_bound(state, here.slopes, np.asarray(here.margins), here.gradient)
             state.certified = True
         else:

@@ -300,7 +300,7 @@ class MultipliersCG(ReducedSolver[MultipliersCGState]):
 
     def _diagonal(self, state: MultipliersCGState) -> np.ndarray:
         """An estimate of the diagonal of H_f, and the other diagonal terms of H."""
-        own = self.problem.curvature_scale * state.oracle.squares / self.problem.n_samples
+        own = self.problem.typical_curvature * state.oracle.squares / self.problem.n_samples
         return own + self.ridge + state.split.kappa * self.phi.metric
 
     def _preconditioner(self, state: MultipliersCGState, curvature: sp.csr_array) -> Product:

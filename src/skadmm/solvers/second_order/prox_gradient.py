@@ -152,7 +152,7 @@ class ProxGradient(SecondOrderSolver[ProxGradientState]):
         state.recent[0] = state.objective
         problem, gradient = self.problem, state.gradient
         state.point.clock[1] += problem.n_samples
-        curvature = problem.curvature_scale * problem.backend.mean(tasks.mean_square, gradient)
+        curvature = problem.typical_curvature * problem.backend.mean(tasks.mean_square, gradient)
         curvature += float(gradient @ (self.ridge * gradient))
         state.length = float(gradient @ gradient) / curvature if curvature > 0.0 else 0.0
 

@@ -212,7 +212,7 @@ class SummedModel:
         self.ridge = ridge
         self.sweeps = ModelSolver(problem, config, rho, adaptive=adaptive)
         bound = problem.loss.curvature_bound
-        self._curvature_scale = bound if np.isfinite(bound) else problem.curvature_scale
+        self._curvature_scale = bound if np.isfinite(bound) else problem.typical_curvature
 
     def reweighted(self, problem: Problem) -> SummedModel:
         """The same models for a problem that differs in the strength of ψ alone."""

@@ -226,7 +226,7 @@ class ReducedNewton(ReducedSolver[ReducedNewtonState]):
         """Add the curvature of Ω and the damping to the diagonal of H."""
         diagonal = np.einsum("ii->i", H)
         diagonal += clusters.squared_sums(np.full(self.problem.n_features, self.ridge))
-        metric = self.problem.curvature_scale * clusters.squared_sums(state.oracle.squares) / self.problem.n_samples
+        metric = self.problem.typical_curvature * clusters.squared_sums(state.oracle.squares) / self.problem.n_samples
         diagonal += self.config.diagonal(state.damping, metric)
 
     def _search(self, state: ReducedNewtonState, step: np.ndarray, candidate: np.ndarray) -> None:

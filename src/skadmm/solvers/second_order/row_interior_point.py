@@ -252,7 +252,7 @@ class RowInteriorPoint(BestPointSolver[RowInteriorPointState]):
         """Measure the point once it is close, and decide whether the run continues."""
         tol = self.tol if self.tol is not None else 1e-10
         size = max(abs(state.objective) if np.isfinite(state.objective) else 0.0, self._expanded(state.m)[0])
-        size = max(size + float(self.strengths @ np.abs(state.p - state.q)), self.certifier.floor)
+        size = self.certifier.size(size + float(self.strengths @ np.abs(state.p - state.q)))
         close = self._product(state.u, state.p, state.q) <= self.config.measured * tol * size
         if close or not np.isfinite(state.objective):
             better = self._measure(state)

@@ -28,7 +28,7 @@ from skadmm.backends.base import Evaluation
 from skadmm.kernels import loss_functions
 from skadmm.kernels.compile import kernel
 from skadmm.operators.line import Line
-from skadmm.problem.certificate import Assessment, Certificate
+from skadmm.problem.certificate import Assessment, Certificate, dual_rounding
 from skadmm.problem.problem import COUPLED, Problem
 from skadmm.solvers import dual_update
 from skadmm.solvers.base import Setup
@@ -40,6 +40,8 @@ from skadmm.solvers.second_order.diagonal_quadratic import DiagonalQuadratic
 from skadmm.solvers.second_order.interior_point import InteriorPoint, no_signal
 from skadmm.solvers.second_order.l1_rows import row_strengths
 
+CONTRADICTION = 1e-9
+"""A lower bound that is above an objective by this share of it is no bound."""
 MAX_SCALINGS = 60
 """The maximum number of trials in the search for the scale that brings slopes into the domain of the conjugate."""
 
@@ -247,10 +249,16 @@ class SignalNewton(SecondOrderSolver[SignalNewtonState]):
 
     def _raise_bound(self, state: SignalNewtonState, there: Evaluation, model: _Model, objective: float) -> None:
         """The bound of the model's slopes; along a line, where that is not good enough, that of the loss's own."""
-        state.lower_bound = max(state.lower_bound, self._bound(there, model))
+        rounding = dual_rounding(self.problem, max(there.loss, objective))
+        most = objective + CONTRADICTION * abs(objective)
+        if state.lower_bound > most:  # rounding errors of a point with a far larger objective
+            state.lower_bound = -np.inf
+        bound = self._bound(there, model) - rounding
+        state.lower_bound = max(state.lower_bound, bound if bound <= most else -np.inf)
         line, tol = self.problem.constraint.line, 0.0 if self.tol is None else self.tol
         if line is not None and Certificate(objective, state.lower_bound).relative > tol:
-            state.lower_bound = max(state.lower_bound, self._bound_along(line, state, model.x))
+            bound = self._bound_along(line, state, model.x) - rounding
+            state.lower_bound = max(state.lower_bound, bound if bound <= most else -np.inf)
 
     def _bound_along(self, line: Line, state: SignalNewtonState, x: np.ndarray) -> float:
         """The dual objective of the slopes of the loss itself at x plus a polynomial, the one that makes them

@@ -79,7 +79,7 @@ class SplitPenalty:
         self.parts = parts_of(problem.psi, p)
         self.metric = np.zeros(self.K.shape[1])
         """The metric M, in which columns of different scales have the same weight."""
-        self.metric[:d] = problem.curvature_scale * squares / n + ridge
+        self.metric[:d] = problem.typical_curvature * squares / n + ridge
         self.weight = self._row_weights(min_curvature)
         """The σ of each row is this times the σ of the state."""
         self.metric += np.asarray((sp.diags_array(self.weight) @ self.K.multiply(self.K)).sum(axis=0)).ravel()

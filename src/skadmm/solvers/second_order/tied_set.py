@@ -143,7 +143,7 @@ class TiedSet(BestPointSolver[TiedSetState]):
         self.every = np.arange(problem.n_samples)
         squares = np.zeros(problem.n_features)
         add_squares(problem.rows, self.every, squares)
-        self.metric = problem.curvature_scale * squares / problem.n_samples + self.ridge
+        self.metric = problem.typical_curvature * squares / problem.n_samples + self.ridge
 
     @classmethod
     def applies(cls, problem: Problem) -> str | None:
