@@ -199,11 +199,11 @@ class StructuredModel(CallbackSupport, BaseEstimator):
 
     def _offset_targets(self, X: Any, targets: list[Any], offset: Any) -> list[Any]:
         """The targets, which carry the offset of each row where one is given."""
-        self.__dict__.pop("with_offset_", None)
         if offset is None:
+            self.__dict__.pop("with_offset_", None)
             return targets
-        self.with_offset_ = True
         numbers = self._output_offset(X, targets, offset)
+        self.with_offset_ = True
         columns = numbers.T if len(targets) > 1 else [numbers]
         return [
             offset_target(self._checked_loss(), target, column) for target, column in zip(targets, columns, strict=True)
@@ -374,8 +374,10 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         problem = prepared.problem(target, alpha)
         start: dict[str, Any] = {}
         if earlier is not None and _fits(earlier, problem):
-            # The second-order method needs only the point; the tables of other methods belong to their samples.
-            start = {"warm_start": earlier} if earlier.method == "san-admm" else {"x0": earlier.x}
+            # The second-order method needs only the point, of which a file keeps x; the tables of other methods belong
+            # to their samples.
+            point_kept = earlier.method == "san-admm" and "x" in earlier.tables
+            start = {"warm_start": earlier} if point_kept else {"x0": earlier.x}
         elif at_constant and not is_dask(target):
             columns = target.T if target.ndim == 2 else [target]
             constants = [
