@@ -1,7 +1,10 @@
 """Messages that said too little or something false, and calls that failed without a reason."""
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
+import scipy.sparse as sp
 from sklearn.model_selection import KFold
 
 from skadmm import (
@@ -84,3 +87,62 @@ def test_multinomial_models_with_an_absent_class_are_chosen_by_scores_only():
     with pytest.warns(UserWarning):
         model.set_params(scoring="accuracy").fit(X, y)
     assert model.classes_.tolist() == [0, 1, 2, 5]
+
+
+# -- dates as positions -----------------------------------------------------------------------------------------------
+
+DATES = pd.date_range("2024-01-01", periods=60)
+ON_DATES = TrendFilter(alpha=0.1).fit(pd.DataFrame({"day": DATES}), Y)
+MISSING = DATES.to_series().reset_index(drop=True).mask(np.isin(np.arange(60), [5, 7]))
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame({"day": MISSING}), pl.DataFrame({"day": MISSING.to_numpy()})])
+def test_missing_dates_are_counted_and_placed(frame):
+    expected = r"the column 'day' of X has 2 missing dates \(NaT\), the first in row 5"
+    for call in (lambda: TrendFilter(alpha=0.1).fit(frame, Y), lambda: ON_DATES.predict(frame)):
+        with pytest.raises(ValueError, match=expected):
+            call()
+    with pytest.raises(ValueError, match="the positions in X have 2 missing dates"):
+        TrendFilter(alpha=0.1).fit(MISSING.to_numpy()[:, None], Y)
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
+def test_positions_that_are_texts_or_periods_name_the_function_that_turns_them_into_dates(make):
+    texts = make({"day": DATES.strftime("%Y-%m-%d").tolist()})
+    for call in (lambda X: TrendFilter(alpha=0.1).fit(X, Y), ON_DATES.predict):
+        with pytest.raises(ValueError, match="'day' of dtype .* pd.to_datetime turns texts into dates"):
+            call(texts)
+        with pytest.raises(ValueError, match="to_timestamp"):
+            call(pd.DataFrame({"day": DATES.to_period("D")}))
+        with pytest.raises(ValueError, match="pd.to_datetime"):
+            call([[text] for text in texts["day"]])
+
+
+def test_a_model_of_dates_takes_no_numbers_and_no_vectors():
+    with pytest.raises(ValueError, match="X holds no dates, and the model was fitted on dates"):
+        ON_DATES.predict(pd.DataFrame({"day": [1.0, 2.0]}))
+    with pytest.raises(ValueError, match="it takes positions of shape") as refused:
+        ON_DATES.predict(DATES.to_numpy())
+    assert len(str(refused.value)) < 200
+
+
+# -- NaN and infinity in X --------------------------------------------------------------------------------------------
+
+
+def test_nan_in_a_table_is_placed_for_every_kind_of_table():
+    values = X.copy()
+    values[3, 1], values[7, 1], values[9, 2] = np.nan, np.inf, np.nan
+    frame = pd.DataFrame(values, columns=list("abcde"))
+    model = FusedLassoRegressor(alpha=0.1)
+    named = r"^X contains NaN or infinity in 3 of 60 rows, the first is row 3, in the columns 'b' \(2 rows\), 'c' "
+    for table in (frame, pl.from_pandas(frame)):
+        with pytest.raises(ValueError, match=named + r"\(1 row\): impute"):
+            model.fit(table, Y)
+    for table in (values, sp.csr_array(values)):
+        with pytest.raises(ValueError, match=r"in the columns 1 \(2 rows\), 2 \(1 row\)"):
+            model.fit(table, Y)
+    with pytest.raises(ValueError, match=named):
+        model.fit(frame.fillna(0.0).replace(np.inf, 0.0), Y).predict(frame)
+    with pytest.raises(ValueError, match=r"in the column 'b' \(2 of 60 rows, the first is row 3\)"):
+        levels = frame.assign(a=np.where(X[:, 0] > 0, "u", "v"))
+        model.set_params(categorical_features=["a"]).fit(levels, Y)

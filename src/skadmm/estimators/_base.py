@@ -72,6 +72,18 @@ def known_keywords(method: Callable[P, R]) -> Callable[P, R]:
     return checked
 
 
+def validated(model: Any, X: Any, *y: Any, **options: Any) -> Any:
+    """scikit-learn's ``validate_data``; the message about NaN and infinity in X says where they are."""
+    try:
+        return validate_data(model, X, *y, **options)
+    except ValueError as error:
+        if not str(error).startswith("Input X contains"):
+            raise
+        from skadmm.backends.not_finite import located
+
+        raise (located(X) or error) from None
+
+
 class SeveralOutputs:
     """A family of models that takes several outputs in one problem. It comes first among the base classes."""
 
@@ -264,7 +276,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         if self.categorical_features is not None:
             X, y = reading(self, X, y, options)
         else:
-            X, y = validate_data(self, X if isinstance(X, np.ndarray) else for_sklearn(X), y, **options)
+            X, y = validated(self, X if isinstance(X, np.ndarray) else for_sklearn(X), y, **options)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             if not np.any(sample_weight > 0):
@@ -463,7 +475,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         if hasattr(self, "categories_"):
             X = reading(self, X, None, {"reset": False})[0]
         else:
-            X = validate_data(self, for_sklearn(X), accept_sparse="csr", dtype=np.float64, reset=False)
+            X = validated(self, for_sklearn(X), accept_sparse="csr", dtype=np.float64, reset=False)
         return np.asarray(X @ np.asarray(self.coef_).T) + self.intercept_
 
     def _offset_or_zero(self, offset: Any, method: str) -> Any:
