@@ -15,6 +15,7 @@ from skadmm import (
     TrendFilter,
     load,
 )
+from skadmm.cli import run
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 5))
@@ -146,3 +147,75 @@ def test_nan_in_a_table_is_placed_for_every_kind_of_table():
     with pytest.raises(ValueError, match=r"in the column 'b' \(2 of 60 rows, the first is row 3\)"):
         levels = frame.assign(a=np.where(X[:, 0] > 0, "u", "v"))
         model.set_params(categorical_features=["a"]).fit(levels, Y)
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+FRAME = pd.DataFrame(X[:, :3], columns=["use1", "use2", "use3"]).assign(y=Y)
+TEXTS = pd.Series(DATES.strftime("%Y-%m-%d").tolist())
+
+
+def _refused(capsys, path, *options, code=2, model="fused-regressor"):
+    """The message of a fit that is refused with an exit code."""
+    out = str(path.parent / "model.skadmm")
+    found = run(["fit", str(path), "-o", out, "--model", model, "--alpha", "0.1", "--force", "-q", *options])
+    shown = capsys.readouterr().err
+    assert found == code, shown
+    assert shown.startswith(f"skadmm: {path}: "), shown
+    return shown
+
+
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    """A function that writes a CSV file."""
+    monkeypatch.setenv("SKADMM_CACHE", str(tmp_path / "cache"))
+
+    def written(frame, name="table.csv"):
+        frame.to_csv(tmp_path / name, index=False)
+        return tmp_path / name
+
+    return written
+
+
+@pytest.mark.parametrize("where", ["--in-memory", "--on-disk"])
+def test_files_that_are_refused_are_named_with_the_reason(capsys, write, where):
+    gaps = FRAME.assign(use2=FRAME["use2"].mask(np.isin(np.arange(60), [3, 9])))
+    shown = _refused(capsys, write(gaps, "gaps.csv"), where)
+    assert "'use2'" in shown and "row 3" in shown and "2 of " in shown and "60 rows" in shown and "drop" in shown
+    path = write(FRAME)
+    assert "no column is left as a feature" in _refused(capsys, path, where, "--drop", "use1,use2,use3")
+    assert "no rows" in _refused(capsys, write(FRAME.iloc[:0], "head.csv"), where)
+    shown = _refused(capsys, write(FRAME.assign(joined=TEXTS)[["use1", "joined", "y"]], "dates.csv"), where)
+    assert "'joined' holds dates, such as '2024-01-01'" in shown and "--drop joined" in shown
+
+
+@pytest.mark.parametrize("where", ["--in-memory", "--on-disk"])
+def test_rows_that_are_longer_than_the_names_and_other_encodings_are_refused(capsys, write, where):
+    path = write(FRAME)
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines[:5], lines[5] + ",7,8", *lines[6:]]))
+    assert "saw 6" in _refused(capsys, path, where, code=1)
+    path.write_text("\n".join([lines[0], *(line + ",9" for line in lines[1:])]))
+    assert "rows have more values than the first line has names" in _refused(capsys, path, where, code=1)
+    path.write_bytes("\n".join(["größe,b,c,y", *lines[1:]]).encode("latin-1"))
+    assert "it is not text in UTF-8 (byte 0xf6): convert it" in _refused(capsys, path, where, code=1)
+
+
+def test_one_cell_that_is_no_date_is_named(capsys, write):
+    path = write(pd.DataFrame({"joined": TEXTS.mask(TEXTS.index == 4, "not-a-date"), "y": Y}))
+    shown = _refused(capsys, path, model="trend-filter")
+    assert "'not-a-date' in row 4, which is not a date" in shown and "59 of its 60 values are dates" in shown
+
+
+def test_groups_that_are_not_json_are_wrong_usage(capsys, write, tmp_path):
+    (tmp_path / "groups.json").write_text('[["use1"')
+    options = ["fit", str(write(FRAME)), "-o", str(tmp_path / "m"), "--model", "group-regressor", "--alpha", "0.1"]
+    assert run([*options, "--groups", str(tmp_path / "groups.json")]) == 2
+    assert "groups.json: not JSON" in capsys.readouterr().err
+
+
+def test_a_model_of_columns_without_names_predicts_a_file_without_a_warning(capsys, write, tmp_path):
+    FusedLassoRegressor(alpha=0.1).fit(FRAME.iloc[:, :3].to_numpy(), Y).save(tmp_path / "m")
+    assert run(["predict", str(tmp_path / "m"), str(write(FRAME.iloc[:, :3]))]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == "" and len(shown.out.splitlines()) == 61

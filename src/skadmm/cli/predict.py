@@ -12,10 +12,10 @@ import numpy as np
 import typer
 
 from skadmm._names import no_column
-from skadmm.cli._errors import CommandError
+from skadmm.cli._errors import CommandError, naming
 from skadmm.cli.large import stays_on_disk, stored_table
 from skadmm.cli.offsets import check_link, take_offset
-from skadmm.cli.tables import as_text, column_of, read_table, with_dates, without
+from skadmm.cli.tables import Table, as_text, column_of, numbers_only, read_table, with_dates, without
 
 
 def add_to(app: typer.Typer) -> None:
@@ -45,6 +45,8 @@ def predict(
     estimator = _loaded(model, data)
     if proba and not hasattr(estimator, "predict_proba"):
         raise CommandError(f"--proba: {type(estimator).__name__} with loss={estimator.loss!r} has no probabilities", 2)
+    from skadmm.backends import is_stored
+
     names = getattr(estimator, "feature_names_in_", None)
     if stays_on_disk(data, None):
         table = stored_table(data, target or [])
@@ -63,6 +65,8 @@ def predict(
         X = X if names is not None and identifier in names else without(X, identifier)
     if names is not None and hasattr(X, "columns"):
         X = _features(estimator, X, data)
+    elif hasattr(X, "columns") and not is_stored(X):  # the model was fitted on columns without names
+        X = numbers_only(Table(X, None), data, []).X.to_numpy(dtype=np.float64)
     more: dict[str, Any] = {} if shift is None else {"offset": shift}
     if shift is None and estimator.with_offset_:
         more = {"offset": 0.0}
@@ -71,7 +75,8 @@ def predict(
             "which is one unit of exposure",
             file=sys.stderr,
         )
-    predicted = estimator.predict(X, **more)
+    with naming(data):
+        predicted = estimator.predict(X, **more)
     columns |= {"prediction": predicted} if predicted.ndim == 1 else _by_output(predicted)
     if proba:
         columns |= {
