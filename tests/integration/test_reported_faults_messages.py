@@ -1,10 +1,14 @@
 """Messages that said too little or something false, and calls that failed without a reason."""
 
+from decimal import Decimal
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 
 from skadmm import (
@@ -12,6 +16,7 @@ from skadmm import (
     FusedLassoClassifierCV,
     FusedLassoRegressor,
     FusedLassoRegressorCV,
+    GroupLassoRegressor,
     TrendFilter,
     load,
 )
@@ -25,7 +30,7 @@ Y = X[:, 0] + X[:, 1] + 0.1 * RNG.standard_normal(60)
 
 
 @pytest.mark.parametrize(
-    "model, table, y",
+    ("model", "table", "y"),
     [
         (FusedLassoRegressor(0.05, warm_start=True), X, Y),
         (FusedLassoClassifier(0.05, warm_start=True), X, Y > 0),
@@ -161,7 +166,7 @@ def _refused(capsys, path, *options, code=2, model="fused-regressor"):
     found = run(["fit", str(path), "-o", out, "--model", model, "--alpha", "0.1", "--force", "-q", *options])
     shown = capsys.readouterr().err
     assert found == code, shown
-    assert shown.startswith(f"skadmm: {path}: "), shown
+    assert shown.startswith("skadmm: ") and f"{path.name}: " in shown, shown
     return shown
 
 
@@ -181,12 +186,17 @@ def write(tmp_path, monkeypatch):
 def test_files_that_are_refused_are_named_with_the_reason(capsys, write, where):
     gaps = FRAME.assign(use2=FRAME["use2"].mask(np.isin(np.arange(60), [3, 9])))
     shown = _refused(capsys, write(gaps, "gaps.csv"), where)
-    assert "'use2'" in shown and "row 3" in shown and "2 of " in shown and "60 rows" in shown and "drop" in shown
+    assert "'use2'" in shown
+    assert "row 3" in shown
+    assert "2 of " in shown
+    assert "60 rows" in shown
+    assert "drop" in shown
     path = write(FRAME)
     assert "no column is left as a feature" in _refused(capsys, path, where, "--drop", "use1,use2,use3")
     assert "no rows" in _refused(capsys, write(FRAME.iloc[:0], "head.csv"), where)
     shown = _refused(capsys, write(FRAME.assign(joined=TEXTS)[["use1", "joined", "y"]], "dates.csv"), where)
-    assert "'joined' holds dates, such as '2024-01-01'" in shown and "--drop joined" in shown
+    assert "'joined' holds dates, such as '2024-01-01'" in shown
+    assert "--drop joined" in shown
 
 
 @pytest.mark.parametrize("where", ["--in-memory", "--on-disk"])
@@ -204,7 +214,8 @@ def test_rows_that_are_longer_than_the_names_and_other_encodings_are_refused(cap
 def test_one_cell_that_is_no_date_is_named(capsys, write):
     path = write(pd.DataFrame({"joined": TEXTS.mask(TEXTS.index == 4, "not-a-date"), "y": Y}))
     shown = _refused(capsys, path, model="trend-filter")
-    assert "'not-a-date' in row 4, which is not a date" in shown and "59 of its 60 values are dates" in shown
+    assert "'not-a-date' in row 4, which is not a date" in shown
+    assert "59 of its 60 values are dates" in shown
 
 
 def test_groups_that_are_not_json_are_wrong_usage(capsys, write, tmp_path):
@@ -218,4 +229,75 @@ def test_a_model_of_columns_without_names_predicts_a_file_without_a_warning(caps
     FusedLassoRegressor(alpha=0.1).fit(FRAME.iloc[:, :3].to_numpy(), Y).save(tmp_path / "m")
     assert run(["predict", str(tmp_path / "m"), str(write(FRAME.iloc[:, :3]))]) == 0
     shown = capsys.readouterr()
-    assert shown.err == "" and len(shown.out.splitlines()) == 61
+    assert shown.err == ""
+    assert len(shown.out.splitlines()) == 61
+
+
+# -- arguments of fit and score ---------------------------------------------------------------------------------------
+
+
+def test_weights_and_targets_of_the_wrong_kind_are_named():
+    model = FusedLassoRegressor(alpha=0.1)
+    with pytest.raises(TypeError, match="sample_weight='w'"):
+        model.fit(X, Y, sample_weight="w")
+    with pytest.raises(TypeError, match=r"y is a sparse array of shape \(60, 1\): .* y.toarray\(\)"):
+        model.fit(X, sp.csr_array(Y[:, None]))
+
+
+@pytest.mark.parametrize(("model", "y"), [(FusedLassoRegressor(0.1), Y), (FusedLassoClassifier(0.1), Y > 0)])
+def test_score_takes_one_weight_for_all_rows(model, y):
+    model.fit(X, y, sample_weight=2.0)
+    assert model.score(X, y, sample_weight=2.0) == pytest.approx(model.score(X, y))
+    assert model.score(X, y, sample_weight=2.0, offset=0.0) == pytest.approx(model.score(X, y))
+    with pytest.raises(TypeError, match="sample_weight='w'"):
+        model.score(X, y, sample_weight="w")
+
+
+def test_decimals_are_numbers_in_every_library():
+    texts = [f"{value:.3f}" for value in X[:, 0]]
+    exact = pl.DataFrame({"a": [Decimal(text) for text in texts], "b": X[:, 1]})
+    plain = pl.DataFrame({"a": [float(text) for text in texts], "b": X[:, 1]})
+    expected = FusedLassoRegressor(alpha=0.1).fit(plain, Y).coef_
+    for table in (exact, exact.to_pandas(), exact.to_arrow()):
+        np.testing.assert_array_equal(FusedLassoRegressor(alpha=0.1).fit(table, Y).coef_, expected)
+
+
+# -- fits without a minimiser, and attributes of relax -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("loss", "value"), [("binomial", 1.0), ("poisson", 0.0)])
+def test_an_intercept_without_a_finite_value_is_named(loss, value):
+    with pytest.warns(ConvergenceWarning, match="Only the intercept, which is never penalised") as caught:
+        FusedLassoRegressor(loss=loss).fit(X, np.full(60, value))
+    assert "raise alpha" not in str(caught[0].message)
+
+
+@pytest.mark.parametrize("model", [FusedLassoClassifier(0.01), FusedLassoClassifierCV(alphas=[0.02, 0.01], cv=3)])
+@pytest.mark.filterwarnings("ignore:.*the best alpha:UserWarning")
+def test_separable_classes_after_relax_are_told_from_the_penalised_fit(model):
+    with pytest.warns(ConvergenceWarning, match=r"relax=True, the second fit.* use penalized_coef_") as caught:
+        model.set_params(relax=True).fit(X, X[:, 0] > 0)
+    assert len([one for one in caught if one.category is ConvergenceWarning]) == 1
+    assert np.abs(model.coef_).max() > np.abs(model.penalized_coef_).max()
+
+
+def test_attributes_of_relax_name_it_where_it_was_not_given():
+    model = FusedLassoRegressor(alpha=0.1).fit(X, Y)
+    for name in ("standard_errors_", "penalized_coef_"):
+        assert not hasattr(model, name)
+        with pytest.raises(AttributeError, match=f"no {name}: it was fitted with relax=False: set relax=True"):
+            getattr(model, name)
+    assert model.set_params(relax=True).fit(X, Y).standard_errors_.shape == (5,)
+
+
+# -- groups -----------------------------------------------------------------------------------------------------------
+
+
+def test_groups_of_a_dict_are_named_and_a_path_has_a_hint(tmp_path):
+    for groups, fault in (({"u": [0], "v": []}, "at least one feature"), ({"u": [0], "v": [9]}, "got 9")):
+        with pytest.raises(ValueError, match=rf"groups\['v'\] must .*{fault}"):
+            GroupLassoRegressor(groups=groups).fit(X, Y)
+    for path in (tmp_path / "groups.json", str(tmp_path / "groups.json")):
+        assert isinstance(path, (str, Path))
+        with pytest.raises(ValueError, match="is a path: give its content, json.loads"):
+            GroupLassoRegressor(groups=path).fit(X, Y)

@@ -199,5 +199,5 @@ def test_a_series_alone_is_no_positions(series):
             ValueError, match=r"of shape \(60,\): fit\(X, y\) takes positions X of shape \(n, 1\).* values y"
         ):
             TrendFilter().fit(series, *values)
-        with pytest.raises(ValueError, match=r"it takes positions of shape \(n, 1\)"):
+    with pytest.raises(ValueError, match=r"it takes positions of shape \(n, 1\)"):
         TrendFilter().fit(np.arange(60.0)[:, None], BENT).predict(series)

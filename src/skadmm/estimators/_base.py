@@ -21,6 +21,7 @@ from skadmm.backends import is_dask
 from skadmm.backends.frames import for_sklearn
 from skadmm.backends.sources import is_npz, read_npz
 from skadmm.estimators._adaptive import PILOT_RIDGE, checked_gamma, reweighted, term_weights
+from skadmm.estimators._available import OfRelax
 from skadmm.estimators._bounds import limits_of
 from skadmm.estimators._callbacks import CallbackSupport, Tasks, with_callbacks
 from skadmm.estimators._categories import check_unknown, feature_names, forget, reading
@@ -53,6 +54,13 @@ RECORDED_ENTRIES = 1 << 22
 """Up to this many entries of the table, or with `verbose`, the trace of a fit has a record per pass. A record of a
 larger table would take as long as a step, so its trace has the end alone."""
 
+
+RELAXED_ADVICE = (
+    "The first fit, with the penalty, is not affected: use penalized_coef_. Where there is no minimiser, as with classes "
+    "that are separable on the structure found, coef_ and standard_errors_ are too large to use; raise alpha, or give "
+    "bounds, which the second fit keeps."
+)
+"""Advice for a second fit that did not reach the tolerance."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -121,6 +129,8 @@ class StructuredModel(CallbackSupport, BaseEstimator):
     relax: Any = False
     categorical_features: Any = None
     handle_unknown: Any = "error"
+    standard_errors_: Any = OfRelax()
+    penalized_coef_: Any = OfRelax()
     with_offset_: bool = False
     """Whether the model was fitted with an offset; False for files of older versions."""
 
@@ -204,7 +214,8 @@ class StructuredModel(CallbackSupport, BaseEstimator):
             with nullcontext() if tasks is None else tasks.task("problem"):
                 results.append(self._solve(prepared, target, float(self.alpha), earlier))
         self._take(prepared, results)
-        self._warn_if_short(results + self._relax(prepared, targets, results))
+        self._warn_if_short(results)
+        self._warn_if_short(self._relax(prepared, targets, results), relaxed=True)
         if tasks is not None:
             tasks.close()
         return self
@@ -278,6 +289,8 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         else:
             X, y = validated(self, X if isinstance(X, np.ndarray) else for_sklearn(X), y, **options)
         if sample_weight is not None:
+            if isinstance(sample_weight, str):
+                raise TypeError(f"sample_weight={sample_weight!r}: it takes a number for each row, not a name")
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             if not np.any(sample_weight > 0):
                 raise ValueError("sample_weight takes numbers ≥ 0, at least one of them > 0")
@@ -407,16 +420,21 @@ class StructuredModel(CallbackSupport, BaseEstimator):
     def _seed(self) -> Any:
         return 0 if self.random_state is None else self.random_state
 
-    def _warn_if_short(self, results: list[Result], stacklevel: int = 4) -> None:
+    def _warn_if_short(self, results: list[Result], stacklevel: int = 4, relaxed: bool = False) -> None:
+        """Warn of results that did not reach the tolerance; `relaxed` ones are of the second fits of `relax`."""
         short = [result for result in results if result.status is not Status.SOLVED]
         if not short:
             return
         worst = max(short, key=reached)
         measure = "KKT residual" if np.isnan(worst.gap) else "duality gap"
         what = f" in {len(short)} of {len(results)} problems" if len(results) > 1 else ""
-        advice = _advice(worst, self._has_columns() and not self.standardize)
+        advice = RELAXED_ADVICE
+        if not relaxed:
+            columns = self._has_columns() and not self.standardize
+            advice = _advice(worst, columns, self._intercept_and_scaling()[0])
+        which = ": relax=True, the second fit, which has no penalty," if relaxed else ""
         warnings.warn(
-            f"{type(self).__name__} did not reach tol={self.tol:g}{what}: {worst.status} after {worst.cost} "
+            f"{type(self).__name__}{which} did not reach tol={self.tol:g}{what}: {worst.status} after {worst.cost} "
             f"with a relative {measure} of {reached(worst):.1e}. {advice}",
             ConvergenceWarning,
             stacklevel=stacklevel,
@@ -547,9 +565,9 @@ def _fits(earlier: Any, problem: Problem) -> bool:
     )
 
 
-def _advice(result: Result, columns: bool = True) -> str:
+def _advice(result: Result, columns: bool = True, intercept: bool = False) -> str:
     """Advice for a result that did not reach the tolerance; `columns` says whether X has columns that could be
-    scaled."""
+    scaled, `intercept` whether the last entry of x is an intercept."""
     status = result.status
     if status in (Status.PASS_LIMIT, Status.TIME_LIMIT):
         scale = "scale the columns of X (standardize=True), " if columns else ""
@@ -559,6 +577,11 @@ def _advice(result: Result, columns: bool = True) -> str:
         within = f"tol={accepted:g} accepts this fit" if accepted < 2.0 else "raise alpha"
         more = "; columns of one scale (standardize=True) may allow a smaller gap" if columns else ""
         return f"Rounding prevents a smaller gap: {within}{more}."
+    if intercept and not np.any(np.atleast_2d(result.coef)[:, :-1]):
+        return (
+            "Only the intercept, which is never penalised, has no finite value, as where y is constant: alpha and "
+            "ridge cannot change that. Give y with other values, or fit_intercept=False."
+        )
     return "The problem may have no minimiser: raise alpha, l1_ratio or ridge."
 
 

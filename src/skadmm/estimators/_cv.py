@@ -430,7 +430,8 @@ class CrossValidated(StructuredModel):
             start = {"x0": one.x[chosen]} if self.method in ("auto", "san-admm", *SOLVERS) else {}
             results.append(self._solve(prepared, target, float(candidate.alphas[chosen]), None, **start))
         self._take(prepared, results)
-        self._warn_if_short(results + self._relax(prepared, table.targets, results), stacklevel=6)
+        self._warn_if_short(results, stacklevel=6)
+        self._warn_if_short(self._relax(prepared, table.targets, results), stacklevel=6, relaxed=True)
 
     def _whole_path(self, candidate: Candidate, target: Any, track: Tracking, *, certify: bool) -> Path:
         """The path of one target over all the data."""
