@@ -50,10 +50,10 @@ def test_a_search_that_refuses_its_data_keeps_the_earlier_fit():
     model = FusedLassoRegressorCV(alphas=3).fit(X, Y)
     before = model.predict(X)
     for refused in ({"offset": np.full(60, np.nan)}, {"sample_weight": -np.ones(60)}):
-        with pytest.raises(ValueError):
+        with pytest.raises(ValueError, match="offset|weight"):
             model.fit(X, Y, **refused)
         np.testing.assert_array_equal(model.predict(X), before)
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="graph"):
         model.set_params(graph=[(0, 9)]).fit(X, Y)
     np.testing.assert_array_equal(model.predict(X), before)
 
@@ -90,7 +90,7 @@ def test_multinomial_models_with_an_absent_class_are_chosen_by_scores_only():
     model = FusedLassoClassifierCV(alphas=3, cv=3, multi_class="multinomial")
     with pytest.raises(ValueError, match=r"the class 5 of y has 1 row"):  # its held-out loss has no bound
         model.fit(X, y)
-    with pytest.warns(UserWarning):
+    with pytest.warns(UserWarning, match="did not reach|best alpha"):
         model.set_params(scoring="accuracy").fit(X, y)
     assert model.classes_.tolist() == [0, 1, 2, 5]
 
@@ -116,11 +116,11 @@ def test_missing_dates_are_counted_and_placed(frame):
 def test_positions_that_are_texts_or_periods_name_the_function_that_turns_them_into_dates(make):
     texts = make({"day": DATES.strftime("%Y-%m-%d").tolist()})
     for call in (lambda X: TrendFilter(alpha=0.1).fit(X, Y), ON_DATES.predict):
-        with pytest.raises(ValueError, match="'day' of dtype .* pd.to_datetime turns texts into dates"):
+        with pytest.raises(ValueError, match=r"'day' of dtype .* pd.to_datetime turns texts into dates"):
             call(texts)
         with pytest.raises(ValueError, match="to_timestamp"):
             call(pd.DataFrame({"day": DATES.to_period("D")}))
-        with pytest.raises(ValueError, match="pd.to_datetime"):
+        with pytest.raises(ValueError, match=r"pd\.to_datetime"):
             call([[text] for text in texts["day"]])
 
 
@@ -149,8 +149,8 @@ def test_nan_in_a_table_is_placed_for_every_kind_of_table():
             model.fit(table, Y)
     with pytest.raises(ValueError, match=named):
         model.fit(frame.fillna(0.0).replace(np.inf, 0.0), Y).predict(frame)
+    levels = frame.assign(a=np.where(X[:, 0] > 0, "u", "v"))
     with pytest.raises(ValueError, match=r"in the column 'b' \(2 of 60 rows, the first is row 3\)"):
-        levels = frame.assign(a=np.where(X[:, 0] > 0, "u", "v"))
         model.set_params(categorical_features=["a"]).fit(levels, Y)
 
 
@@ -166,7 +166,7 @@ def _refused(capsys, path, *options, code=2, model="fused-regressor"):
     found = run(["fit", str(path), "-o", out, "--model", model, "--alpha", "0.1", "--force", "-q", *options])
     shown = capsys.readouterr().err
     assert found == code, shown
-    assert shown.startswith("skadmm: ") and f"{path.name}: " in shown, shown
+    assert f"{path.name}: " in shown
     return shown
 
 
@@ -299,5 +299,5 @@ def test_groups_of_a_dict_are_named_and_a_path_has_a_hint(tmp_path):
             GroupLassoRegressor(groups=groups).fit(X, Y)
     for path in (tmp_path / "groups.json", str(tmp_path / "groups.json")):
         assert isinstance(path, (str, Path))
-        with pytest.raises(ValueError, match="is a path: give its content, json.loads"):
+        with pytest.raises(ValueError, match=r"is a path: give its content, json\.loads"):
             GroupLassoRegressor(groups=path).fit(X, Y)

@@ -45,8 +45,6 @@ def predict(
     estimator = _loaded(model, data)
     if proba and not hasattr(estimator, "predict_proba"):
         raise CommandError(f"--proba: {type(estimator).__name__} with loss={estimator.loss!r} has no probabilities", 2)
-    from skadmm.backends import is_stored
-
     names = getattr(estimator, "feature_names_in_", None)
     if stays_on_disk(data, None):
         table = stored_table(data, target or [])
@@ -63,10 +61,8 @@ def predict(
             raise CommandError(f"--id: {no_column(identifier, list(map(str, X.columns)))}", 2)
         columns[identifier] = column_of(X, identifier)
         X = X if names is not None and identifier in names else without(X, identifier)
-    if names is not None and hasattr(X, "columns"):
+    if hasattr(X, "columns"):
         X = _features(estimator, X, data)
-    elif hasattr(X, "columns") and not is_stored(X):  # the model was fitted on columns without names
-        X = numbers_only(Table(X, None), data, []).X.to_numpy(dtype=np.float64)
     more: dict[str, Any] = {} if shift is None else {"offset": shift}
     if shift is None and estimator.with_offset_:
         more = {"offset": 0.0}
@@ -102,9 +98,11 @@ def predict(
 
 def _features(estimator: Any, X: Any, data: Path) -> Any:
     """The columns that the model was fitted on, which it finds itself in a table on disk; texts are dates where they
-    were dates."""
+    were dates. Those of a model without names are an array."""
     from skadmm.backends import is_stored
 
+    if not hasattr(estimator, "feature_names_in_"):
+        return X if is_stored(X) else numbers_only(Table(X, None), data, []).X.to_numpy(dtype=np.float64)
     names = list(estimator.feature_names_in_)
     missing = [name for name in names if name not in X.columns]
     if missing:

@@ -56,9 +56,9 @@ larger table would take as long as a step, so its trace has the end alone."""
 
 
 RELAXED_ADVICE = (
-    "The first fit, with the penalty, is not affected: use penalized_coef_. Where there is no minimiser, as with classes "
-    "that are separable on the structure found, coef_ and standard_errors_ are too large to use; raise alpha, or give "
-    "bounds, which the second fit keeps."
+    "The first fit, with the penalty, is not affected: use penalized_coef_. Where there is no minimiser, as with "
+    "classes that are separable on the structure found, coef_ and standard_errors_ are too large to use; raise alpha, "
+    "or give bounds, which the second fit keeps."
 )
 """Advice for a second fit that did not reach the tolerance."""
 
