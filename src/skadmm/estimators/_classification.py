@@ -187,7 +187,7 @@ class Classification(ClassifierMixin, StructuredModel):
         float
         """
         y = stored_target(X, y)
-        weight = None if sample_weight is None else row_weights(X, sample_weight, len(y))
+        weight = None if sample_weight is None else row_weights(X, sample_weight, y)
         offset = self._offset_or_zero(offset, "score")
         if offset is None:
             return float(super().score(X, y, weight))

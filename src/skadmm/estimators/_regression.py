@@ -151,7 +151,7 @@ class Regression(RegressorMixin, StructuredModel):
         """
         loss = self._checked_loss()
         y = stored_target(X, y)
-        weight = None if sample_weight is None else row_weights(X, sample_weight, len(y))
+        weight = None if sample_weight is None else row_weights(X, sample_weight, y)
         offset = self._offset_or_zero(offset, "score")
         if loss.gaussian and offset is None:
             return float(super().score(X, y, weight))
