@@ -167,12 +167,12 @@ def check_classes(model: Any, y: np.ndarray, sample_weight: np.ndarray | None, f
             continue
         label = absent[0].item() if isinstance(absent[0], np.generic) else absent[0]
         count = int(np.sum(used & (y == absent[0])))
-        rows = "1 row" if count == 1 else f"{count:,} rows"
+        size = "1 row" if count == 1 else f"{count:,} rows"
         advice = "join it with another class or leave it out, or take selection='bic', which holds no rows out"
         if count > 1:
             advice = f"cv as a number, at least 2, spreads every class over the folds; or {advice}"
         raise ValueError(
-            f"cv={model.cv!r}: the class {label!r} of y has {rows}, and fold {number + 1} "
+            f"cv={model.cv!r}: the class {label!r} of y has {size}, and fold {number + 1} "
             f"of {len(folds)} holds {'all of them' if count > 1 else 'it'} out, so that none is left to fit: {advice}"
         )
 
