@@ -55,7 +55,9 @@ def coefficients(model: Any) -> None:
 
     check_is_fitted(model)
     if not hasattr(model, "coef_"):
+        name = type(model).__name__
+        if model.refit or not hasattr(model, "alphas_"):
+            raise NotFittedError(f"the last fit of this {name} ended with an error: it has no coefficients")
         raise NotFittedError(
-            f"this {type(model).__name__} was fitted with refit=False: it has scores and the best parameters, but "
-            "no coefficients"
+            f"this {name} was fitted with refit=False: it has scores and the best parameters, but no coefficients"
         )

@@ -85,10 +85,10 @@ def test_a_missing_date_is_refused(form):
     else:
         gap = frame.copy()
         gap.iloc[3, 0] = pd.NaT
-    with pytest.raises(ValueError, match="Input X contains NaN"):
+    with pytest.raises(ValueError, match=r"1 missing date \(NaT\), in row [03]"):
         TrendFilter(alpha=0.01).fit(gap, BENT)
     model = TrendFilter(alpha=0.01).fit(frame, BENT)
-    with pytest.raises(ValueError, match="Input X contains NaN"):
+    with pytest.raises(ValueError, match=r"1 missing date \(NaT\), in row [03]"):
         model.predict(gap)
 
 
@@ -199,5 +199,5 @@ def test_a_series_alone_is_no_positions(series):
             ValueError, match=r"of shape \(60,\): fit\(X, y\) takes positions X of shape \(n, 1\).* values y"
         ):
             TrendFilter().fit(series, *values)
-    with pytest.raises(ValueError, match=r"Expected (a 2-dimensional|2D)"):
+    with pytest.raises(ValueError, match=r"it takes positions of shape \(n, 1\)"):
         TrendFilter().fit(np.arange(60.0)[:, None], BENT).predict(series)

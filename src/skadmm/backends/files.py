@@ -72,6 +72,10 @@ class BlocksError(ValueError):
     """
 
 
+class RefusedTableError(BlocksError):
+    """What a table holds is not accepted, although it could be read."""
+
+
 class FileBlocks:
     """A folder of blocks of rows on a disk, which estimators and ``Problem`` take in place of X.
 

@@ -41,7 +41,7 @@ def frame_values(X: Any, name: str = "X") -> tuple[np.ndarray, list[str]] | None
     if is_pandas(X):
         return _pandas_values(X, name)
     if is_polars(X):
-        return _assembled({column: X.get_column(column).to_numpy() for column in X.columns}, name)
+        return _assembled({column: _decimals(X.get_column(column).to_numpy()) for column in X.columns}, name)
     if hasattr(X, "__arrow_c_stream__") and not hasattr(X, "to_pylist"):
         import pyarrow as pa
 
@@ -136,8 +136,11 @@ def _check_pandas(X: Any) -> None:
     others = [f"{name!r} ({dtype})" for name, dtype in X.dtypes.items() if not _converts(X, name, dtype)]
     if others:
         shown = ", ".join(others[:5]) + (f", … ({len(others)} in all)" if len(others) > 5 else "")
+        dates = any(getattr(dtype, "kind", "O") in "mM" for dtype in X.dtypes)
+        more = ", and (X[name] - X[name].min()).dt.days turns dates into numbers" if dates else ""
         raise ValueError(
             f"X has columns that are not numbers: {shown}. Encode or drop them; categorical_features takes categories"
+            f"{more}"
         )
 
 
@@ -165,7 +168,19 @@ def _arrow_values(table: Any, name: str) -> tuple[np.ndarray, list[str]]:
     if len(set(names)) < len(names):
         twice = next(column for column in names if names.count(column) > 1)
         raise ValueError(f"{name} has two columns named {twice!r}: each name must occur once")
-    return _assembled({column: table.column(k).to_numpy() for k, column in enumerate(names)}, name)
+    return _assembled({column: _decimals(table.column(k).to_numpy()) for k, column in enumerate(names)}, name)
+
+
+def _decimals(values: np.ndarray) -> np.ndarray:
+    """A column of decimal numbers as float64; any other column as it is."""
+    if values.dtype.kind != "O":
+        return values
+    from decimal import Decimal
+
+    known = [value for value in values if value is not None]
+    if not known or not all(isinstance(value, Decimal) for value in known):
+        return values
+    return np.array([np.nan if value is None else float(value) for value in values])
 
 
 def _assembled(columns: dict[str, np.ndarray], name: str) -> tuple[np.ndarray, list[str]]:

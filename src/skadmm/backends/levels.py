@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from skadmm.backends.frames import is_pandas, is_polars
+from skadmm.backends.not_finite import located
 
 TRUTH = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
 """The texts that CSV readers take for truth values."""
@@ -183,8 +184,8 @@ def _as_numbers(column: Any, key: Any) -> np.ndarray:
         raise ValueError(
             f"X has the column {key!r}, which does not hold numbers: name it in categorical_features"
         ) from None
-    if not np.isfinite(values).all():
-        raise ValueError(f"X contains NaN or infinity in the column {key!r}")
+    if not np.isfinite(values).all() and (error := located(values[:, None], [key])) is not None:
+        raise error
     return values
 
 

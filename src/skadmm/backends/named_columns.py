@@ -150,6 +150,14 @@ def stored_target(X: Any, y: Any) -> Any:
     return read_columns(X, names[-1:])[0] if names else as_folder(X).target
 
 
+def row_weights(X: Any, given: Any, y: Any) -> Any:
+    """The weights of the rows of X and y: one number stands for all of them."""
+    weight = stored_column(X, given, "sample_weight")
+    if isinstance(weight, str):
+        raise TypeError(f"sample_weight={weight!r}: it takes a number for each row, or the name of a column on disk")
+    return np.full(len(y), float(weight)) if weight is not None and np.ndim(weight) == 0 else weight
+
+
 def is_folder(X: Any) -> bool:
     """Is X a folder of blocks?"""
     return isinstance(X, FileBlocks) or (not isinstance(X, StoredTable) and not is_lazy(X) and is_block_folder(Path(X)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import io
+import warnings
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import IO, Any, NamedTuple, Protocol
 import numpy as np
 
 from skadmm._names import no_column
-from skadmm.backends.files import BlocksError
+from skadmm.backends.files import BlocksError, RefusedTableError
 from skadmm.backends.levels import Encoding, as_levels
 from skadmm.backends.svmlight import OPENERS
 from skadmm.backends.writer import Block, with_ones
@@ -30,7 +31,7 @@ ENDINGS = {".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight", "
            ".tsv": "\t", ".parquet": "parquet", ".pq": "parquet", ".npy": "npy"}  # fmt: skip
 
 
-class NoColumnError(BlocksError):
+class NoColumnError(RefusedTableError):
     """A column that a file does not have."""
 
 
@@ -97,6 +98,8 @@ def chosen_columns(path: Path, names: list[str], wanted: Columns) -> Chosen:
         if name is not None and name not in names:
             raise NoColumnError(f"{path}: {no_column(name, names)}")
     others = [name for name in names if name not in (target, weight, *wanted.dropped)]
+    if not others:
+        raise RefusedTableError(f"{path}: no column is left as a feature: drop has all but the target and the weights")
     return Chosen(target, weight, others if wanted.features is None else list(wanted.features), wanted.encoding)
 
 
@@ -273,7 +276,9 @@ class TableSource(TextSource):
             head = stream.readline(LONGEST_LINE)
         try:
             self._all = next(csv.reader([head.decode("utf-8-sig")], delimiter=separator))
-        except (StopIteration, UnicodeDecodeError, csv.Error) as error:
+        except UnicodeDecodeError as error:
+            raise BlocksError(f"{path}: {not_utf8(error)}") from error
+        except (StopIteration, csv.Error) as error:
             raise BlocksError(f"{path}: it has no first line of column names") from error
         self._head = len(head)
         self._chosen = chosen_columns(path, self._all, wanted)
@@ -305,11 +310,9 @@ class TableSource(TextSource):
         return split_frame(frame, self._chosen, self.ones)
 
     def _frame(self, text: bytes, texts: list[str], columns: list[str] | None = None) -> Any:
-        import pandas as pd
-
-        chosen = columns or self._all
-        return pd.read_csv(io.BytesIO(text), sep=self.separator, header=None, names=self._all, index_col=False,
-                           engine="c", usecols=chosen, dtype=dict.fromkeys(texts, object))[chosen]  # fmt: skip
+        frame = read_csv(io.BytesIO(text), sep=self.separator, header=None, names=self._all, engine="c",
+                         usecols=columns, dtype=dict.fromkeys(texts, object))  # fmt: skip
+        return frame[columns or self._all]
 
 
 class ParquetSource:
@@ -444,6 +447,25 @@ def parquet_files(path: Path) -> list[Path]:
     if not files:
         raise BlocksError(f"{path}: it holds neither Parquet files nor blocks")
     return files
+
+
+def read_csv(source: Any, **options: Any) -> Any:
+    """Pandas' ``read_csv``; raises where rows have more values than the first line has names. Pandas would take the
+    first column for the names of rows, or leave out the last."""
+    import pandas as pd
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        try:
+            return pd.read_csv(source, index_col=False, **options)
+        except pd.errors.ParserWarning:
+            raise ValueError("rows have more values than the first line has names") from None
+
+
+def not_utf8(error: UnicodeDecodeError) -> str:
+    """What is wrong with a text of another encoding, and what can be done."""
+    byte = error.object[error.start]
+    return f"it is not text in UTF-8 (byte 0x{byte:02x}): convert it, as in iconv -f latin1 -t utf-8 OLD > NEW"
 
 
 def split_frame(frame: Any, chosen: Chosen, ones: bool) -> Parts:

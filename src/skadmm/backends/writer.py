@@ -24,6 +24,7 @@ from skadmm.backends.files import (
     MANIFEST,
     VERSION,
     BlocksError,
+    RefusedTableError,
     file_name,
     npy_header,
 )
@@ -137,7 +138,7 @@ class BlockWriter:
         parts = self._parts(X, block)
         for name, array in parts.items():
             if array.dtype.kind == "f" and not np.isfinite(array).all():
-                raise BlocksError(self._not_finite(name, X, array))
+                raise RefusedTableError(self._not_finite(name, X, array))
             header = b"" if self.lengths[name] else npy_header(array.dtype, (0,))  # the shape is known at the end
             with open(self.folder / file_name(name), "ab") as file:
                 file.write(header)
@@ -167,7 +168,7 @@ class BlockWriter:
         return parts
 
     def _not_finite(self, part: str, X: Any, array: np.ndarray) -> str:
-        """Where NaN or infinity is: the file, the row, and the column."""
+        """Where NaN or infinity is: the file, the first row, the column, and how many rows read so far have it."""
         first = int(np.argmax(~np.isfinite(array)))
         row, column = first, None
         if part == "values" and scipy.sparse.issparse(X):
@@ -177,7 +178,12 @@ class BlockWriter:
             row, column = divmod(first, X.shape[1])
         where = f"the {part}" if column is None else f"column {self.names[column] if self.names else column!r}"
         source = self.origin.get("source")
-        return f"{f'{source}: ' if source else ''}row {self.rows + row:,}: {where} holds NaN or infinity"
+        found = f"{f'{source}: ' if source else ''}row {self.rows + row:,}: {where} holds NaN or infinity"
+        if column is None:
+            return found
+        entries = X.tocsc()[:, [column]].data if scipy.sparse.issparse(X) else X[:, column]
+        count = f"{np.count_nonzero(~np.isfinite(entries)):,} of the {self.rows + X.shape[0]:,} rows read so far"
+        return f"{found} ({count}): impute the values, or leave out these rows, or the column with drop"
 
     def _numbers(self, target: np.ndarray | None) -> np.ndarray | None:
         """Targets as numbers: a class that is a text is numbered where it first occurs."""
@@ -206,7 +212,7 @@ class BlockWriter:
     def finish(self, names: list[str] | None = None, columns: int | None = None) -> None:
         """Write the manifest, which makes the folder complete."""
         if not self.blocks:
-            raise BlocksError(f"{self.folder}: there are no rows to write")
+            raise RefusedTableError(f"{self.origin.get('source', self.folder)}: there are no rows to write")
         width = max(self.about["columns"], columns or 0)
         manifest = {
             "format": FORMAT, "version": VERSION, "rows": self.rows, "dtype": self.dtype.str, "ones": self.ones,

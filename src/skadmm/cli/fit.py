@@ -13,7 +13,7 @@ from typing import Any
 import typer
 
 from skadmm._names import nearest
-from skadmm.cli._errors import CommandError
+from skadmm.cli._errors import CommandError, naming
 from skadmm.cli.large import open_table
 from skadmm.cli.offsets import check_link, take_offset
 from skadmm.cli.parameters import parameters
@@ -136,7 +136,8 @@ def fit(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         warnings.filterwarnings("ignore", r"groups: \d+ of \d+ columns are in no group")  # the summary says so
-        estimator.fit(table.X, table.target, table.weight, **_given(offset=shift))
+        with naming(data):
+            estimator.fit(table.X, table.target, table.weight, **_given(offset=shift))
     seconds = time.perf_counter() - began
     estimator.save(out)
     score = score_with(estimator, table.X, table.target, shift)

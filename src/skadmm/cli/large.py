@@ -55,7 +55,7 @@ def open_table(
                            progress=None if quiet or not sys.stderr.isatty() else tell,
                            announce=None if quiet else partial(tell_size, path))  # fmt: skip
     except TextColumnError as error:
-        raise not_a_number(path, error.column, error.value, levels) from error
+        raise not_a_number(path, error.column, error.value, levels=levels, dates=dates) from error
     except (BlocksError, ValueError) as error:
         raise _as_command_error(error) from error
     return Table(folder, folder.target, folder.sample_weight)
@@ -111,10 +111,10 @@ def _as_one(columns: list[np.ndarray]) -> np.ndarray:
 
 
 def _as_command_error(error: Exception) -> CommandError:
-    """The error with its exit code: that of wrong usage for a column that is not there, as for a table in memory."""
-    from skadmm.backends.readers import NoColumnError
+    """The error with its exit code: that of wrong usage where the table was read and is refused, as in memory."""
+    from skadmm.backends.files import RefusedTableError
 
-    return CommandError(str(error), 2 if isinstance(error, NoColumnError) else 1)
+    return CommandError(str(error), 2 if isinstance(error, RefusedTableError) else 1)
 
 
 def stays_on_disk(path: Path, on_disk: bool | None) -> bool:

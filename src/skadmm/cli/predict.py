@@ -12,10 +12,10 @@ import numpy as np
 import typer
 
 from skadmm._names import no_column
-from skadmm.cli._errors import CommandError
+from skadmm.cli._errors import CommandError, naming
 from skadmm.cli.large import stays_on_disk, stored_table
 from skadmm.cli.offsets import check_link, take_offset
-from skadmm.cli.tables import as_text, column_of, read_table, with_dates, without
+from skadmm.cli.tables import Table, as_text, column_of, numbers_only, read_table, with_dates, without
 
 ENDINGS = (".csv", ".parquet")
 """What the file of predictions may be."""
@@ -62,7 +62,7 @@ def predict(
             raise CommandError(f"--id: {no_column(identifier, list(map(str, X.columns)))}", 2)
         columns[identifier] = column_of(X, identifier)
         X = X if names is not None and identifier in names else without(X, identifier)
-    if names is not None and hasattr(X, "columns"):
+    if hasattr(X, "columns"):
         X = features_of(estimator, X, data)
     more: dict[str, Any] = {} if shift is None else {"offset": shift}
     if shift is None and estimator.with_offset_:
@@ -72,7 +72,8 @@ def predict(
             "which is one unit of exposure",
             file=sys.stderr,
         )
-    predicted = estimator.predict(X, **more)
+    with naming(data):
+        predicted = estimator.predict(X, **more)
     columns |= {"prediction": predicted} if predicted.ndim == 1 else _by_output(predicted)
     if proba:
         columns |= {
@@ -108,9 +109,11 @@ def _check_out(out: Path, force: bool) -> None:
 
 def features_of(estimator: Any, X: Any, data: Path) -> Any:
     """The columns that the model was fitted on, which it finds itself in a table on disk; texts are dates where they
-    were dates."""
+    were dates. Those of a model without names are an array."""
     from skadmm.backends import is_stored
 
+    if not hasattr(estimator, "feature_names_in_"):
+        return X if is_stored(X) else numbers_only(Table(X, None), data, []).X.to_numpy(dtype=np.float64)
     names = list(estimator.feature_names_in_)
     missing = [name for name in names if name not in X.columns]
     if missing:

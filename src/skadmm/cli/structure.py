@@ -90,7 +90,7 @@ def read_groups(path: Path | None, names: Sequence[str]) -> Any:
     try:
         groups = json.loads(path.read_text())
     except ValueError as error:
-        raise CommandError(f"{path}: not JSON: {error}") from error
+        raise CommandError(f"{path}: not JSON: {error}", 2) from error
     if not isinstance(groups, (list, dict)):
         raise CommandError(f"{path}: it takes lists of columns, or an object with a label for each column", 2)
     if not _of_digits(names):

@@ -75,6 +75,10 @@ def read_table(
         return _from_frame(_frame(path, kind), path, names, labelled)
     except CommandError:
         raise
+    except UnicodeDecodeError as error:
+        from skadmm.backends.readers import not_utf8
+
+        raise CommandError(f"{path}: {not_utf8(error)}") from error
     except (ValueError, OSError, EOFError, KeyError) as error:
         raise CommandError(f"{path}: cannot be read as {kind}: {error}") from error
 
@@ -95,9 +99,11 @@ def _from_folder(path: Path, target: str | None) -> Table:
 def _frame(path: Path, kind: str) -> Any:
     import pandas as pd
 
+    from skadmm.backends.readers import read_csv
+
     if kind == "parquet":
         return pd.read_parquet(path)
-    frame = pd.read_csv(path, sep="\t" if kind == "tsv" else ",")
+    frame = read_csv(path, sep="\t" if kind == "tsv" else ",")
     mark = next((mark for mark in (";", "\t", "|") if mark in str(frame.columns[0])), None)
     if len(frame.columns) == 1 and mark is not None:
         raise CommandError(f"{path}: its columns are separated by {mark!r}: CSV takes commas, and TSV tabs", 2)
@@ -132,9 +138,38 @@ def without(X: Any, name: str) -> Any:
     return without_columns(X, [name]) if is_stored(X) else X.drop(columns=[name])
 
 
-def not_a_number(path: Path, name: str, value: Any, levels: bool = True) -> CommandError:
-    """The error for a column of texts, with what can be done about it; `levels` says whether the command takes
-    levels."""
+def is_date(value: Any) -> bool:
+    """Is a value a date, or a text such as 2024-01-31 or 2024-01-31 12:00?"""
+    import pandas as pd
+
+    if not isinstance(value, str):
+        return hasattr(value, "isoformat")
+    return bool(pd.notna(pd.to_datetime(value, format="ISO8601", errors="coerce", utc=True)))
+
+
+def not_a_date(path: Path, name: str, column: Any) -> CommandError | None:
+    """The error for positions that are dates but for some values; None where no value is a date."""
+    dates = [is_date(value) for value in column]
+    others = [row for row, value in enumerate(column) if not dates[row] and isinstance(value, str)]
+    if not any(dates) or not others:
+        return None
+    return CommandError(
+        f"{path}: column {name!r} holds {column.iloc[others[0]]!r} in row {others[0]:,}, which is not a date as in "
+        f"2024-01-31; {sum(dates):,} of its {len(dates):,} values are dates: correct the value, or leave out the row",
+        2,
+    )
+
+
+def not_a_number(path: Path, name: str, value: Any, *, levels: bool = True, dates: bool = False) -> CommandError:
+    """The error for a column of texts or dates, with what can be done about it; `levels` says whether the command takes
+    levels, and `dates` whether the model takes dates, which it does of a table in memory."""
+    if is_date(value):
+        own = "positions that are dates take --in-memory" if dates else "--model trend-filter takes dates as positions"
+        return CommandError(
+            f"{path}: column {name!r} holds dates, such as {str(value)!r}: --drop {name}, or turn them into numbers, "
+            f"such as days since the first one; {own}",
+            2,
+        )
     if not levels:
         return CommandError(
             f"{path}: column {name!r} holds {value!r}, which is not a number: encode it, or --drop {name}", 2
@@ -177,6 +212,10 @@ def numbers_only(
         if name not in X.columns:
             raise CommandError(f"--drop: {no_column(name, list(map(str, X.columns)))}", 2)
     X = X.drop(columns=drop)
+    if not len(X):
+        raise CommandError(f"{path}: it has names of columns and no rows", 2)
+    if not len(X.columns):
+        raise CommandError(f"{path}: no column is left as a feature: --drop has all but the target", 2)
     X = with_dates(X) if dates else X
     others = X.select_dtypes(exclude=["number", "bool", *(["datetime", "datetimetz"] if dates else [])])
     if str(X.columns[0] if len(X.columns) else "").startswith("Unnamed: "):
@@ -185,9 +224,11 @@ def numbers_only(
     if texts == "from_dtype":
         return Table(X.astype(dict.fromkeys(others.columns, "category")), table.target)
     for name, column in others.drop(columns=texts or [], errors="ignore").items():
+        if dates and (error := not_a_date(path, str(name), column)) is not None:
+            raise error
         for value in column:
             if not is_number(value):
-                raise not_a_number(path, str(name), value, levels)
+                raise not_a_number(path, str(name), value, levels=levels)
     return Table(X, table.target)
 
 

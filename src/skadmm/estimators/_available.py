@@ -28,6 +28,20 @@ class _Available:
         return unbound
 
 
+class OfRelax:
+    """A fitted attribute that only ``relax=True`` sets; the error of a model without it says so."""
+
+    def __set_name__(self, owner: Any, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self
+        of = type(instance).__name__
+        fault = "is not fitted" if instance.relax else "was fitted with relax=False: set relax=True, and fit again"
+        raise AttributeError(f"{of} has no {self._name}: it {fault}")
+
+
 def available_where(check: Callable[[Any], None]) -> Callable[[Callable[..., Any]], Any]:
     """A decorator for a method that exists where `check` of the instance raises no AttributeError. scikit-learn's
     ``available_if`` hides the message of the check behind "has no attribute"."""

@@ -20,6 +20,7 @@ from skadmm._types import FilePath, TableLike, Values
 from skadmm.backends.frames import for_sklearn
 from skadmm.backends.sources import is_npz, read_npz
 from skadmm.estimators._adaptive import checked_gamma, pilot_ridge, pilot_tolerance, reweighted, term_weights
+from skadmm.estimators._available import OfRelax
 from skadmm.estimators._bounds import limits_of
 from skadmm.estimators._callbacks import CallbackSupport, Tasks, with_callbacks
 from skadmm.estimators._categories import check_unknown, feature_names, forget, reading
@@ -53,6 +54,13 @@ RECORDED_ENTRIES = 1 << 22
 larger table would take as long as a step, so its trace has the end alone."""
 
 
+RELAXED_ADVICE = (
+    "The first fit, with the penalty, is not affected: use penalized_coef_. Where there is no minimiser, as with "
+    "classes that are separable on the structure found, coef_ and standard_errors_ are too large to use; raise alpha, "
+    "or give bounds, which the second fit keeps."
+)
+"""Advice for a second fit that did not reach the tolerance."""
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -69,6 +77,18 @@ def known_keywords(method: Callable[P, R]) -> Callable[P, R]:
         return method(*args, **given)
 
     return checked
+
+
+def validated(model: Any, X: Any, *y: Any, **options: Any) -> Any:
+    """scikit-learn's ``validate_data``; the message about NaN and infinity in X says where they are."""
+    try:
+        return validate_data(model, X, *y, **options)
+    except ValueError as error:
+        if not str(error).startswith("Input X contains"):
+            raise
+        from skadmm.backends.not_finite import located
+
+        raise (located(X) or error) from None
 
 
 class SeveralOutputs:
@@ -114,6 +134,8 @@ class StructuredModel(CallbackSupport, BaseEstimator):
     relax: Any = False
     categorical_features: Any = None
     handle_unknown: Any = "error"
+    standard_errors_: Any = OfRelax()
+    penalized_coef_: Any = OfRelax()
     with_offset_: bool = False
     """Whether the model was fitted with an offset; False for files of older versions."""
 
@@ -197,18 +219,19 @@ class StructuredModel(CallbackSupport, BaseEstimator):
             with nullcontext() if tasks is None else tasks.task("problem"):
                 results.append(self._solve(prepared, target, float(self.alpha), earlier))
         self._take(prepared, results)
-        self._warn_if_short(results + self._relax(prepared, targets, results))
+        self._warn_if_short(results)
+        self._warn_if_short(self._relax(prepared, targets, results), relaxed=True)
         if tasks is not None:
             tasks.close()
         return self
 
     def _offset_targets(self, X: Any, targets: list[Any], offset: Any) -> list[Any]:
         """The targets, which carry the offset of each row where one is given."""
-        self.__dict__.pop("with_offset_", None)
         if offset is None:
+            self.__dict__.pop("with_offset_", None)
             return targets
-        self.with_offset_ = True
         numbers = self._output_offset(X, targets, offset)
+        self.with_offset_ = True
         columns = numbers.T if len(targets) > 1 else [numbers]
         return [
             offset_target(self._checked_loss(), target, column) for target, column in zip(targets, columns, strict=True)
@@ -270,8 +293,10 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         if self.categorical_features is not None:
             X, y = reading(self, X, y, options)
         else:
-            X, y = validate_data(self, X if isinstance(X, np.ndarray) else for_sklearn(X), y, **options)
+            X, y = validated(self, X if isinstance(X, np.ndarray) else for_sklearn(X), y, **options)
         if sample_weight is not None:
+            if isinstance(sample_weight, str):
+                raise TypeError(f"sample_weight={sample_weight!r}: it takes a number for each row, not a name")
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             if not np.any(sample_weight > 0):
                 raise ValueError("sample_weight takes numbers ≥ 0, at least one of them > 0")
@@ -382,8 +407,10 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         problem = prepared.problem(target, alpha)
         start: dict[str, Any] = {}
         if earlier is not None and _fits(earlier, problem):
-            # The second-order method needs only the point; the tables of other methods belong to their samples.
-            start = {"warm_start": earlier} if earlier.method == "san-admm" else {"x0": earlier.x}
+            # The second-order method needs only the point, of which a file keeps x; the tables of other methods belong
+            # to their samples.
+            point_kept = earlier.method == "san-admm" and "x" in earlier.tables
+            start = {"warm_start": earlier} if point_kept else {"x0": earlier.x}
         elif at_constant:
             x0 = prepared.start(problem, target)
             start = {} if x0 is None else {"x0": x0}
@@ -397,16 +424,21 @@ class StructuredModel(CallbackSupport, BaseEstimator):
     def _seed(self) -> Any:
         return 0 if self.random_state is None else self.random_state
 
-    def _warn_if_short(self, results: list[Result], stacklevel: int = 4) -> None:
+    def _warn_if_short(self, results: list[Result], stacklevel: int = 4, relaxed: bool = False) -> None:
+        """Warn of results that did not reach the tolerance; `relaxed` ones are of the second fits of `relax`."""
         short = [result for result in results if result.status is not Status.SOLVED]
         if not short:
             return
         worst = max(short, key=reached)
         measure = "KKT residual" if np.isnan(worst.gap) else "duality gap"
         what = f" in {len(short)} of {len(results)} problems" if len(results) > 1 else ""
-        advice = _advice(worst, self._has_columns() and not self.standardize)
+        advice = RELAXED_ADVICE
+        if not relaxed:
+            columns = self._has_columns() and not self.standardize
+            advice = _advice(worst, columns, self._intercept_and_scaling()[0])
+        which = ": relax=True, the second fit, which has no penalty," if relaxed else ""
         warnings.warn(
-            f"{type(self).__name__} did not reach tol={self.tol:g}{what}: {worst.status} after {worst.cost} "
+            f"{type(self).__name__}{which} did not reach tol={self.tol:g}{what}: {worst.status} after {worst.cost} "
             f"with a relative {measure} of {reached(worst):.1e}. {advice}",
             ConvergenceWarning,
             stacklevel=stacklevel,
@@ -465,7 +497,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         if hasattr(self, "categories_"):
             X = reading(self, X, None, {"reset": False})[0]
         else:
-            X = validate_data(self, for_sklearn(X), accept_sparse="csr", dtype=np.float64, reset=False)
+            X = validated(self, for_sklearn(X), accept_sparse="csr", dtype=np.float64, reset=False)
         return np.asarray(X @ np.asarray(self.coef_).T) + self.intercept_
 
     def _offset_or_zero(self, offset: Any, method: str) -> Any:
@@ -538,9 +570,9 @@ def _fits(earlier: Any, problem: Problem) -> bool:
     )
 
 
-def _advice(result: Result, columns: bool = True) -> str:
+def _advice(result: Result, columns: bool = True, intercept: bool = False) -> str:
     """Advice for a result that did not reach the tolerance; `columns` says whether X has columns that could be
-    scaled."""
+    scaled, `intercept` whether the last entry of x is an intercept."""
     status = result.status
     if status in (Status.PASS_LIMIT, Status.TIME_LIMIT):
         scale = "scale the columns of X (standardize=True), " if columns else ""
@@ -550,6 +582,11 @@ def _advice(result: Result, columns: bool = True) -> str:
         within = f"tol={accepted:g} accepts this fit" if accepted < 2.0 else "raise alpha"
         more = "; columns of one scale (standardize=True) may allow a smaller gap" if columns else ""
         return f"Rounding prevents a smaller gap: {within}{more}."
+    if intercept and not np.any(np.atleast_2d(result.coef)[:, :-1]):
+        return (
+            "Only the intercept, which is never penalised, has no finite value, as where y is constant: alpha and "
+            "ridge cannot change that. Give y with other values, or fit_intercept=False."
+        )
     return "The problem may have no minimiser: raise alpha, l1_ratio or ridge."
 
 

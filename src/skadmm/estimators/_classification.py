@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skadmm._types import TableLike, Values
 from skadmm.backends import is_dask
-from skadmm.backends.named_columns import computed, stored_column, stored_target
+from skadmm.backends.named_columns import computed, row_weights, stored_target
 from skadmm.estimators._available import available_where
 from skadmm.estimators._base import SeveralOutputs, StructuredModel, known_keywords
 from skadmm.estimators._large import LargeTable, classes_of
@@ -200,7 +200,8 @@ class Classification(ClassifierMixin, StructuredModel):
         -------
         float
         """
-        y, weight = stored_target(X, y), stored_column(X, sample_weight, "sample_weight")
+        y = stored_target(X, y)
+        weight = None if sample_weight is None else row_weights(X, sample_weight, y)
         offset = self._offset_or_zero(offset, "score")
         if offset is None:
             return float(super().score(X, y, weight))

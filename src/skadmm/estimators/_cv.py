@@ -29,6 +29,7 @@ from skadmm.estimators._search import (
     Judge,
     Split,
     at_ratio,
+    check_classes,
     check_search,
     given_weights,
     masked,
@@ -48,9 +49,9 @@ if TYPE_CHECKING:
     from sklearn.utils.metadata_routing import MetadataRouter
 
 OF_A_SEARCH = (
-    "criterion_", "cv_losses_", "cv_scores_", "cv_mean_", "cv_se_", "l1_ratio_", "path_", "coefs_path_", "coef_",
-    "intercept_", "result_", "n_iter_", "dof_", "clusters_", "n_clusters_", "active_groups_", "penalized_coef_",
-    "standard_errors_", "adaptive_weights_", "group_names_", "latent_coef_",
+    "alphas_", "alpha_", "criterion_", "cv_losses_", "cv_scores_", "cv_mean_", "cv_se_", "l1_ratio_", "path_",
+    "coefs_path_", "coef_", "intercept_", "result_", "n_iter_", "dof_", "clusters_", "n_clusters_", "active_groups_",
+    "penalized_coef_", "standard_errors_", "latent_coef_",
 )  # fmt: skip
 """Fitted attributes that a fit with other parameters may not set again."""
 
@@ -139,8 +140,6 @@ class CrossValidated(StructuredModel):
         given, y, weight, offset = rows_of(self, X, y, sample_weight, offset, drop)
         X, y, sample_weight = self._read(given, y, weight)
         judge = judge.weighing(given_weights(X, given, weight))
-        for name in OF_A_SEARCH:
-            self.__dict__.pop(name, None)
         targets = self._offset_targets(X, self._targets(y, sample_weight), offset)
         offset = None if offset is None else self._output_offset(X, targets, offset)
         table = Table(X, np.asarray(y), targets, sample_weight, offset)
@@ -148,6 +147,10 @@ class CrossValidated(StructuredModel):
         by_criterion = self.selection in ("aic", "bic")
         state = candidates[0].prepared.random_state
         folds = [] if by_criterion else list(splits(self._splitter(table.y), X, table.y, metadata, state))
+        if is_classifier(self) and not (judge.scorer is not None and candidates[0].prepared.loss.coupled):
+            check_classes(self, table.y, sample_weight, folds)
+        for name in OF_A_SEARCH:  # only here: where data are refused, the earlier fit is kept
+            self.__dict__.pop(name, None)
         first = partial(candidates[0].prepared.problem, targets[0], 1.0)
         with search_checkpoint(self, first, targets, folds) as kept:
             grids = kept.grids([candidate.alphas for candidate in candidates])
@@ -186,8 +189,10 @@ class CrossValidated(StructuredModel):
             first = candidates[0].prepared if candidates else None
             candidates.append(CrossValidated._candidate(at_ratio(self, ratio), table, first))
         for name in ("graph_", "groups_", "group_names_", "adaptive_weights_"):
-            if hasattr(candidates[0].model, name):
-                setattr(self, name, getattr(candidates[0].model, name))
+            value = vars(candidates[0].model).get(name)
+            self.__dict__.pop(name, None)
+            if value is not None:
+                setattr(self, name, value)
         return candidates
 
     def _candidate(self, table: Table, first: Prepared | None) -> Candidate:
@@ -427,7 +432,8 @@ class CrossValidated(StructuredModel):
             start = {"x0": one.x[chosen]} if self.method in ("auto", "san-admm", *SOLVERS) else {}
             results.append(self._solve(prepared, target, float(candidate.alphas[chosen]), None, **start))
         self._take(prepared, results)
-        self._warn_if_short(results + self._relax(prepared, table.targets, results), stacklevel=6)
+        self._warn_if_short(results, stacklevel=6)
+        self._warn_if_short(self._relax(prepared, table.targets, results), stacklevel=6, relaxed=True)
 
     def _whole_path(self, candidate: Candidate, target: Any, track: Tracking, *, certify: bool) -> Path:
         """The path of one target over all the data."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +38,8 @@ def checked_groups(groups: Any, d: int, names: Sequence[Any] | None, unknown: st
     ignore = check_mode(unknown)
     if groups is None:
         return NamedGroups([np.array([j]) for j in range(d)])
+    if isinstance(groups, (str, PurePath)) and str(groups).lower().endswith(".json"):
+        raise ValueError(f"groups={str(groups)!r} is a path: give its content, json.loads(Path(...).read_text())")
     if isinstance(groups, str) or not np.iterable(groups):
         raise ValueError(f"groups={groups!r}: it takes a list or a dict of groups, or one label per feature")
     keys, entries = _entries(groups)
@@ -56,10 +59,22 @@ def checked_groups(groups: Any, d: int, names: Sequence[Any] | None, unknown: st
         odd = entries[are_labels.index(True)]
         raise ValueError(f"groups mixes sequences and single labels such as {odd!r}: it takes either")
     found = _columns([list(group) for group in entries], columns, are_integers(names), ignore)
+    if keys is not None:
+        _check_named(keys, found, d, ignore)
     overlapping_groups([group for group in found if len(group)] if ignore else found, d)  # checks them
     return NamedGroups(
         [np.asarray(group, dtype=np.int64) for group in found], None if keys is None else list(map(str, keys))
     )
+
+
+def _check_named(keys: list[Any], found: list[list[Any]], d: int, ignore: bool) -> None:
+    """Raise with the name of a group that is empty or has a member outside the columns."""
+    for key, group in zip(keys, found, strict=True):
+        if not group and not ignore:
+            raise ValueError(f"groups[{key!r}] must be a sequence of at least one feature, got {group!r}")
+        for member in group:
+            if isinstance(member, (int, np.integer)) and not 0 <= member < d:
+                raise ValueError(f"groups[{key!r}] must hold features in 0 … {d - 1}, got {member}")
 
 
 def ungrouped(groups: Any, found: list[np.ndarray], d: int) -> np.ndarray:

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from skadmm._types import TableLike, Values
 from skadmm.backends import is_dask
-from skadmm.backends.named_columns import stored_column, stored_target
+from skadmm.backends.named_columns import row_weights, stored_target
 from skadmm.backends.tables import check_range
 from skadmm.estimators import _losses
 from skadmm.estimators._base import SeveralOutputs, StructuredModel, known_keywords
@@ -21,6 +22,8 @@ from skadmm.estimators._large_numbers import MAX_SIZE, refuse_large_numbers
 
 def _check_numbers(y: Any, estimator: str) -> None:
     """Raise where targets are texts, dates or other objects; scikit-learn's message would not name y."""
+    if sp.issparse(y):
+        raise TypeError(f"y is a sparse array of shape {y.shape}: it takes a dense one, y.toarray()")
     if isinstance(y, np.ndarray):
         kind = y.dtype.kind
     elif is_dask(y) or not (hasattr(y, "dtype") or hasattr(y, "dtypes")):
@@ -148,7 +151,8 @@ class Regression(RegressorMixin, StructuredModel):
         float
         """
         loss = self._checked_loss()
-        y, weight = stored_target(X, y), stored_column(X, sample_weight, "sample_weight")
+        y = stored_target(X, y)
+        weight = None if sample_weight is None else row_weights(X, sample_weight, y)
         offset = self._offset_or_zero(offset, "score")
         if loss.gaussian and offset is None:
             return float(super().score(X, y, weight))

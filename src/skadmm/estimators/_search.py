@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -170,6 +170,27 @@ def splits(splitter: Any, X: Any, y: Any, metadata: dict[str, Any], random_state
         yield Split(train, test, _own(random_state))
 
 
+def check_classes(model: Any, y: np.ndarray, sample_weight: np.ndarray | None, folds: Sequence[Split]) -> None:
+    """Raise where a class has no row to fit in one of the folds."""
+    used = np.ones(len(y), dtype=bool) if sample_weight is None else np.asarray(sample_weight) > 0
+    for number, fold in enumerate(folds):
+        rows = np.zeros(len(y), dtype=bool)
+        rows[fold.train] = True
+        absent = np.setdiff1d(model.classes_, y[rows & used])
+        if absent.size == 0:
+            continue
+        label = absent[0].item() if isinstance(absent[0], np.generic) else absent[0]
+        count = int(np.sum(used & (y == absent[0])))
+        size = "1 row" if count == 1 else f"{count:,} rows"
+        advice = "join it with another class or leave it out, or take selection='bic', which holds no rows out"
+        if count > 1:
+            advice = f"cv as a number, at least 2, spreads every class over the folds; or {advice}"
+        raise ValueError(
+            f"cv={model.cv!r}: the class {label!r} of y has {size}, and fold {number + 1} "
+            f"of {len(folds)} holds {'all of them' if count > 1 else 'it'} out, so that none is left to fit: {advice}"
+        )
+
+
 def _with_hint(folds: Iterable[Any], metadata: dict[str, Any]) -> Iterator[Any]:
     """The folds; the message of a splitter that lacks groups says where to give them."""
     try:
@@ -223,6 +244,6 @@ def _own(random_state: Any) -> Any:
 
 
 __all__ = [
-    "SELECTIONS", "Judge", "Split", "at_ratio", "check_search", "given_weights", "masked", "ratios_of",
+    "SELECTIONS", "Judge", "Split", "at_ratio", "check_classes", "check_search", "given_weights", "masked", "ratios_of",
     "routed", "routing", "splits",
 ]  # fmt: skip

@@ -6,21 +6,21 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.model_selection import PredefinedSplit
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from skadmm import _checks
-from skadmm.backends.frames import dates_as_numbers, for_sklearn, holds_dates, is_pandas
+from skadmm.backends.frames import dates_as_numbers, for_sklearn, holds_dates
 from skadmm.backends.named_columns import computed
 from skadmm.backends.sources import is_npz, read_npz
-from skadmm.estimators._base import StructuredModel
+from skadmm.estimators._base import StructuredModel, validated
 from skadmm.estimators._bounds import DIRECTIONS
 from skadmm.estimators._graphs import feature_graph, unframed
 from skadmm.estimators._large import in_memory, is_large, table_of
 from skadmm.estimators._penalty import Penalty, checked_ratio, with_l1
+from skadmm.estimators._positions import numbers_of
 from skadmm.operators import trend
 from skadmm.operators.canonical import canonical
 from skadmm.operators.discrete_spline import interpolation
@@ -94,14 +94,9 @@ class TrendModel(StructuredModel):
                 return table, y, sample_weight
             # A signal has a coefficient for every position, so that they are in memory in any case.
             X, y, sample_weight = in_memory(table), computed(y), computed(sample_weight)
-        if len(getattr(X, "shape", ())) == 1:
-            raise ValueError(
-                f"X is a {type(X).__name__} of shape {X.shape}: fit(X, y) takes positions X of shape (n, 1), such as "
-                "np.arange(n)[:, None] or a DataFrame with a column of dates, and values y"
-            )
-        self._check_texts(X)
-        self.dates_ = holds_dates(X)
-        X, y, sample_weight = super()._read(dates_as_numbers(X), y, sample_weight, **checks)
+        positions = X if self.design == "matrix" else numbers_of(X)
+        self.dates_ = positions is not X and holds_dates(X)
+        X, y, sample_weight = super()._read(dates_as_numbers(positions), y, sample_weight, **checks)
         self._signal = self.design == "positions" or (self.design == "auto" and X.shape[1] == 1)
         if not self._signal:
             self.positions_ = None
@@ -127,17 +122,6 @@ class TrendModel(StructuredModel):
         index = np.arange(n) if increasing else np.minimum(np.searchsorted(self.positions_, positions), last)
         table = sp.csr_array((np.ones(n), index, np.arange(n + 1)), shape=(n, self.positions_.size))
         return table, y, sample_weight
-
-    def _check_texts(self, X: Any) -> None:
-        """Raise where positions are texts; the general message would advise categories."""
-        if self.design == "matrix" or not is_pandas(X) or len(X.columns) != 1:
-            return
-        name, dtype = X.columns[0], X.dtypes.iloc[0]
-        if getattr(dtype, "kind", "O") == "O" and not pd.to_numeric(X[name], errors="coerce").notna().any():
-            raise ValueError(
-                f"X has the column {name!r} of dtype {dtype}: positions are numbers or dates; "
-                "pd.to_datetime turns texts into dates"
-            )
 
     def _check_order(self, largest: int, have: str) -> None:
         """Raise where there are too few points for differences of this order."""
@@ -268,10 +252,13 @@ class TrendModel(StructuredModel):
         if self.positions_ is None:
             return super()._scores(dates_as_numbers(X))
         X = read_npz(X)[0] if is_npz(X) else X
-        X = in_memory(table_of(self, X)) if is_large(X) else dates_as_numbers(X)
-        X = validate_data(self, for_sklearn(X), accept_sparse="csr", dtype=np.float64, reset=False)
+        X = in_memory(table_of(self, X)) if is_large(X) else self._numbers(X)
+        X = validated(self, for_sklearn(X), accept_sparse="csr", dtype=np.float64, reset=False)
         order = int(self.order) if self.graph is None else 0
         return self.intercept_ + interpolation(self.positions_, _column(X), order) @ self.coef_
+
+    def _numbers(self, X: Any) -> Any:
+        return numbers_of(X, fitting=False, after_dates=getattr(self, "dates_", False))
 
     def smooth(self, signal: ArrayLike) -> np.ndarray:
         """Fit a signal at positions 0, 1, 2, … (or over the graph's nodes), and return the fitted values."""

@@ -183,7 +183,7 @@ class SignalInteriorPoint(SecondOrderSolver[SignalInteriorPointState]):
         self._keep(state)
         rows = slice(self.samples.kink.size, None)
         size, slack = np.abs(state.v[rows]), 2.0 * np.minimum(state.up, state.down)[rows]
-        scale = max(abs(state.objective), self.certifier.floor)
+        scale = self.certifier.size(state.objective)
         allowed = self.config.lost_share * (self.tol or 0.0) * scale
         # A row is zero where its multiplier is farther from its bound, relatively, than its term is from zero.
         for largest in (scale, float(np.max(size * self.strengths))):
@@ -213,7 +213,7 @@ class SignalInteriorPoint(SecondOrderSolver[SignalInteriorPointState]):
         beta, floor = state.multiplier, GRADIENT_FLOOR * float(np.linalg.norm(self.limit))
         split = float(np.linalg.norm(y - self.problem.prox_psi(y + beta)))
         apart = abs(state.loss + state.conjugate - float(state.gradient @ x))
-        scale = max(abs(state.objective), self.certifier.floor, TINY)
+        scale = max(self.certifier.size(state.objective), TINY)
         relative = max(split / max(float(np.linalg.norm(beta)), floor, TINY), apart / scale)
         # The multiplier follows from the gradient, which makes stationarity hold up to rounding.
         kkt = KKT(0.0, 0.0, split, relative)
