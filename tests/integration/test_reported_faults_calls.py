@@ -137,7 +137,7 @@ def test_groups_by_name_of_columns_without_names():
     with pytest.raises(ValueError, match="groups has the member 'a': to match names, X must be a DataFrame"):
         GroupLassoRegressor(groups={"first": ["a", "b"]}).fit(X, Y)
     with pytest.raises(ValueError, match="it takes a list or a dict of groups"):
-        GroupLassoRegressor(groups="groups.json").fit(X, Y)
+        GroupLassoRegressor(groups="genes").fit(X, Y)
     with pytest.raises(ValueError, match=r"groups\[1\] holds the feature 3 twice"):
         GroupLassoRegressor(groups=[[0, 1], [3, 2, 3]]).fit(X, Y)
 

@@ -167,10 +167,11 @@ class BestPointSolver(SecondOrderSolver[S]):
         H = hessian(problem, curvatures)
         np.einsum("ii->i", H)[:] += self.ridge
         q = H @ state.x - evaluation.gradient - self.ridge * state.x
-        refined = polished(problem, state.x, state.y, H, q)
+        candidates = polished(problem, state.x, state.y, H, q)
         state.point.clock[1] += 2 * n
-        if refined is None or np.array_equal(refined, state.x):
+        if not candidates or np.array_equal(candidates[0], state.x):
             return
+        refined = candidates[0]
         seen = problem.backend.evaluate(refined)
         state.point.clock[1] += n
         y = constraint_values(problem, refined)

@@ -46,7 +46,7 @@ from skadmm.solvers.dual_update import Point
 from skadmm.solvers.second_order.base import OracleSolver, ridge_of
 from skadmm.solvers.second_order.line_search import SampledObjective, shorten
 from skadmm.solvers.second_order.newton_admm_state import NewtonADMMConfig, NewtonADMMState
-from skadmm.solvers.second_order.polish import better_polished, polished, with_pattern
+from skadmm.solvers.second_order.polish import better_polished, polished
 from skadmm.solvers.second_order.quadratic_model import ModelState, SummedModel
 
 MAX_FEATURES = 5000
@@ -327,13 +327,9 @@ class NewtonADMM(OracleSolver[NewtonADMMState]):
             self._renew(state)
         self._centre(state)
         x, y = state.anchor, state.point.y
-        refined = polished(self.problem, x, y, *self.model.mean(state))
-        if refined is None or np.array_equal(refined, x) or self._refine(state, refined):
-            return
-        # Where columns of X are equal, the model does not determine the minimiser on the pattern.
-        nearest = with_pattern(self.problem, x, y)
-        if not np.array_equal(nearest, x):
-            self._refine(state, nearest)
+        for candidate in polished(self.problem, x, y, *self.model.mean(state)):
+            if np.array_equal(candidate, x) or self._refine(state, candidate):
+                return
 
     def _refine(self, state: NewtonADMMState, x: np.ndarray) -> bool:
         """Move the answer to `x` where the objective is not larger there; returns whether it was moved."""

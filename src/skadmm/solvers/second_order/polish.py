@@ -98,19 +98,20 @@ def _pattern(problem: Problem, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return clusters(stacked, np.append(zero, np.ones(first.size, bool)))
 
 
-def polished(problem: Problem, x: np.ndarray, y: np.ndarray, H: np.ndarray, q: np.ndarray) -> np.ndarray | None:
-    """x with the pattern of y, minimising ½x·Hx − q·x + ψ(Ax) on it; None where there is no pattern. Bounds at which y
-    lies stay active."""
+def polished(problem: Problem, x: np.ndarray, y: np.ndarray, H: np.ndarray, q: np.ndarray) -> list[np.ndarray]:
+    """Points with the pattern of y: the one that minimises ½x·Hx − q·x + ψ(Ax) on it, then the one nearest to x. Where
+    columns of X are equal, H does not determine the first one. Empty where there is no pattern. Bounds at which y lies
+    stay active."""
     constraint = problem.constraint
     if constraint.B is not None or constraint.c.any() or problem.n_split == 0:
-        return None
+        return []
     rows = ConstrainedRows.of(problem)
     labels, factors = _pattern(problem, y)
     size = int(labels.max()) + 1
     if size == problem.n_features:
-        return None
+        return []
     if size == 0:
-        return np.zeros(problem.n_features)
+        return [np.zeros(problem.n_features)]
     free = np.flatnonzero(labels >= 0)
     slope = penalty_slopes(problem, y)
     reduced, right, start = np.zeros((size, size)), np.zeros(size), np.zeros(size)
@@ -128,17 +129,9 @@ def polished(problem: Problem, x: np.ndarray, y: np.ndarray, H: np.ndarray, q: n
     kept = y != 0 if rows is None else (y != 0) & ~rows.is_constraint
     if problem.psi.separable and np.any((constraint.A @ candidate)[kept] * y[kept] < 0):
         candidate[free] = factors[free] * start[labels[free]]
-    return candidate
-
-
-def with_pattern(problem: Problem, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The point nearest to x with the pattern of y."""
-    labels, factors = _pattern(problem, y)
-    free = np.flatnonzero(labels >= 0)
-    cluster, factor = labels[free], factors[free]
-    found = np.zeros(x.size)
-    found[free] = factor * (np.bincount(cluster, factor * x[free]) / np.bincount(cluster, factor**2))[cluster]
-    return found
+    nearest, factor, cluster = np.zeros(problem.n_features), factors[free], labels[free]
+    nearest[free] = factor * (np.bincount(cluster, factor * x[free]) / np.bincount(cluster, factor**2))[cluster]
+    return [candidate, nearest]
 
 
 def better_polished(
@@ -146,14 +139,14 @@ def better_polished(
 ) -> np.ndarray:
     """x with the pattern of y, exact on it, where ½x·Hx − q·x + ψ(Ax) is not larger there; else x. H includes the
     ridge."""
-    refined = polished(problem, x, y, H, q)
-    if refined is None:
+    candidates = polished(problem, x, y, H, q)
+    if not candidates:
         return x
 
     def value(v: np.ndarray) -> float:
         return float(v @ (0.5 * (H @ v) - q)) + problem.penalty(v) - 0.5 * float(v @ (ridge * v))
 
-    return refined if value(refined) <= value(x) else x
+    return candidates[0] if value(candidates[0]) <= value(x) else x
 
 
 def _minimiser(H: np.ndarray, q: np.ndarray, start: np.ndarray, damping: float) -> np.ndarray:
