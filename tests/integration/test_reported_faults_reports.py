@@ -5,6 +5,7 @@ import io
 import itertools
 import json
 import re
+import sys
 from pathlib import Path
 
 import matplotlib as mpl
@@ -210,3 +211,10 @@ def test_a_report_of_a_stored_model_from_the_command_line(tmp_path, monkeypatch,
         assert run(["report", "model.skadmm", *arguments]) == code
         assert message in capsys.readouterr().err
     assert not Path("none").exists()
+
+
+def test_a_report_names_the_package_that_is_missing(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    model = skadmm.FusedLassoRegressor(0.1).fit(np.eye(12), np.arange(12.0))
+    with pytest.raises(ImportError, match="a report needs matplotlib: pip install"):
+        model.report(tmp_path / "fit.html")

@@ -273,3 +273,20 @@ def test_a_report_with_a_frame_of_dask(client, tmp_path):
     model.report(tmp_path / "dask.html", table, target)
     model.report(tmp_path / "memory.html", FRAME, Y)
     assert (tmp_path / "dask.html").read_text() == (tmp_path / "memory.html").read_text()
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_the_index_that_pandas_writes_is_no_column(tmp_path, parts):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.standard_normal((60, 4)), columns=list("abcy"))
+    frame.index = pd.Index(1000 + np.arange(60), name="key")
+    folder = tmp_path / "table"
+    folder.mkdir()
+    for number, rows in enumerate(np.array_split(np.arange(60), parts)):
+        frame.iloc[rows].to_parquet(folder / f"{number}.parquet")
+    path = folder if parts > 1 else folder / "0.parquet"
+    model = FusedLassoRegressor(alpha=0.05).fit(path, "y")
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    expected = FusedLassoRegressor(alpha=0.05).fit(frame[["a", "b", "c"]], frame["y"])
+    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-6)
+    np.testing.assert_allclose(model.predict(path), expected.predict(frame[["a", "b", "c"]]), atol=1e-6)

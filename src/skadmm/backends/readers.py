@@ -334,9 +334,9 @@ class ParquetSource:
                 self._files.append(pq.ParquetFile(file))
             except (ArrowException, OSError, ValueError) as error:
                 raise BlocksError(f"{file}: not a Parquet file, or damaged ({error})") from error
-        names = list(self._files[0].schema_arrow.names)
+        names = _columns_of(self._files[0].schema_arrow)
         for file, other in zip(parquet_files(path), self._files, strict=True):
-            if list(other.schema_arrow.names) != names:
+            if _columns_of(other.schema_arrow) != names:
                 raise BlocksError(f"{file}: its columns are not those of the other files in {path}")
         self._chosen = chosen_columns(path, names, wanted)
         self.names: list[str] | None = self._chosen.names_out + ["1"] * ones
@@ -359,7 +359,7 @@ class ParquetSource:
         """Some columns, a block of rows at a time. Columns have types of their own, so `texts` is not needed."""
         for file in self._files:
             for batch in file.iter_batches(self.block_rows, columns=columns):
-                yield batch.to_pandas()[columns]
+                yield batch.to_pandas(ignore_metadata=True)[columns]
 
     def blocks(self, position: int, rows: int) -> Iterator[Block]:
         """The blocks after the first `position` rows. No block spans two row groups."""
@@ -380,11 +380,19 @@ class ParquetSource:
                     for batch in file.iter_batches(self.block_rows, row_groups=[group], columns=self._chosen.all):
                         seen += batch.num_rows
                         if seen > position:
-                            yield Block(*split_frame(batch.to_pandas(), self._chosen, self.ones), seen)
+                            frame = batch.to_pandas(ignore_metadata=True)
+                            yield Block(*split_frame(frame, self._chosen, self.ones), seen)
                 except TextColumnError as error:
                     raise TextColumnError(error.column, error.value, self.path) from None
                 except (self._broken, OSError, ValueError) as error:
                     raise BlocksError(f"{self.path}: after row {seen:,}: {error}") from error
+
+
+def _columns_of(schema: Any) -> list[str]:
+    """The columns of a Parquet file, without the index that pandas has written beside them, which no reader takes for
+    a column."""
+    index = (schema.pandas_metadata or {}).get("index_columns", [])
+    return [name for name in schema.names if name not in index]
 
 
 class NpySource:

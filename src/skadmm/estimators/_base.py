@@ -531,10 +531,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
             The offset of these data, which the score takes into account.
         """
         _checks.coefficients(self)
-        try:
-            from skadmm.estimators.report import write_report
-        except ImportError as error:
-            raise ImportError("a report needs matplotlib: pip install 'skadmm[plot]'") from error
+        from skadmm.estimators.report import write_report
 
         write_report(self, path, X, y, offset)
 

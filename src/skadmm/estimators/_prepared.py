@@ -34,6 +34,8 @@ class Prepared(NamedTuple):
     """The penalty before adaptive weights; None where it has none."""
     outputs: OutputOptions = OutputOptions()
     """How several outputs are penalised together."""
+    of_signal: bool = False
+    """True where every row has one coefficient of its own, so that equal coefficients are a constant margin."""
 
     def problem(self, target: np.ndarray, alpha: float) -> Problem:
         """The problem for one target, which may have several columns."""
@@ -131,13 +133,18 @@ class Prepared(NamedTuple):
 
     @property
     def starts_at_constant(self) -> bool:
-        """Return whether the intercept starts at the best constant, as it does for losses of unbounded curvature."""
-        return self.design.intercept and self.loss.smooth and not np.isfinite(self.loss.curvature_bound)
+        """Return whether fits start at the best constant margin, as they do for losses of unbounded curvature."""
+        has_constants = self.design.intercept or self.of_signal
+        return has_constants and self.loss.smooth and not np.isfinite(self.loss.curvature_bound)
 
     def start(self, problem: Problem, target: Any) -> np.ndarray | None:
-        """The point with zero coefficients and the best constant as intercept; None where fits start at zero."""
+        """The point whose margins are the best constant: zero coefficients and this intercept, or equal coefficients of
+        a signal where the loss at zero is far above the loss there. None where fits start at zero."""
         if not self.starts_at_constant:
             return None
+        if self.of_signal:
+            far = problem.far_constant
+            return None if far is None else np.full(problem.n_features, far.margin)
         if is_dask(target):
             far = problem.far_constant
             constants = [] if far is None else [far.margin]

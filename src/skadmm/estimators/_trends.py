@@ -160,6 +160,9 @@ class TrendModel(StructuredModel):
         self._check_order(X.shape[1] - 1, f"{X.shape[1]} columns")
         return Penalty(with_l1(trend(X.shape[1], order), ratio))
 
+    def _prepare(self, X: Any, sample_weight: np.ndarray | None) -> Any:
+        return super()._prepare(X, sample_weight)._replace(of_signal=self._signal)
+
     def _intercept_and_scaling(self) -> tuple[bool, bool]:
         # A signal has no intercept of its own (constants are not penalised), and its columns are indicators.
         return (False, False) if self._signal else super()._intercept_and_scaling()

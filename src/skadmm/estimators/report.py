@@ -42,7 +42,10 @@ ROUNDING = 1e-9
 
 def write_report(model: Any, path: Any, X: Any = None, y: Any = None, offset: Any = None) -> None:
     """Write the report on a fitted `model` to `path`; with data, their size and the score on them are part of it."""
-    from matplotlib import rc_context
+    try:
+        from matplotlib import rc_context
+    except ImportError as error:
+        raise ImportError("a report needs matplotlib: pip install 'skadmm[plot]'") from error
 
     path = Path(path)
     if path.is_dir():

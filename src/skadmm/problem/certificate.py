@@ -45,6 +45,8 @@ HUGE, ROUNDING = 1e6, 1e-12
 above that at the best constant margin."""
 TINY = float(np.finfo(float).tiny)
 """The smallest normal number."""
+CONTRADICTION = 1e-9
+"""A lower bound above the objective of a point by more than this share of its scale consists of rounding errors."""
 
 
 class Certificate(NamedTuple):
@@ -120,7 +122,12 @@ class Certifier:
 
     def pair(self, primal: float, dual: float) -> Certificate:
         """Bounds of the optimum of this problem."""
-        return Certificate(primal, dual - dual_rounding(self.problem, primal), self.size(primal))
+        dual = self.consistent(dual - dual_rounding(self.problem, primal), primal)
+        return Certificate(primal, dual, self.size(primal))
+
+    def consistent(self, bound: float, objective: float) -> float:
+        """A lower bound of the optimum; −∞ where the objective of a point contradicts it."""
+        return -np.inf if bound > objective and bound - objective > CONTRADICTION * self.size(objective) else bound
 
     @cached_property
     def unheld(self) -> np.ndarray:

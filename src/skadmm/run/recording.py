@@ -298,7 +298,8 @@ class Recorder:
         history.rows.append(row)
         if tol is None:
             return
-        history.lower_bound = max(history.lower_bound, diagnostics.lower_bound)
+        known = self.evaluator.certifier.consistent(history.lower_bound, diagnostics.objective)
+        history.lower_bound = max(known, diagnostics.lower_bound)
         value = self.evaluator.criterion(diagnostics)
         if self._is_better(value, diagnostics, tol):
             history.best_value, history.best_kkt = value, diagnostics.kkt.relative

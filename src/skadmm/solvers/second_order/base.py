@@ -234,7 +234,7 @@ class SecondOrderSolver(ABC, Generic[S]):
         objective = state.objective if objective is None else objective
         multiplier = state.multiplier if multiplier is None else multiplier
         bounds = self.certifier.certify(objective, slopes, gradient, multiplier, slack)
-        state.lower_bound = max(state.lower_bound, bounds.dual)
+        state.lower_bound = max(self.certifier.consistent(state.lower_bound, objective), bounds.dual)
 
 
 @dataclass(kw_only=True)

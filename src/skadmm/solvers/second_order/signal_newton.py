@@ -40,8 +40,6 @@ from skadmm.solvers.second_order.diagonal_quadratic import DiagonalQuadratic
 from skadmm.solvers.second_order.interior_point import InteriorPoint, no_signal
 from skadmm.solvers.second_order.l1_rows import row_strengths
 
-CONTRADICTION = 1e-9
-"""A lower bound that is above an objective by this share of it is no bound."""
 MAX_SCALINGS = 60
 """The maximum number of trials in the search for the scale that brings slopes into the domain of the conjugate."""
 
@@ -250,15 +248,12 @@ class SignalNewton(SecondOrderSolver[SignalNewtonState]):
     def _raise_bound(self, state: SignalNewtonState, there: Evaluation, model: _Model, objective: float) -> None:
         """The bound of the model's slopes; along a line, where that is not good enough, that of the loss's own."""
         rounding = dual_rounding(self.problem, max(there.loss, objective))
-        most = objective + CONTRADICTION * abs(objective)
-        if state.lower_bound > most:  # rounding errors of a point with a far larger objective
-            state.lower_bound = -np.inf
-        bound = self._bound(there, model) - rounding
-        state.lower_bound = max(state.lower_bound, bound if bound <= most else -np.inf)
+        known = self.certifier.consistent(state.lower_bound, objective)  # that of a point with a far larger objective
+        state.lower_bound = max(known, self.certifier.consistent(self._bound(there, model) - rounding, objective))
         line, tol = self.problem.constraint.line, 0.0 if self.tol is None else self.tol
         if line is not None and Certificate(objective, state.lower_bound).relative > tol:
             bound = self._bound_along(line, state, model.x) - rounding
-            state.lower_bound = max(state.lower_bound, bound if bound <= most else -np.inf)
+            state.lower_bound = max(state.lower_bound, self.certifier.consistent(bound, objective))
 
     def _bound_along(self, line: Line, state: SignalNewtonState, x: np.ndarray) -> float:
         """The dual objective of the slopes of the loss itself at x plus a polynomial, the one that makes them
