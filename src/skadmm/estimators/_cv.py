@@ -139,7 +139,7 @@ class CrossValidated(StructuredModel):
         metadata, judge = routed(self, sample_weight, params)
         given, y, weight, offset = rows_of(self, X, y, sample_weight, offset, drop)
         X, y, sample_weight = self._read(given, y, weight)
-        judge = judge.weighing(given_weights(X, given, weight))
+        judge = judge.weighing(given_weights(X, given, weight, sample_weight))
         targets = self._offset_targets(X, self._targets(y, sample_weight), offset)
         offset = None if offset is None else self._output_offset(X, targets, offset)
         table = Table(X, np.asarray(y), targets, sample_weight, offset)

@@ -19,7 +19,7 @@ from sklearn.utils.metadata_routing import (
 
 from skadmm import _checks
 from skadmm._names import unexpected
-from skadmm.backends.sources import read_npz
+from skadmm.backends.sources import is_npz, read_npz
 from skadmm.estimators._large import LargeTable
 
 SELECTIONS = ("min", "1se", "aic", "bic")
@@ -137,11 +137,14 @@ def routed(model: Any, sample_weight: Any, given: dict[str, Any]) -> tuple[dict[
     return given, Judge(scorer, {"sample_weight": sample_weight} if weighs else {}, model.scoring)
 
 
-def given_weights(table: Any, X: Any, sample_weight: Any) -> Any:
-    """The weights, without those of classes: numbers where they are the name of a column of X, read as `table`."""
+def given_weights(table: Any, X: Any, sample_weight: Any, read: np.ndarray | None) -> Any:
+    """The weights, without those of classes: numbers where they are the name of a column of X, which was read as
+    `table`. `read` are the weights that were read with it, which include those of classes."""
     if not isinstance(sample_weight, str):
         return sample_weight
-    return table.table.sample_weight if isinstance(table, LargeTable) else read_npz(X, weight=sample_weight)[2]
+    if isinstance(table, LargeTable):
+        return table.table.sample_weight
+    return read_npz(X, weight=sample_weight)[2] if is_npz(X) else read
 
 
 def _routing_enabled() -> bool:
