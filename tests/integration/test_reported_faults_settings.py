@@ -13,6 +13,7 @@ from skadmm import (
     FusedLassoRegressor,
     FusedLassoRegressorCV,
     GeneralizedLassoRegressor,
+    GroupLassoRegressor,
     TrendFilter,
     TrendFilterCV,
     load,
@@ -292,3 +293,14 @@ def test_compare_advises_no_option_that_it_does_not_have(rows, capsys):
     message = capsys.readouterr().err
     assert "encode it, or --drop A" in message
     assert "--set" not in message
+
+
+def test_compare_takes_groups_as_fit_does(rows, capsys):
+    (rows / "groups.json").write_text('{"first": ["A", "B"], "second": ["C", "D"]}')
+    options = ["--methods", "san-admm", "--repeats", "1", "--alpha", "0.1", "--l1-ratio", "0.2", "--json"]
+    assert run(["compare", "rows.csv", "--groups", "groups.json", *options]) == 0
+    found = json.loads(capsys.readouterr().out)["methods"][0]["objective"]
+    model = GroupLassoRegressor(0.1, groups=[[0, 1], [2, 3]], l1_ratio=0.2, fit_intercept=False).fit(X, Y)
+    assert found == pytest.approx(model.result_.objective, rel=1e-5)
+    assert run(["compare", "rows.csv", "--groups", "groups.json", "--graph", "2x2"]) == 2
+    assert "it takes one of them" in capsys.readouterr().err

@@ -6,14 +6,14 @@ import json
 import sys
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import typer
 
 from skadmm.cli._errors import CommandError
 from skadmm.cli.large import open_table
-from skadmm.cli.structure import read_graph
+from skadmm.cli.structure import read_graph, read_groups
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,7 +38,8 @@ def compare(
     alpha: float = typer.Option(1e-4, help="The strength of the penalty."),
     l1_ratio: float = typer.Option(0.5, "--l1-ratio", help="The share of the plain l1 norm."),
     graph: str = typer.Option("chain", help="chain, precision, a grid such as 8x8, or a file of edges."),
-    unknown: str = typer.Option("raise", help="Names in --graph that are not columns: raise, or ignore."),
+    groups: Path | None = typer.Option(None, help="A JSON file of groups of columns, in place of --graph."),  # noqa: B008
+    unknown: str = typer.Option("raise", help="Names in --graph or --groups that are not columns: raise, or ignore."),
     passes: float = typer.Option(20.0, help="Number of passes over the data."),
     repeats: int = typer.Option(3, min=1, help="Number of runs of each method, with different seeds."),
     out: Path | None = typer.Option(None, "--out", "-o", help="Write the whole table to a CSV file."),  # noqa: B008
@@ -48,9 +49,6 @@ def compare(
     """Compare several methods on one problem."""
     from skadmm import Problem
     from skadmm import compare as run
-    from skadmm.estimators._graphs import feature_graph
-    from skadmm.estimators._penalty import checked_ratio, with_l1
-    from skadmm.regularizers import L1
 
     table = open_table(data, target, drop, weight=weight, ones=False, levels=False)
     if loss is None:
@@ -65,15 +63,8 @@ def compare(
     chosen = ["sa-admm", "sa-iu-admm", "opg-admm", "rda-admm", "san-admm"]
     if methods != "auto":
         chosen = [name.strip() for name in methods.split(",") if name.strip()]
-    if unknown not in ("raise", "ignore"):
-        raise CommandError(f"--unknown {unknown}: it takes raise or ignore", 2)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        edges = feature_graph(read_graph(graph, names or ()), X, names, unknown=unknown)
-    for note in caught:
-        print(f"skadmm: {' '.join(str(note.message).split())}", file=sys.stderr)
-    A = with_l1(edges.matrix(), checked_ratio(l1_ratio))
-    problem = Problem(X, table.target, loss=loss, psi=L1(alpha), A=A, sample_weight=table.weight)
+    penalty = _penalty(X, names, graph, groups, unknown, l1_ratio)
+    problem = Problem(X, table.target, loss=loss, psi=penalty.psi(alpha), A=penalty.A, sample_weight=table.weight)
     frame = run(problem, chosen, repeats=repeats, passes=passes, record_every=max(passes / 20, 0.5))
     if frame.attrs["interrupted"]:
         raise CommandError("interrupted; nothing was written", 130)
@@ -99,3 +90,27 @@ def compare(
     print("selection: the cost of choosing the step, in addition to the run")
     for failure in frame.attrs["failures"]:
         print(f"skadmm: {failure['method']}: {failure['message']}", file=sys.stderr)
+
+
+def _penalty(X: Any, names: list[str] | None, graph: str, groups: Path | None, unknown: str, l1_ratio: float) -> Any:
+    """The penalty of the fused lasso on the graph, or of the lasso over the groups."""
+    from skadmm.estimators._graphs import feature_graph
+    from skadmm.estimators._groups import checked_groups, group_penalty
+    from skadmm.estimators._penalty import Penalty, checked_ratio, with_l1
+
+    if unknown not in ("raise", "ignore"):
+        raise CommandError(f"--unknown {unknown}: it takes raise or ignore", 2)
+    if groups is not None and graph != "chain":
+        raise CommandError(f"--groups {groups} and --graph {graph}: it takes one of them", 2)
+    ratio = checked_ratio(l1_ratio)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if groups is None:
+            edges = feature_graph(read_graph(graph, names or ()), X, names, unknown=unknown)
+            penalty = Penalty(with_l1(edges.matrix(), ratio))
+        else:
+            members = checked_groups(read_groups(groups, names or ()), X.shape[1], names, unknown)
+            penalty = group_penalty(members, X.shape[1], "sqrt", ratio)
+    for note in caught:
+        print(f"skadmm: {' '.join(str(note.message).split())}", file=sys.stderr)
+    return penalty
