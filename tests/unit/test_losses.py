@@ -14,6 +14,7 @@ from skadmm.kernels.coupled_samples import row_conjugate, row_curvature, row_der
 from skadmm.kernels.loss_functions import envelope_curvature, envelope_slope, model_curvature, prox
 from skadmm.losses import (
     LOSSES,
+    Binomial,
     Gamma,
     Huber,
     Logistic,
@@ -484,3 +485,23 @@ def test_check_loss_names_the_function_that_is_wrong(part, wrong, message):
 def test_check_loss_takes_losses_of_one_margin():
     with pytest.raises(ValueError, match="is a function of several margins"):
         check_loss(as_loss("multinomial"))
+
+
+@pytest.mark.parametrize(
+    ("loss", "target", "ends"),
+    [
+        (Huber(1.3), 0.5, (-700.0, 700.0)),
+        (SmoothedQuantile(0.7, 0.1), 0.5, (-700.0, 700.0)),
+        (Binomial(), 1.0, (-700.0,)),
+        (Binomial(), 0.0, (700.0,)),
+        (Poisson(), 3.0, (-700.0,)),
+    ],
+)
+def test_conjugates_allow_for_the_rounding_of_slopes_with_weights(loss, target, ends):
+    """w·ℓ'/w may be farther from zero than ℓ' by a last digit, and then no bound would ever be finite."""
+    for margin in ends:
+        slope = derivative(loss, margin, target)
+        away = math.copysign(math.inf, slope)
+        beyond = math.nextafter(math.nextafter(slope, away), away)
+        assert conjugate(loss, beyond, target) == pytest.approx(conjugate(loss, slope, target), abs=1e-12)
+        assert conjugate(loss, slope + math.copysign(1e-9, slope), target) == math.inf

@@ -47,6 +47,9 @@ from skadmm.kernels import coupled_samples, loss_functions
 from skadmm.kernels.compile import attach
 
 T = TypeVar("T")
+ROUNDING = 1e-15
+"""By how much, relatively, a slope may lie outside the domain of the conjugate: the slope of a sample with a weight is
+a product divided by that weight."""
 
 
 class Pieces(NamedTuple):

@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 
 from skadmm.kernels.compile import jitable
-from skadmm.losses._base import Pieces, define
-
-ROUNDING = 1e-15
+from skadmm.losses._base import ROUNDING, Pieces, define
 
 
 def define_two_pieces(
@@ -36,7 +34,6 @@ def define_two_pieces(
         return 0.0
 
     def conjugate(loss, theta, b):
-        # A slope of a sample with a weight is a product divided by that weight, and may be off by its rounding.
         low, high = left(loss, b), right(loss, b)
         if theta < low - ROUNDING or theta > high + ROUNDING:
             return math.inf

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skadmm.kernels.compile import facts
-from skadmm.losses._base import define
+from skadmm.losses._base import ROUNDING, define
 from skadmm.losses._log_link import xlogx
 
 SATURATED = 8.0
@@ -77,8 +77,9 @@ def _model_curvature(loss, z, b):
 
 def _conjugate(loss, theta, b):
     p = theta + b
-    if p < 0.0 or p > 1.0:
+    if p < -ROUNDING or p > 1.0 + ROUNDING:
         return math.inf
+    p = min(max(p, 0.0), 1.0)
     return xlogx(p) + xlogx(1.0 - p) - xlogx(b) - xlogx(1.0 - b)
 
 

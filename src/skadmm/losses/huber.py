@@ -5,7 +5,7 @@ from typing import NamedTuple, Self
 
 from skadmm import _checks
 from skadmm.kernels.compile import facts
-from skadmm.losses._base import define
+from skadmm.losses._base import ROUNDING, define
 
 
 @facts(name="huber", labels=False, attained=True, residual=True)
@@ -60,8 +60,9 @@ def _curvature(loss, z, b):
 
 
 def _conjugate(loss, theta, b):
-    if abs(theta) > loss.delta:
+    if abs(theta) > loss.delta * (1.0 + ROUNDING):
         return math.inf
+    theta = min(max(theta, -loss.delta), loss.delta)
     return theta * (b + 0.5 * theta)
 
 

@@ -4,7 +4,7 @@ import math
 from typing import NamedTuple
 
 from skadmm.kernels.compile import facts
-from skadmm.losses._base import define
+from skadmm.losses._base import ROUNDING, define
 from skadmm.losses._log_link import SATURATED, exp_mean, exponential, log_link, xlogx
 
 FAR_BELOW = math.exp(-SATURATED)
@@ -54,8 +54,9 @@ def _model_curvature(loss, z, b):
 
 def _conjugate(loss, theta, b):
     mean = theta + b
-    if mean < 0.0:
+    if mean < -ROUNDING * b:
         return math.inf
+    mean = max(mean, 0.0)
     return xlogx(mean) - xlogx(b) - theta
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple, Self
 
 from skadmm import _checks
 from skadmm.kernels.compile import facts
-from skadmm.losses._base import define
+from skadmm.losses._base import ROUNDING, define
 from skadmm.losses.quantile import checked_quantile
 
 
@@ -68,8 +68,9 @@ def _curvature(loss, z, b):
 
 
 def _conjugate(loss, theta, b):
-    if theta < -loss.q or theta > 1.0 - loss.q:
+    if theta < -loss.q - ROUNDING or theta > 1.0 - loss.q + ROUNDING:
         return math.inf
+    theta = min(max(theta, -loss.q), 1.0 - loss.q)
     return theta * (b + 0.5 * loss.width * theta)
 
 
