@@ -290,3 +290,15 @@ def test_the_index_that_pandas_writes_is_no_column(tmp_path, parts):
     expected = FusedLassoRegressor(alpha=0.05).fit(frame[["a", "b", "c"]], frame["y"])
     np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-6)
     np.testing.assert_allclose(model.predict(path), expected.predict(frame[["a", "b", "c"]]), atol=1e-6)
+
+
+def test_outputs_on_disk_are_joined_by_their_names(tmp_path):
+    rng = np.random.default_rng(0)
+    outputs = np.column_stack([Y, Y + 0.1 * rng.standard_normal(N), -X[:, 1]])
+    path = tmp_path / "table.parquet"
+    FRAME.assign(north=outputs[:, 0], south=outputs[:, 1], west=outputs[:, 2]).to_parquet(path)
+    found = FusedLassoRegressor(0.05, task_graph=[("north", "south")], tol=1e-10).fit(path, ["north", "south", "west"])
+    wanted = FusedLassoRegressor(0.05, task_graph=[(0, 1)], tol=1e-10).fit(X, outputs)
+    np.testing.assert_allclose(found.coef_, wanted.coef_, atol=1e-8)
+    with pytest.raises(ValueError, match="task_graph has the node 'east'"):
+        FusedLassoRegressor(0.05, task_graph=[("north", "east")]).fit(path, ["north", "south", "west"])

@@ -183,7 +183,7 @@ class BlockWriter:
             return found
         entries = X.tocsc()[:, [column]].data if scipy.sparse.issparse(X) else X[:, column]
         count = f"{np.count_nonzero(~np.isfinite(entries)):,} of the {self.rows + X.shape[0]:,} rows read so far"
-        return f"{found} ({count}): impute the values, or leave out these rows, or the column with drop"
+        return f"{found} ({count}): impute the values, leave out these rows, or drop the column"
 
     def _numbers(self, target: np.ndarray | None) -> np.ndarray | None:
         """Targets as numbers: a class that is a text is numbered where it first occurs."""

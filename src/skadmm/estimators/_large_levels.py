@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from skadmm.backends import Processes, is_dask
 from skadmm.backends.levels import Encoding
@@ -25,13 +27,20 @@ def rows_of(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any, drop: A
     given = {"y": y, "sample_weight": sample_weight, "offset": offset}
     if drop is not None:
         X, given["y"] = less_columns(X, drop, given, "y")
+    names = given["y"]
     X, given = vectors_of(X, given, "y")
     y, sample_weight, offset = given.values()
+    if isinstance(names, (list, tuple)) and isinstance(y, np.ndarray) and y.ndim == 2 and _are_names(names):
+        y = pd.DataFrame(y, columns=list(names))  # outputs keep their names, by which `task_graph` may join them
     if is_large(X):
         forget(model)
         if model.categorical_features is not None:
             X, y, sample_weight = _encoded(model, X, y, sample_weight)
     return brought_here(model, X, y, sample_weight, offset)
+
+
+def _are_names(names: Sequence[Any]) -> bool:
+    return all(isinstance(name, str) for name in names)
 
 
 def _encoded(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
