@@ -182,6 +182,35 @@ def test_classes_of_tables_keep_their_type(kind, storage, levels, tmp_path):
     assert found.score(table, y) == np.mean(predicted == labels)
 
 
+@pytest.mark.parametrize("multi_class", ["ovr", "multinomial"])
+@pytest.mark.parametrize("weighted", ["two classes left", "three classes left"])
+@pytest.mark.parametrize("storage", ["parquet", "blocks", "processes", "dask"])
+def test_a_class_without_weight_is_left_out(storage, weighted, multi_class, tmp_path, request):
+    if storage == "dask":
+        request.getfixturevalue("client")
+    labels = LABELS["three"] + (4 * (X[:, 1] > 1.0) if weighted == "three classes left" else 0)
+    weight = np.where(labels == 1, 0.0, 1.0)
+    given = {
+        "dask": (da.from_array(X, chunks=(40, 4)), da.from_array(labels, chunks=40), da.from_array(weight, chunks=16))
+    }
+    if storage == "blocks":
+        parts = [(X[part], labels[part], weight[part]) for part in (slice(0, 40), slice(40, N))]
+        write_blocks(tmp_path / "blocks", parts, ones=True)
+        given["blocks"] = tmp_path / "blocks", None, None
+    elif storage == "processes":
+        given["processes"] = Processes(X, workers=2), labels, weight
+    elif storage == "parquet":
+        given["parquet"] = *named("parquet", FRAME.assign(y=labels, w=weight), tmp_path), "w"
+    model = FusedLassoClassifier(0.01, multi_class=multi_class, tol=1e-11)
+    wanted = model.fit(X, labels, weight)
+    coef, intercept, classes = wanted.coef_, wanted.intercept_, wanted.classes_
+    assert 1 not in classes
+    found = model.fit(*given[storage])
+    assert found.classes_.tolist() == classes.tolist()
+    np.testing.assert_allclose(found.coef_, coef, atol=1e-8)
+    np.testing.assert_allclose(found.intercept_, intercept, atol=1e-8)
+
+
 def test_classes_are_numbers_where_blocks_differ_in_their_type(tmp_path):
     """As the whole column would be read."""
     write_blocks(tmp_path / "b", [(X[:40], np.arange(40) % 2), (X[40:], np.arange(40.0) % 3)], ones=True)

@@ -89,7 +89,7 @@ class Classification(ClassifierMixin, StructuredModel):
         _check_present(y)
         X, y, sample_weight = self._table(X, y, sample_weight, **checks)
         if isinstance(X, LargeTable):
-            self.classes_ = classes_of(y)
+            self.classes_ = classes_of(y, sample_weight)
             _check_whole(self.classes_, type(self).__name__)
             self._check_classes()
             return X, y, self._class_weighted(y, sample_weight)
@@ -128,7 +128,9 @@ class Classification(ClassifierMixin, StructuredModel):
 
     def _targets(self, y: Any, sample_weight: np.ndarray | None) -> list[np.ndarray]:
         if self._joint:
-            return [(np.asarray(y)[:, None] == self.classes_).astype(np.float64)]
+            members = np.asarray(y)[:, None] == self.classes_
+            members[~members.any(axis=1), 0] = True  # a row of weight zero, on disk, whose class is left out
+            return [members.astype(np.float64)]
         positive = self.classes_[1:] if self.classes_.size == 2 else self.classes_
         return [np.where(y == label, 1.0, -1.0) for label in positive]
 

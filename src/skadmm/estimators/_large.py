@@ -178,13 +178,14 @@ def _as_array(collection: Any) -> Any:
     return with_known_lengths(collection)
 
 
-def classes_of(y: Any) -> np.ndarray:
-    """The classes in `y`, in order."""
+def classes_of(y: Any, sample_weight: Any) -> np.ndarray:
+    """The classes in `y`, in order, without those that occur in rows of weight zero only."""
     if not is_dask(y):
-        return np.unique(y)
+        return np.unique(y if sample_weight is None else y[computed(sample_weight) > 0])
     import dask.array as da
 
-    return np.asarray(da.unique(y).compute())
+    weighted = y if sample_weight is None else y[da.asarray(sample_weight, chunks=y.chunks) > 0]
+    return np.asarray(da.unique(weighted).compute())
 
 
 def mean_of(y: Any, weight: Any) -> float:

@@ -322,7 +322,7 @@ def chosen(setup: Setup, options: Mapping[str, Option]) -> dict[str, Any]:
 
 
 def no_tables(rule, samples, point, k):
-    """The ``fill`` of a method that keeps no table: nothing touched."""
+    """The ``init_table`` of a method that keeps no table: nothing touched."""
     return 0
 
 

@@ -111,7 +111,7 @@ def _newton_direction(rule, samples, x, grad_norm):
 
 
 def _update_gradient(rule, samples, point, k):
-    """The whole minimisation reads rows, so it happens here; ``move`` only takes the result."""
+    """The whole minimisation reads rows, so it happens here; ``x_update`` only takes the result."""
     subgradient(rule.omega, point.x, rule.linear)
     for j in range(point.x.size):
         rule.linear[j] += rule.rho * point.coupling[j]

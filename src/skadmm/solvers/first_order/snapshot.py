@@ -92,7 +92,7 @@ attach(restart, StartsAnew, _restart)
 
 @jitable
 def first_epoch(rule, samples, point, k):
-    """x̃ = x₀: the ``fill`` of both methods, for all blocks at once."""
+    """x̃ = x₀: the ``init_table`` of both methods, for all blocks at once."""
     if k > 0:
         return 0
     copy_into(point.x, rule.snapshot)
