@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -46,7 +47,13 @@ from skadmm.solvers.dual_update import Point
 from skadmm.solvers.second_order.base import OracleSolver, ridge_of
 from skadmm.solvers.second_order.line_search import SampledObjective, shorten
 from skadmm.solvers.second_order.newton_admm_state import NewtonADMMConfig, NewtonADMMState
-from skadmm.solvers.second_order.polish import better_polished, polished
+from skadmm.solvers.second_order.polish import (
+    NEGLIGIBLE,
+    better_polished,
+    diagonal_on_clusters,
+    polished,
+    without_traces,
+)
 from skadmm.solvers.second_order.quadratic_model import ModelState, SummedModel
 
 MAX_FEATURES = 5000
@@ -326,20 +333,42 @@ class NewtonADMM(OracleSolver[NewtonADMMState]):
         if state.seen == 0:
             self._renew(state)
         self._centre(state)
+        H, q = self.model.mean(state)
         x, y = state.anchor, state.point.y
-        for candidate in polished(self.problem, x, y, *self.model.mean(state)):
+        for candidate in polished(self.problem, x, y, H, q):
             if np.array_equal(candidate, x) or self._refine(state, candidate):
-                return
+                break
+        if self.tol is not None:
+            self._remove_traces(state, H, q, self.tol)
 
-    def _refine(self, state: NewtonADMMState, x: np.ndarray) -> bool:
-        """Move the answer to `x` where the objective is not larger there; returns whether it was moved."""
+    def _remove_traces(self, state: NewtonADMMState, H: np.ndarray, q: np.ndarray, tol: float) -> None:
+        """Set entries of y to zero that are too small to matter, and what they tie in x, where the result meets the
+        tolerance as well."""
+        problem, y = self.problem, state.point.y
+        exact = problem.exact_split(state.anchor)
+        if exact is None:
+            return
+        values = np.where(y == 0.0, 0.0, exact)
+        y[values == 0.0] = 0.0
+        allowed, limit = tol * self.certifier.size(state.objective), max(tol, self.optimality(state)[1])
+        before = state.anchor, state.objective, state.refined, y.copy()
+        for simpler in without_traces(problem, values, partial(diagonal_on_clusters, H), allowed):
+            for candidate in polished(problem, state.anchor, simpler, H, q):
+                if self._refine(state, candidate, NEGLIGIBLE * allowed):
+                    y[simpler == 0.0] = 0.0
+                    if self.optimality(state)[1] <= limit:
+                        return
+                    state.anchor, state.objective, state.refined, y[:] = before
+
+    def _refine(self, state: NewtonADMMState, x: np.ndarray, slack: float = 0.0) -> bool:
+        """Move the answer to `x` where the objective is larger there by at most `slack`; returns whether it was."""
         self._touch(state, self.problem.n_samples)
         evaluation = self.problem.backend.evaluate(x)
         objective = evaluation.loss + self.problem.penalty(x)
-        smaller = bool(objective <= state.objective)
-        if smaller:
+        moved = bool(objective <= state.objective + slack)
+        if moved:
             state.anchor, state.objective, state.refined = x, objective, evaluation
-        return smaller
+        return moved
 
     # -- parts of a step -------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ so x is moved before it is measured.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import singledispatch
 from typing import Any, NamedTuple
 
@@ -129,9 +130,68 @@ def polished(problem: Problem, x: np.ndarray, y: np.ndarray, H: np.ndarray, q: n
     kept = y != 0 if rows is None else (y != 0) & ~rows.is_constraint
     if problem.psi.separable and np.any((constraint.A @ candidate)[kept] * y[kept] < 0):
         candidate[free] = factors[free] * start[labels[free]]
-    nearest, factor, cluster = np.zeros(problem.n_features), factors[free], labels[free]
-    nearest[free] = factor * (np.bincount(cluster, factor * x[free]) / np.bincount(cluster, factor**2))[cluster]
-    return [candidate, nearest]
+    return [candidate, _nearest(x, labels, factors)]
+
+
+def nearest_with_pattern(problem: Problem, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The point nearest to x that has the pattern of y."""
+    return _nearest(x, *_pattern(problem, y))
+
+
+def _nearest(x: np.ndarray, labels: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    free = np.flatnonzero(labels >= 0)
+    out, factor, cluster = np.zeros(x.size), factors[free], labels[free]
+    out[free] = factor * (np.bincount(cluster, factor * x[free]) / np.bincount(cluster, factor**2))[cluster]
+    return out
+
+
+NEGLIGIBLE = 0.05
+"""Entries of y are too small to matter where without them the objective is larger by at most this share of what the
+tolerance allows."""
+CurvatureOfClusters = Callable[[np.ndarray, np.ndarray, int], np.ndarray]
+"""From labels, factors and the number of clusters, the second derivative along each cluster's coordinate."""
+
+
+def diagonal_on_clusters(H: np.ndarray, labels: np.ndarray, factors: np.ndarray, size: int) -> np.ndarray:
+    """The curvature along each cluster's coordinate where the second derivative is H."""
+    free = np.flatnonzero(labels >= 0)
+    expansion = sp.csr_array((factors[free], (labels[free], free)), shape=(size, labels.size))
+    return np.maximum(np.asarray(expansion.multiply(expansion @ H).sum(axis=1)).ravel(), 0.0)
+
+
+def without_traces(
+    problem: Problem, y: np.ndarray, curvature_of: CurvatureOfClusters, allowed: float
+) -> Iterator[np.ndarray]:
+    """y with zeros in place of its entries that may be too small to matter, first of more of them, then of fewer; none
+    where there are no such entries.
+
+    At a strength where a row of A is about to leave zero (the first one of a path is such a strength), a point with a
+    trace of it is as good as one without. Making (Ax)_e zero by moving one cluster of x raises the objective by half of
+    the curvature there times the square of the move, if its minimum is at x. If its minimum is only near x, and within
+    `allowed` of the objective there, the point without the entry may be the better one although this is larger."""
+    constraint = problem.constraint
+    if not problem.psi.separable or not problem.psi.subdifferentiable or constraint.B is not None:
+        return
+    A, sizes = constraint.A, np.diff(constraint.A.indptr)
+    rows = np.flatnonzero((y != 0.0) & (sizes >= 1) & (sizes <= 2))
+    labels, factors = clusters(A, y == 0.0)
+    size = int(labels.max()) + 1
+    if rows.size == 0 or size == 0 or constraint.c.any():
+        return
+    curvature = curvature_of(labels, factors, size)
+    cost = np.full(rows.size, np.inf)
+    for entries in (A.indptr[rows], A.indptr[rows + 1] - 1):
+        feature = A.indices[entries]
+        moved = y[rows] / (A.data[entries] * factors[feature])
+        one = 0.5 * curvature[labels[feature]] * moved**2
+        cost = np.minimum(cost, np.where(labels[feature] >= 0, one, np.inf))
+    count = rows.size + 1
+    for limit in (allowed, NEGLIGIBLE * allowed):
+        traces = rows[cost <= limit]
+        if 0 < traces.size < count:
+            count, out = traces.size, y.copy()
+            out[traces] = 0.0
+            yield out
 
 
 def better_polished(

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -35,6 +36,7 @@ from skadmm.solvers.second_order.base import ridge_of
 from skadmm.solvers.second_order.l1_rows import ShortRows
 from skadmm.solvers.second_order.min_norm_subgradient import SubgradientConfig, minimise_norm
 from skadmm.solvers.second_order.opening import Clusters, Opening, OpeningConfig
+from skadmm.solvers.second_order.polish import NEGLIGIBLE, nearest_with_pattern, without_traces
 from skadmm.solvers.second_order.reduced_model import ReducedModel
 from skadmm.solvers.second_order.reduced_solver import DampingConfig, ReducedSolver, ReducedState
 
@@ -154,8 +156,37 @@ class ReducedNewton(ReducedSolver[ReducedNewtonState]):
     def _conclude(self, state: ReducedNewtonState) -> None:
         if not state.evaluated:
             self._start(state)
-        if not self.config.last_improvement and (self.tol is None or self.optimality(state)[1] > self.tol):
+        if self.config.last_improvement:
+            return
+        if self.tol is None or self.optimality(state)[1] > self.tol:
             self._certify(state, thorough=True)
+        if self.tol is not None:
+            self._remove_traces(state, self.tol)
+
+    def _remove_traces(self, state: ReducedNewtonState, tol: float) -> None:
+        """Set entries of Ax to zero that are too small to matter, where the result meets the tolerance as well."""
+        before, limit = state.point.x.copy(), max(tol, self.optimality(state)[1])
+        allowed = tol * self.certifier.size(state.objective)
+        objective = state.objective + NEGLIGIBLE * allowed
+        for simpler in without_traces(self.problem, state.point.y, partial(self._curvature_bound, state), allowed):
+            self._move(state, nearest_with_pattern(self.problem, before, simpler))
+            if state.objective <= objective and self.optimality(state)[1] <= limit:
+                return
+            self._move(state, before)
+
+    def _move(self, state: ReducedNewtonState, x: np.ndarray) -> None:
+        """Evaluate the samples and the problem at x."""
+        state.point.x[:] = x
+        self._sample(state, state.oracle.place(x), 0.0)
+        self._evaluate(state)
+
+    def _curvature_bound(
+        self, state: ReducedNewtonState, labels: np.ndarray, factors: np.ndarray, size: int
+    ) -> np.ndarray:
+        """An estimate of the curvature along each cluster's coordinate that is seldom too small."""
+        clusters = Clusters(labels, factors, size)
+        each = self.problem.typical_curvature * state.oracle.squares / self.problem.n_samples + self.ridge
+        return np.bincount(labels[labels >= 0], minlength=size) * clusters.squared_sums(each)
 
     def reweighted(self, problem: Problem) -> Self:
         """The same solver for another strength of ψ, with what is known of A."""
@@ -174,9 +205,10 @@ class ReducedNewton(ReducedSolver[ReducedNewtonState]):
     # -- a step ----------------------------------------------------------------------------------------------
 
     def _start(self, state: ReducedNewtonState) -> None:
-        if not state.sampled:
-            self._sample(state, state.oracle.place(state.point.x), 0.0)
-        self._evaluate(state)
+        if state.sampled:
+            self._evaluate(state)
+        else:
+            self._move(state, state.point.x)
 
     def _evaluate(self, state: ReducedNewtonState) -> None:
         """The whole problem at x, where the samples are known."""
