@@ -25,6 +25,7 @@ WITHOUT_CODE = {
     "checklist.md",
     "contributing.md",  # CONTRIBUTING.md: its recipes are followed by test_project.py
     "design.md",
+    "guides/index.md",  # a list of the guides
     "reproduction.md",  # commands, run by test_experiments.py
     "reproduction/README.md",
     "reproduction/summary.md",  # made by skadmm reproduce
