@@ -144,9 +144,8 @@ def kinds(folder, wheel):
     for kind in KINDS:
         first, second = (fit(kind, "-".join(kind)) for _ in range(2))
         firsts.append(first[1])
-        lines.append(
-            f"| {model(kind)} | {kind[2]} | {first[0]:.2f} | {first[1]:.2f} | {first[2]} | {second[0]:.2f} | {second[1]:.2f} |"
-        )
+        seconds = [f"{value:.2f}" for value in (*first[:2], *second[:2])]
+        lines.append(f"| {' | '.join([model(kind), kind[2], *seconds[:2], first[2], *seconds[2:]])} |")
     lines += ["", f"The median of the first fits is {np.median(firsts):.2f} s, the maximum {max(firsts):.2f} s."]
     for settings in ({"SKADMM_SHIPPED_KERNELS": "0"}, {"NUMBA_CPU_NAME": "nocona", "NUMBA_CPU_FEATURES": ""}):
         named = " ".join(f"{key}={value}" for key, value in settings.items())
