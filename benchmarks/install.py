@@ -1,7 +1,7 @@
 """The wheel in an empty environment: size, import, the README's example, and first fits with shipped kernels.
 
     python benchmarks/install.py                   # two tables: without kernels in the wheel, and with them
-    python benchmarks/install.py --write           # and into benchmarks/install.md, which the documentation includes
+    python benchmarks/install.py --write           # and into docs/benchmarks.md, between two marks
     python benchmarks/install.py --kinds [WHEEL]   # the second table alone
 
 The first table is of a wheel without kernels, which compiles them. For the second the wheel is built with kernels
@@ -26,6 +26,7 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
+PAGE, MARKS = ROOT / "docs" / "benchmarks.md", ("<!-- install.py -->", "<!-- end of install.py -->")
 REPEATS = 5
 OTHER_NUMBA = "numba==0.61.*"
 """A version of Numba that the wheel is not built with."""
@@ -55,6 +56,8 @@ print(imported - start, time.perf_counter() - imported, len(shipped.used), shipp
 KINDS = list(
     itertools.product(("fused", "group", "generalized", "trend"), ("classifier", "regressor"), ("dense", "sparse"))
 )
+COLUMNS = ("model", "rows", "import, s", "first fit, s", "kernels from the wheel", "kernels compiled",
+           "import, later process, s", "fit, later process, s")  # fmt: skip
 
 
 def run(*command, **options):
@@ -135,17 +138,15 @@ def kinds(folder, wheel):
         return float(imported), float(fitted), f"{used} | {compiled}", said
 
     fit(KINDS[0], "unused")  # the first time writes byte code
-    lines = [f"{wheel.name}: {wheel.stat().st_size / 1e6:.2f} MB", "",
-             "| kind | import | first fit | from the wheel | compiled | import, 2nd process | fit, 2nd process |",
-             "|---|---|---|---|---|---|---|"]  # fmt: skip
+    lines = [f"A wheel with kernels, `{wheel.name}` ({wheel.stat().st_size / 1e6:.2f} MB):", "",
+             f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]  # fmt: skip
     firsts = []
     for kind in KINDS:
         first, second = (fit(kind, "-".join(kind)) for _ in range(2))
         firsts.append(first[1])
-        lines.append(
-            f"| {' '.join(kind)} | {first[0]:.2f} | {first[1]:.2f} | {first[2]} | {second[0]:.2f} | {second[1]:.2f} |"
-        )
-    lines += ["", f"First fit: median {np.median(firsts):.2f} s, maximum {max(firsts):.2f} s."]
+        seconds = [f"{value:.2f}" for value in (*first[:2], *second[:2])]
+        lines.append(f"| {' | '.join([model(kind), kind[2], *seconds[:2], first[2], *seconds[2:]])} |")
+    lines += ["", f"The median of the first fits is {np.median(firsts):.2f} s, the maximum {max(firsts):.2f} s."]
     for settings in ({"SKADMM_SHIPPED_KERNELS": "0"}, {"NUMBA_CPU_NAME": "nocona", "NUMBA_CPU_FEATURES": ""}):
         named = " ".join(f"{key}={value}" for key, value in settings.items())
         lines.append(without(named, fit(KINDS[0], "other-" + "-".join(settings), **settings)))
@@ -161,9 +162,23 @@ def environment(folder, *packages):
     return python
 
 
+def model(kind):
+    """The estimator of a kind, in words."""
+    family, task, _ = kind
+    if family != "trend":
+        return f"`{family.capitalize()}Lasso{task.capitalize()}`"
+    return "`TrendFilter`, a matrix of features" if task == "regressor" else "`GeneralizedLassoClassifier`, A a trend"
+
+
 def without(named, found):
     """A line on one fit that the kernels of the wheel are not for."""
-    return f"\n{' '.join(KINDS[0])} with `{named}`: first fit {found[1]:.2f} s; kernels: {found[3]}."
+    return f"\n{model(KINDS[0])}, {KINDS[0][2]} rows, with `{named}`: first fit {found[1]:.2f} s; kernels: {found[3]}."
+
+
+def filled(page, text):
+    """The page with new tables between its marks."""
+    before, (_, after) = page.split(MARKS[0])[0], page.split(MARKS[0])[1].split(MARKS[1])
+    return f"{before}{MARKS[0]}\n{text}{MARKS[1]}{after}"
 
 
 def check(wheel):
@@ -181,13 +196,14 @@ def main():
     if "--kinds" not in sys.argv[1:]:
         with tempfile.TemporaryDirectory() as folder:
             rows = measure(Path(folder))
-        lines = ["| what | measured |", "|---|---|", *(f"| {name} | {figure} |" for name, figure in rows)]
+        lines = ["A wheel without kernels:", "", "| size or time | measured |", "|---|---|"]
+        lines += [f"| {name} | {figure} |" for name, figure in rows]
         text = "\n".join(lines) + "\n\n"
     with tempfile.TemporaryDirectory() as folder:
         text += kinds(Path(folder), given[0] if given else None)
     print(text)
     if "--write" in sys.argv[1:]:
-        (ROOT / "benchmarks" / "install.md").write_text(text, encoding="utf-8")
+        PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), text), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@
 import contextlib
 import re
 import sys
-import tempfile
 from functools import partial
 from pathlib import Path
 
@@ -94,21 +93,6 @@ def drawn(function, path):
     figure.savefig(path, dpi=130)
 
 
-def five_minutes(path):
-    """The picture that the code of the page makes."""
-    import matplotlib.pyplot as plt
-
-    page = (Path(__file__).parent / "five-minutes.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
-    names: dict = {}
-    last = next(k for k, block in enumerate(blocks) if "savefig" in block)
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        exec("\n".join(blocks[: last + 1]), names)
-        plt.close(names["figure"])
-        picture = Path("five-minutes.png").read_bytes()
-    path.write_bytes(picture)
-
-
 def readme(path):
     """What was planted, what the lasso finds, and what the README's code finds."""
     from matplotlib.figure import Figure
@@ -136,10 +120,7 @@ def readme(path):
     figure.savefig(path, dpi=110)
 
 
-FIGURES = {
-    **{function.__name__: partial(drawn, function) for function in (updates, bounds, newton, certificate)},
-    "five": five_minutes,
-}
+FIGURES = {function.__name__: partial(drawn, function) for function in (updates, bounds, newton, certificate)}
 
 
 def save(name, path):

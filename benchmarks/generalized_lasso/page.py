@@ -332,8 +332,8 @@ goes, `python benchmarks/generalized_lasso/where.py` shows:
 - **a9a, 1e-3.** With λ = 1e-5 the gap is uninformative before slopes are accurate to about 1e-5: after the second
   evaluation of all samples the suboptimality is 1e-4 and the gap still 0.9, after the third 1e-7 and 0.25. So no
   tolerance ends a run at 1e-3, although two passes reach it. L-BFGS on the smoothed penalty passes 1e-3 on its way.
-- **covtype, 1e-6.** A third for the first pass, a quarter for evaluations, a seventh for H, a ninth for recording the
-  first and the last point. L-BFGS is strong where n ≫ d and columns are standardised.
+- **covtype, 1e-6.** Of the time, a third is the first pass, a quarter evaluations, a seventh the Hessian H, and a ninth
+  the recording of the first and last point. L-BFGS is strong where n ≫ d and columns are standardised.
 - **chain.** The exact proximal steps of prox_tv in a FISTA and of skadmm take the same time in seconds; one gradient,
   the unit of GPE, took longer in the environment that prox_tv needs.
 """
@@ -342,19 +342,20 @@ INTRODUCTION = """# Benchmarks
 
 Every solver minimises (1/n) Σ ℓ(aᵢ·x, bᵢ) + λ‖Ax‖₁. The value is computed by the benchmark from the solver's x, never
 taken from the solver; the optimum is that of SAN-ADMM, run to a relative gap of 1e-10, and its certified accuracy is
-given with each data set (`chain` has only a KKT residual). Suboptimality is known to that accuracy, and a run that
-solved another problem never reaches the level. A solver that does not apply to a data set is skipped, with
-a reason that `benchopt run` prints.
+given with each data set (`chain` has only a KKT residual). Suboptimality is known to that accuracy. A solver that
+minimises a different objective never reaches these accuracies. One that does not apply to a data set is skipped, with a
+reason that `benchopt run` prints.
 
-The real data sets are half their rows with A = [G; I], G the precision graph of the features (`penalty=l1`: A = I); λ
-is 1e-5 for a9a, qm9mu and covtype and 1e-4 for the other two. `chain` is the fused lasso along a chain and `lasso` is
-A = I, both simulated with n = 5,000 and d = 500. Each solver had {timeout:g} s of wall time per data set for all points
-of its curve together; "–" means that the level was not reached in that time. GPE is a time in units of one full
-gradient on the same data in the same run. `skadmm-auto` is `solve(problem, tol=…)` as a user calls it, its certificate
-included; `skadmm-san-admm` is the same method with a number of passes instead of a tolerance, as others are given a
-number of iterations; the other `skadmm` rows are first-order methods, with step selection and recording included in the
-time. Translation into a cone program, bounds of the curvature and compilation are excluded for all solvers. Under the
-squared loss `scikit-learn` is the coordinate descent of `Lasso`, whatever the solver's name.
+Each real data set is reduced to half of its rows. A = [G; I], where G has a row per edge of the graph learnt by sparse
+inverse covariance selection; with `penalty=l1`, A = I. λ is 1e-5 for a9a, qm9mu and covtype and 1e-4 for the other two.
+`chain` is the fused lasso along a chain and `lasso` is A = I, both simulated with n = 5,000 and d = 500. Each solver
+had {timeout:g} s of wall time per data set for all points of its curve together; "–" means that the level was not
+reached in that time. GPE is a time in units of one full gradient on the same data in the same run. `skadmm-auto` is
+`solve(problem, tol=…)` as a user calls it, its certificate included; `skadmm-san-admm` is the same method with a number
+of passes instead of a tolerance, as others are given a number of iterations; the other `skadmm` rows are first-order
+methods, with step selection and recording included in the time. Translation into a cone program, bounds of the
+curvature and compilation are excluded for all solvers. Under the squared loss `scikit-learn` is the coordinate descent
+of `Lasso`, whatever the solver's name.
 
     pip install 'skadmm[bench]'  # and the packages to compare with
     benchopt run benchmarks/generalized_lasso -d a9a --timeout 60  # one data set

@@ -8,6 +8,7 @@ from types import ModuleType
 from unittest.mock import patch
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import pytest
 
 import skadmm
@@ -24,6 +25,7 @@ WITHOUT_CODE = {
     "checklist.md",
     "contributing.md",  # CONTRIBUTING.md: its recipes are followed by test_project.py
     "design.md",
+    "guides/index.md",  # a list of the guides
     "reproduction.md",  # commands, run by test_experiments.py
     "reproduction/README.md",
     "reproduction/summary.md",  # made by skadmm reproduce
@@ -49,6 +51,7 @@ def test_the_code_of_a_page_runs(path, tmp_path, monkeypatch):
     with patch.dict(LOSSES), patch.dict(REGULARIZERS):  # a page may register its own
         for number, block in enumerate(blocks):
             exec(compile(block, f"{name_of(path)}, block {number + 1}", "exec"), vars(module))
+    plt.close("all")
 
 
 @pytest.mark.parametrize("path", PAGES, ids=name_of)
@@ -80,6 +83,33 @@ def test_outputs_are_shown_below_their_blocks():
     page = "Text.\n\n```python\na = 3\n```\n\n```python\nprint(a + 1)\n```\n"
     assert with_outputs(page).count("code-block") == 1
     assert with_outputs(page).endswith("\n4\n```\n")
+
+
+def test_figures_are_shown_below_the_output_of_their_block(tmp_path):
+    executed = runpy.run_path(str(DOCS / "_extensions" / "executed.py"))
+    draw = "```python\nimport matplotlib.pyplot as plt\nplt.figure(figsize=(3, 2))\nprint(1)\n```\n"
+    described = "<!-- figure: An empty\nfigure -->\n"
+    page = executed["with_outputs"](draw + described + "\nText.\n\n" + draw + "\n" + described, "guides/a", tmp_path)
+    assert page.index("class: output") < page.index("{image} /_figures/pages/guides-a-1.png") < page.index("Text.")
+    assert page.count(":alt: An empty figure\n:width: 300px") == 2
+    assert "<!--" not in page
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["guides-a-1.png", "guides-a-2.png"]
+    assert plt.imread(tmp_path / "guides-a-2.png").shape[:2] == (400, 600)  # twice the width it is shown in
+
+    executed["with_outputs"](draw + described, "guides/a", tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["guides-a-1.png"]  # no picture of an earlier build is left
+    for wrong in (draw, "```python\nprint(1)\n```\n" + described):
+        with pytest.raises(ValueError, match="described"):
+            executed["with_outputs"](wrong, "guides/a", tmp_path)
+        plt.close("all")
+
+
+def test_every_description_of_a_figure_is_below_a_block():
+    for path in PAGES:
+        if name_of(path) not in WITHOUT_CODE:
+            text = text_of(path)
+            described = re.findall(r"^```\n\n?<!-- figure: ", text, flags=re.MULTILINE)
+            assert text.count("<!-- figure: ") == len(described), f"{name_of(path)}: a description is not below a block"
 
 
 @pytest.mark.parametrize("path", PAGES, ids=name_of)

@@ -25,7 +25,7 @@ WITH_TABLE = ("sa-iu-admm", "sa-admm")
 """The methods that are also run under other protocols; the others are the same under all of them."""
 
 PROTOCOLS = {
-    "paper": "As the paper runs it: the table is filled at x₀",
+    "paper": "As the paper runs it: the table of gradients is filled at the start x₀, which costs one pass",
     "zero+n": "Not the paper's: the table starts at zero, and the selected step is multiplied by the number of "
     "training samples over the number of samples it was selected on",
     "restored": "Not the paper's: the run starts with one pass of opg-admm, and the selected step is multiplied by the "
