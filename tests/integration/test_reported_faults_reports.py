@@ -15,6 +15,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import skadmm
+import skadmm.paper
 from skadmm.cli import run
 
 mpl.use("Agg")
@@ -218,3 +219,15 @@ def test_a_report_names_the_package_that_is_missing(monkeypatch, tmp_path):
     model = skadmm.FusedLassoRegressor(0.1).fit(np.eye(12), np.arange(12.0))
     with pytest.raises(ImportError, match="a report needs matplotlib: pip install"):
         model.report(tmp_path / "fit.html")
+
+
+# -- what is said of pictures and runs --------------------------------------------------------------------------------
+
+DOCS = Path(skadmm.__file__).parents[2] / "docs"
+
+
+def test_the_time_of_a_short_reproduction_is_the_same_everywhere(capsys):
+    run(["reproduce", "--help"])
+    assert "it takes one to four minutes" in " ".join(capsys.readouterr().out.split())
+    assert "one to four minutes" in (DOCS / "reproduction.md").read_text(encoding="utf-8")
+    assert "one to four minutes" in skadmm.paper.quick.__doc__
