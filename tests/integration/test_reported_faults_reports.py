@@ -231,3 +231,15 @@ def test_the_time_of_a_short_reproduction_is_the_same_everywhere(capsys):
     assert "it takes one to four minutes" in " ".join(capsys.readouterr().out.split())
     assert "one to four minutes" in (DOCS / "reproduction.md").read_text(encoding="utf-8")
     assert "one to four minutes" in skadmm.paper.quick.__doc__
+
+
+def test_the_text_of_a_figure_names_what_its_axis_shows(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    import figures
+    from matplotlib.figure import Figure
+
+    axes = Figure().subplots()
+    figures.updates(axes)
+    assert axes.get_ylabel() == "objective − optimum"
+    (text,) = re.findall(r"!\[([^]]+)\]\(_figures/updates\.png\)", (DOCS / "mathematics.md").read_text(encoding="utf-8"))
+    assert "minus the optimum" in text
