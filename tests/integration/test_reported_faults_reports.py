@@ -15,6 +15,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import skadmm
+import skadmm.datasets
 import skadmm.paper
 from skadmm.cli import run
 
@@ -243,3 +244,21 @@ def test_the_text_of_a_figure_names_what_its_axis_shows(monkeypatch):
     assert axes.get_ylabel() == "objective − optimum"
     (text,) = re.findall(r"!\[([^]]+)\]\(_figures/updates\.png\)", (DOCS / "mathematics.md").read_text(encoding="utf-8"))
     assert "minus the optimum" in text
+
+
+def test_records_with_arrays_have_short_texts():
+    datasets = skadmm.datasets
+    choice = skadmm.solve(skadmm.Problem(X.to_numpy(), Y > 0), "sa-admm", passes=2).tuning
+    assert re.fullmatch(r"StepChoice\(step=\S+, candidates=13 from \S+ to \S+, subset=60, seconds=\S+\)", repr(choice))
+    graph = skadmm.operators.precision_graph(X.assign(b=X.a + X.b).to_numpy())
+    said = f"PrecisionGraph(features=6, edges=1, alpha={graph.alpha:.4g}, components=5, cut=0, converged=True)"
+    assert repr(graph) == said
+    signal = datasets.make_fused_signal(50, 20)
+    assert repr(signal) == (
+        "FusedSignal(X=ndarray of shape (50, 20), target=ndarray of shape (50,), x=ndarray of shape (20,), "
+        "jumps=ndarray of shape (4,))"
+    )
+    assert repr(datasets.make_claims(100)).startswith("Claims(table=DataFrame of shape (100, 4), counts=ndarray of")
+    assert "mean_cost" not in repr(datasets.make_claims(100)._replace(mean_cost=None))
+    assert "adjacency=csr_array of shape (100, 100)" in repr(datasets.make_graph_classification(50))
+    assert repr(datasets.load("breast-cancer")).startswith("Loaded(name='breast-cancer', X=ndarray of shape (569, 30)")
