@@ -73,6 +73,13 @@ def test_convergence_draws_the_trace(result):
     axes[0, 0].figure.canvas.draw()
 
 
+def test_the_average_is_drawn_where_it_is_another_point(problem, result):
+    assert line(convergence(result)[0, 0], "sa-iu-admm, average iterate")
+    second = solve(problem, "san-admm", passes=5)
+    assert second.trace["objective_average"].equals(second.trace["objective"])
+    assert [drawn.get_label() for drawn in convergence(second)[0, 0].lines] == ["san-admm"]
+
+
 def test_convergence_with_a_known_optimum(result):
     axes = convergence(result, optimum=0.1)
     drawn = line(axes[0, 0], "sa-iu-admm")

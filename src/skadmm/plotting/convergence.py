@@ -185,7 +185,8 @@ def convergence(
         y = trace[quantity].to_numpy()
         if quantity == "objective":
             _draw(ax, across[x], _above(y, optimum), style, name)
-            if trace["objective_average"].notna().any():
+            # A second-order solver has no average of its own: its curve would coincide with the other.
+            if not trace["objective_average"].isna().all() and not trace["objective_average"].equals(trace[quantity]):
                 average = _above(trace["objective_average"].to_numpy(), optimum)
                 text = f"{label or result.method}, average iterate"
                 ax.plot(across[x], average, color=style.color, linestyle=":", linewidth=1.2, label=text)
