@@ -85,7 +85,20 @@ def test_convergence_with_a_known_optimum(result):
     drawn = line(axes[0, 0], "sa-iu-admm")
     np.testing.assert_allclose(drawn.get_ydata(), result.trace["objective"] - 0.1)
     assert axes[0, 0].get_yscale() == "log"
-    assert axes[0, 0].get_ylabel() == "objective − optimum"
+    assert [ax.get_ylabel() for ax in axes[:, 0]] == ["objective − optimum", "‖Ax + By − c‖"]
+
+
+def test_convergence_above_the_lowest_objective(result):
+    axes = convergence(result, optimum="lowest")
+    drawn = line(axes[0, 0], "sa-iu-admm").get_ydata()
+    objective = result.trace["objective"].to_numpy()
+    lowest = min(objective.min(), result.trace["objective_average"].min())
+    np.testing.assert_allclose(drawn, np.maximum(objective - lowest, 1e-13 * lowest), rtol=1e-9)
+    assert axes[0, 0].get_yscale() == "log"
+    assert axes[0, 0].get_ylim()[0] == pytest.approx(np.sort(drawn)[1] / 3.0)
+    assert [ax.get_ylabel() for ax in axes[:, 0]] == ["objective − lowest", "‖Ax + By − c‖"]
+    with pytest.raises(ValueError, match="optimum='best': it takes a number, 'lowest' or None"):
+        convergence(result, optimum="best")
 
 
 def test_convergence_draws_the_gap_where_there_is_one(result):

@@ -109,6 +109,19 @@ def test_rounding_is_not_drawn_as_convergence(tmp_path):
     assert axes[0, 0].yaxis.get_offset_text().get_text() == ""
 
 
+@pytest.mark.parametrize("feasible", [True, False])
+def test_the_convergence_names_what_is_drawn(feasible, tmp_path):
+    if feasible:
+        model = skadmm.TrendFilter(alpha=0.1, order=1).fit(LINE, Y)
+    else:
+        model = skadmm.FusedLassoClassifier(0.01, method="sa-admm", tol=1e-5).fit(X, CLASSES > 0)
+    assert bool((model.result_.trace["feasibility"] > 0.0).any()) is not feasible
+    model.report(tmp_path / "fit.html")
+    shown = " and relative duality gap" if feasible else ", relative duality gap and ‖Ax + By − c‖"
+    page = (tmp_path / "fit.html").read_text(encoding="utf-8")
+    assert f"<figcaption>The run: objective − lowest{shown} against passes and seconds.<" in page
+
+
 def test_a_name_cannot_end_the_page(tmp_path):
     import pandas as pd
 

@@ -242,7 +242,8 @@ def test_the_text_of_a_figure_names_what_its_axis_shows(monkeypatch):
     axes = Figure().subplots()
     figures.updates(axes)
     assert axes.get_ylabel() == "objective − optimum"
-    (text,) = re.findall(r"!\[([^]]+)\]\(_figures/updates\.png\)", (DOCS / "mathematics.md").read_text(encoding="utf-8"))
+    page = (DOCS / "mathematics.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"!\[([^]]+)\]\(_figures/updates\.png\)", page)
     assert "minus the optimum" in text
 
 

@@ -297,7 +297,10 @@ def _convergence(results: list[Any], parts: list[str]) -> str:
         return "<p>The run started at the optimum: its objective changed by rounding only.</p>"
     k = max(moved, key=lambda k: results[k].passes)
     run = f"The run of {parts[k]}, the longest of {len(results)}" if len(results) > 1 else "The run"
-    return _figure(convergence(results[k])[0, 0], f"{run}: objective and certificate against passes and seconds.")
+    axes = convergence(results[k], optimum="lowest")
+    *others, last = [ax.get_ylabel() for ax in axes[:, 0]]
+    shown = f"{', '.join(others)} and {last}" if others else last
+    return _figure(axes[0, 0], f"{run}: {shown} against passes and seconds.")
 
 
 def _started_at_optimum(result: Any) -> bool:
