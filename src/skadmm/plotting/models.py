@@ -256,6 +256,9 @@ def coefficient_image(
     check_coefficients(model)
     coef = np.atleast_2d(getattr(model, "coef_", model))[problem]
     sides: tuple[int, ...] = tuple(getattr(getattr(model, "graph_", None), "shape", ()) if shape is None else shape)
+    if shape is None and len(sides) != 2:
+        what = f"the grid of the model has {len(sides)} sides" if sides else f"{type(model).__name__} has no grid"
+        raise ValueError(f"shape=None: {what}; give shape=(rows, columns), two lengths whose product is {coef.size}")
     if len(sides) != 2 or int(np.prod(sides)) != coef.size:
         raise ValueError(f"shape={sides!r}: it takes two lengths whose product is {coef.size}")
     own = ax is None
