@@ -80,6 +80,25 @@ def test_pictures_side_by_side_share_their_colours():
         assert axes.collections[0].get_clim() == (-2.0, 2.0)
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_report_says_what_colours_and_edges_mean(sign, tmp_path):
+    model = skadmm.FusedLassoRegressor(alpha=0.3, graph=[(j, j + 1, sign) for j in range(11)]).fit(X, Y)
+    model.report(tmp_path / "fit.html")
+    page = (tmp_path / "fit.html").read_text(encoding="utf-8")
+    signs = "" if sign > 0 else ", or opposite ones where it is dashed"
+    assert f"Colour is the value; a dark edge joins two features with equal coefficients{signs}." in page
+    explained = " ".join(skadmm.plotting.coefficients_on_graph.__doc__.split())
+    assert "Colour is the value; a dark edge joins two features with equal coefficients." in explained
+
+
+def test_fused_features_are_called_clusters_everywhere(tmp_path):
+    model = skadmm.FusedLassoRegressor(alpha=0.3).fit(X, Y)
+    model.report(tmp_path / "fit.html")
+    page = (tmp_path / "fit.html").read_text(encoding="utf-8")
+    assert f'<th scope="row">clusters</th><td>{model.n_clusters_}</td>' in page
+    assert "fused groups" not in page
+
+
 def test_a_report_lists_the_clusters(tmp_path):
     model = skadmm.FusedLassoRegressor(alpha=0.3).fit(X, Y)
     model.report(tmp_path / "fit.html")

@@ -91,7 +91,7 @@ def _facts(model: Any, results: list[Any]) -> dict[str, Any]:
     if not signal:
         facts["coefficients that are not zero"] = int(np.count_nonzero(model.coef_))
     if hasattr(model, "n_clusters_") and not signal:
-        facts["fused groups that are not zero"] = _entries(model.n_clusters_)
+        facts["clusters"] = _entries(model.n_clusters_)
     if hasattr(model, "active_groups_"):
         active = np.atleast_2d(model.active_groups_)
         facts["groups in the model"] = f"{', '.join(str(row.sum()) for row in active)} of {active.shape[1]}"
@@ -231,8 +231,12 @@ def _picture(model: Any, part: int, of: str) -> str:
         axes = coefficients_on_graph(model, problem=part, limit=limit)
     except ImportError:  # a layout needs networkx
         return ""
-    signs = ", opposite ones across dashed edges, which have a negative sign" if np.any(graph.signs < 0) else ""
-    return _figure(axes, f"The coefficients on their graph{of}; fused features share a colour{signs}.")
+    signs = ", or opposite ones where it is dashed" if np.any(graph.signs < 0) else ""
+    return _figure(
+        axes,
+        f"The coefficients on their graph{of}. Colour is the value; a dark edge joins two features with equal "
+        f"coefficients{signs}.",
+    )
 
 
 def _choice(model: Any) -> str:

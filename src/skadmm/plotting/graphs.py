@@ -43,8 +43,8 @@ def coefficients_on_graph(
 ) -> Axes:
     """Draw the graph of a fused lasso, every node in the colour of its coefficient.
 
-    Fused features have the same colour and thick edges between them; edges with a negative sign are dashed, and fuse
-    features with opposite colours. A chain is drawn from left to right at the height of its coefficients. With
+    Colour is the value; a dark edge joins two features with equal coefficients. Edges with a negative sign are dashed,
+    and a dark one joins two features with opposite coefficients. A chain is drawn from left to right at the height of its coefficients. With
     ``standardize=True`` the coefficients are those of the standardised columns, which are what the penalty fuses.
 
     Parameters
