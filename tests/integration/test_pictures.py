@@ -74,7 +74,9 @@ def test_coefficients_on_graph_and_image():
     assert coefficient_image(model.coef_, (3, 2)).images[0].get_array().shape == (3, 2)
     with pytest.raises(ValueError, match="product is 6"):
         coefficient_image(model.coef_, (2, 2))
-    without = r"shape=None: FusedLassoRegressor has no grid; give shape=\(rows, columns\), two lengths whose product is 6"
+    without = (
+        r"shape=None: FusedLassoRegressor has no grid; give shape=\(rows, columns\), two lengths whose product is 6"
+    )
     with pytest.raises(ValueError, match=without):
         coefficient_image(FusedLassoRegressor(alpha=0.2).fit(X, Y))
 

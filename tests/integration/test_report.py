@@ -80,6 +80,17 @@ def test_pictures_side_by_side_share_their_colours():
         assert axes.collections[0].get_clim() == (-2.0, 2.0)
 
 
+@pytest.mark.parametrize(("size", "kind"), [(600, "chain"), (600, "ring"), (2100, "chain")])
+def test_a_chain_of_any_length_is_drawn(size, kind, tmp_path):
+    table = np.random.default_rng(1).standard_normal((20, size))
+    ring = [(j, (j + 1) % size) for j in range(size)]
+    model = skadmm.FusedLassoRegressor(alpha=1.0, graph=None if kind == "chain" else ring).fit(table, table[:, 0])
+    model.report(tmp_path / "fit.html")
+    page = (tmp_path / "fit.html").read_text(encoding="utf-8")
+    assert ("The coefficients on their graph" in page) == (kind == "chain")
+    assert len(page) < 1e6, "the nodes of a long chain are an image"
+
+
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_a_report_says_what_colours_and_edges_mean(sign, tmp_path):
     model = skadmm.FusedLassoRegressor(alpha=0.3, graph=[(j, j + 1, sign) for j in range(11)]).fit(X, Y)

@@ -156,6 +156,14 @@ def test_a_chain_has_the_names_of_its_features():
     assert axes.get_xlabel() == "position along the chain"
 
 
+def test_long_names_leave_room_for_the_chain():
+    table = X.set_axis([f"a rather long name of feature {name}" for name in NAMES], axis=1)
+    axes = skadmm.plotting.coefficients_on_graph(skadmm.FusedLassoRegressor(0.1).fit(table, Y))
+    axes.figure.draw_without_rendering()
+    assert [text.get_text() for text in axes.get_xticklabels()] == [f"a rather l…feature {name}" for name in NAMES]
+    assert axes.get_position().height > 0.6
+
+
 def test_a_model_without_coefficients_has_no_report_and_no_picture(tmp_path):
     searched = skadmm.FusedLassoRegressorCV(alphas=3, refit=False).fit(X, Y)
     plotting = skadmm.plotting

@@ -27,6 +27,7 @@ from skadmm.estimators._report_tables import (
 from skadmm.io import page as html
 from skadmm.io.atomic import write_atomically
 from skadmm.plotting import coefficient_image, coefficients_on_graph, convergence, cv_curve, trend_fit
+from skadmm.plotting.graphs import chain_order
 from skadmm.run.result import Status
 
 MOST_FEATURES = 1000
@@ -34,7 +35,7 @@ MOST_FEATURES = 1000
 MOST_PICTURES = 20
 """Classes or outputs whose coefficients are drawn; the table has all of them."""
 MOST_NODES = 500
-"""Features in a picture of a graph."""
+"""Features in a picture of a graph that is not a chain."""
 DIGITS = 5
 ROUNDING = 1e-9
 """Relative changes of an objective that are not drawn."""
@@ -224,7 +225,7 @@ def _picture(model: Any, part: int, of: str) -> str:
     if len(graph.shape) == 2:
         limit = float(np.abs(model.coef_).max()) or 1.0
         return _figure(coefficient_image(model, problem=part, limit=limit), f"The coefficients on their grid{of}.")
-    if graph.n_features > MOST_NODES:
+    if graph.n_features > MOST_NODES and chain_order(graph) is None:  # a chain needs no layout
         return ""
     limit = float(np.abs(model.coef_ * getattr(model, "scale_", 1.0)).max()) or 1.0
     try:
