@@ -49,8 +49,9 @@ def coefficients_on_graph(
     """Draw the graph of a fused lasso, every node in the colour of its coefficient.
 
     Colour is the value; a dark edge joins two features with equal coefficients. Edges with a negative sign are dashed,
-    and a dark one joins two features with opposite coefficients. A chain is drawn from left to right at the height of its coefficients. With
-    ``standardize=True`` the coefficients are those of the standardised columns, which are what the penalty fuses.
+    and a dark one joins two features with opposite coefficients. A chain is drawn from left to right at the height of
+    its coefficients. With ``standardize=True`` the coefficients are those of the standardised columns, which are what
+    the penalty fuses.
 
     Parameters
     ----------
@@ -107,8 +108,9 @@ def coefficients_on_graph(
     rasterized = graph.n_features > MOST_VECTORS
     _draw_edges(ax, graph, places, clusters, rasterized)
     limit = float(np.abs(coef).max()) or 1.0 if limit is None else limit
+    size = 90 if chain is None else 30 if coef.size <= MOST_LARGE else 10
     nodes = ax.scatter(
-        places[:, 0], places[:, 1], s=90 if chain is None else 30 if coef.size <= MOST_LARGE else 10, c=coef, cmap=COLORS, vmin=-limit, vmax=limit,
+        places[:, 0], places[:, 1], s=size, c=coef, cmap=COLORS, vmin=-limit, vmax=limit,
         edgecolors=INK, linewidths=0.6, zorder=2, rasterized=rasterized,
     )  # fmt: skip
     name = "coefficient of the standardised column" if scaled else "coefficient"
@@ -160,8 +162,8 @@ def _write_names(ax: Any, names: np.ndarray, places: np.ndarray, coef: np.ndarra
 
     def written(k: int, offset: tuple[float, float], ha: str, va: str) -> Any:
         text = ax.annotate(
-            shortened(names[k]), places[k], xytext=offset, textcoords="offset points", ha=ha, va=va, fontsize=LABEL_SIZE,
-            color=INK, path_effects=halo,
+            shortened(names[k]), places[k], xytext=offset, textcoords="offset points", ha=ha, va=va,
+            fontsize=LABEL_SIZE, color=INK, path_effects=halo,
         )  # fmt: skip
         text.set_in_layout(False)  # else the layout would move the axes again
         return text
