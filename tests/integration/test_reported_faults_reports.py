@@ -99,6 +99,60 @@ def test_the_path_of_a_relaxed_model_has_penalised_and_relaxed_values(tmp_path):
 
 
 @pytest.mark.parametrize("relax", [False, True])
+def _drawn(page):
+    return json.loads(re.search(r'id="path">(.*?)</script>', page)[1])
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_a_signal_is_drawn_at_its_positions(order, tmp_path):
+    uneven = np.concatenate([np.linspace(0.0, 10.0, 60), np.linspace(90.0, 100.0, 20)])
+    noisy = np.sin(uneven / 8.0) + 0.1 * np.random.default_rng(0).standard_normal(80)
+    model = skadmm.TrendFilterCV(order=order, alphas=4, cv=3).fit(uneven[:, None], noisy)
+    content = _drawn(_page(model, tmp_path))
+    assert content["at"] == model.positions_.tolist()
+    assert content["line"] == ("steps" if order == 0 else "straight")
+    assert (content["label"], content["horizontal"]["range"]) == ("position", [0.0, 100.0])
+    assert content["horizontal"]["ticks"] == [[20.0 * k, str(20 * k)] for k in range(6)]
+    dates = pd.DataFrame({"date": pd.Timestamp("2020-01-01") + pd.to_timedelta(np.round(uneven * 20.0), unit="D")})
+    content = _drawn(_page(skadmm.TrendFilterCV(order=order, alphas=4, cv=3).fit(dates, noisy), tmp_path))
+    assert content["label"] == "date"
+    low, high = content["horizontal"]["range"]
+    texts = [text for _, text in content["horizontal"]["ticks"]]
+    assert texts == ["2020", "2021", "2022", "2023", "2024", "2025"]
+    share = (content["horizontal"]["ticks"][1][0] - low) / (high - low)
+    assert share == pytest.approx(366.0 / 2000.0, rel=1e-6)
+
+
+def test_the_path_counts_every_feature_and_places_them_by_number(tmp_path, monkeypatch):
+    monkeypatch.setattr("skadmm.estimators._report_path.MOST_FEATURES", 4)
+    model = skadmm.GeneralizedLassoRegressorCV(alphas=5, eps=0.01).fit(X, Y)
+    page = _page(model, tmp_path)
+    content = _drawn(page)
+    assert content["counts"] == [np.count_nonzero(model.coefs_path_, axis=1).tolist()]
+    assert max(content["counts"][0]) > len(content["at"]) == 4
+    assert content["at"] == np.sort(np.argsort(-np.abs(model.coefs_path_).max(axis=0))[:4]).tolist()
+    assert content["horizontal"]["range"] == [0, 5]
+    assert "The 4 of 6 features with the largest coefficients along the path." in page
+    page = _page(skadmm.GeneralizedLassoRegressorCV(alphas=[1e3, 0.5], cv=3).fit(X, Y), tmp_path)
+    used = len(_drawn(page)["at"])
+    assert 0 < used < 4
+    assert f"The {used} of 6 features that are not zero everywhere along the path." in page
+
+
+def test_ticks_of_the_path_are_round_and_names_do_not_overlap(tmp_path):
+    table = X.set_axis([f"a rather long name of feature {name}" for name in NAMES], axis=1)
+    content = _drawn(_page(skadmm.FusedLassoRegressorCV(alphas=5).fit(table, Y), tmp_path))
+    assert [text for _, text in content["vertical"]["ticks"]] == ["-1", "-0.5", "0", "0.5", "1"]
+    low, high = content["vertical"]["range"]
+    assert -low == high == pytest.approx(np.abs(content["coefs"]).max(), rel=1e-4)
+    ticks = content["horizontal"]["ticks"]
+    assert len(ticks) >= 2
+    for place, text, full in ticks:
+        assert text == f"a rather l…feature {NAMES[place]}"
+        assert full == table.columns[place]
+    assert max(len(text) for _, text, _ in ticks) * 7.0 < 680.0 / (len(ticks) - 1)
+
+
 def test_features_joined_by_a_negative_edge_have_coefficients_up_to_sign(relax, tmp_path):
     model = skadmm.FusedLassoRegressor(0.3, graph=[("a", "b", -1.0), ("c", "d", 1.0)], relax=relax).fit(X, Y)
     a, b = model.coef_[:2]

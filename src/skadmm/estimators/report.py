@@ -15,10 +15,10 @@ from skadmm.backends.named_columns import stored_target
 from skadmm.backends.sources import is_npz
 from skadmm.estimators._as_code import code_of
 from skadmm.estimators._large import is_large
+from skadmm.estimators._report_path import slider
 from skadmm.estimators._report_tables import (
     CONDITIONAL,
     clusters_table,
-    coefficient_names,
     coefficients_table,
     is_relaxed,
     is_signal,
@@ -30,13 +30,10 @@ from skadmm.plotting import coefficient_image, coefficients_on_graph, convergenc
 from skadmm.plotting.graphs import chain_order
 from skadmm.run.result import Status
 
-MOST_FEATURES = 1000
-"""Features in the picture with the slider: those that leave zero anywhere along the path, the largest of them."""
 MOST_PICTURES = 20
 """Classes or outputs whose coefficients are drawn; the table has all of them."""
 MOST_NODES = 500
 """Features in a picture of a graph that is not a chain."""
-DIGITS = 5
 ROUNDING = 1e-9
 """Relative changes of an objective that are not drawn."""
 
@@ -245,51 +242,8 @@ def _choice(model: Any) -> str:
         return ""
     parts = [_figure(cv_curve(model), "The curve from which the strength was chosen.")]
     if hasattr(model, "coefs_path_"):
-        parts.append(_slider(model))
+        parts.append(slider(model))
     return "".join(parts)
-
-
-def _slider(model: Any) -> str:
-    """The coefficients at any strength of the path, of one class or output at a time."""
-    path = model.path_[0] if isinstance(model.path_, list) else model.path_
-    coefs = np.asarray(model.coefs_path_)
-    coefs = coefs[:, None] if coefs.ndim == 2 else coefs
-    height = np.abs(coefs).max(axis=(0, 1))
-    shown = np.sort(np.argsort(-height, kind="stable")[:MOST_FEATURES])
-    names, parts = coefficient_names(model), part_names(model)
-    chosen = int(np.argmin(np.abs(np.log(np.asarray(path.alphas) / model.alpha_))))
-    content: dict[str, Any] = {
-        "alphas": [float(f"{alpha:.{DIGITS}g}") for alpha in path.alphas],
-        "coefs": [_short(part) for part in coefs[:, :, shown].transpose(1, 0, 2)],
-        "features": [names[j] for j in shown],
-        "chosen": chosen,
-    }
-    if is_signal(model):
-        content["signal"] = True
-        if model.order == 0 and model.knots_ is not None:
-            content["pieces"] = (1 + np.count_nonzero(np.diff(coefs[:, 0]), axis=1)).tolist()
-    if is_relaxed(model):
-        content["relaxed"] = _short(np.atleast_2d(model.coef_)[:, shown])
-    options = "".join(f'<option value="{k}">{html.escape(part)}</option>' for k, part in enumerate(parts))
-    choice = f'<label for="part">coefficients of</label><select id="part">{options}</select>' if parts else ""
-    drawn = html.scrolling(
-        '<svg id="coefficients" role="img" aria-label="Coefficients at the chosen strength"></svg>',
-        "Coefficients along the path",
-    )
-    kind = "signal" if is_signal(model) else "coefficients"
-    penalised, rings = (f"penalised {kind}", " Rings: the relaxed values, at the chosen strength.") if is_relaxed(
-        model) else (kind, "")  # fmt: skip
-    return (
-        f'<script type="application/json" id="path">{html.embedded(content)}</script><figure>{drawn}'
-        f'<div class="slider">{choice}<label for="strength">strength</label><input type="range" id="strength" min="0" '
-        f'max="{len(content["alphas"]) - 1}" value="{chosen}"><output id="strength-text" for="strength"></output></div>'
-        f"<figcaption>The {penalised} along the path: move the slider to another strength.{rings}</figcaption></figure>"
-    )
-
-
-def _short(rows: np.ndarray) -> list[list[float]]:
-    """The numbers with few digits, as JSON takes them."""
-    return [[float(f"{value:.{DIGITS}g}") for value in row] for row in rows]
 
 
 def _convergence(results: list[Any], parts: list[str]) -> str:
