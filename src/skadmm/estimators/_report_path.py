@@ -126,7 +126,7 @@ def _date_axis(low: float, high: float) -> dict[str, Any]:
     from matplotlib.dates import AutoDateLocator, date2num, num2date
 
     first, last = date2num(as_dates(np.array([low, high])))
-    ticks = AutoDateLocator(minticks=3, maxticks=7).tick_values(num2date(first), num2date(last))
+    ticks = np.asarray(AutoDateLocator(minticks=3, maxticks=7).tick_values(num2date(first), num2date(last)))
     ticks = ticks[(ticks >= first) & (ticks <= last)]
     dates = np.array([num2date(tick).replace(tzinfo=None) for tick in ticks], dtype="datetime64[ms]")
     shown = next(
