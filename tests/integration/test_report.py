@@ -230,3 +230,42 @@ def test_the_code_of_a_report_fits_the_same_model(tmp_path):
         values = {"X": X, "y": Y, "edges": edges, "groups": getattr(model, "groups", None)}
         exec(code, values)
         np.testing.assert_allclose(values["model"].coef_, model.coef_, atol=1e-9)
+
+
+GROUPS = {"first": range(4), "second": range(4, 8), "third": range(8, 12)}
+
+
+def test_the_groups_are_a_table_and_a_picture(tmp_path):
+    model = skadmm.GroupLassoRegressor(0.1, groups=GROUPS, standardize=True).fit(X, Y)
+    model.report(tmp_path / "fit.html")
+    page = (tmp_path / "fit.html").read_text(encoding="utf-8")
+    assert "<h2>Groups</h2>" in page
+    for name, group, active in zip(GROUPS, model.groups_, model.active_groups_, strict=True):
+        norm = np.linalg.norm((model.coef_ * model.scale_)[group])
+        assert f"<td>{name}</td><td>4</td><td>{norm:.6g}</td><td>{'yes' if active else 'no'}</td>" in page
+    assert "norm of the coefficients of the standardised columns" in page
+    assert "<figcaption>The coefficients by group.</figcaption>" in page
+    classes = skadmm.GroupLassoClassifier(0.05, groups=GROUPS).fit(X, CLASSES)
+    classes.report(tmp_path / "classes.html")
+    page = (tmp_path / "classes.html").read_text(encoding="utf-8")
+    assert re.findall(r"The coefficients by group, (class \d)\.<", page) == ["class 0", "class 1", "class 2"]
+    assert len(re.findall(r"<td>second</td><td>4</td>", page)) == 3
+
+
+def test_the_picture_of_groups_draws_the_coefficients_of_each(monkeypatch):
+    from skadmm.estimators import _report_groups
+
+    both = {"first": range(7), "second": range(5, 12)}
+    model = skadmm.GroupLassoRegressor(0.02, groups=both, overlap="latent").fit(X, Y)
+    axes, which = _report_groups.group_picture(model, 0)
+    drawn = np.concatenate([line.get_ydata() for line in axes.lines if line.get_marker() == "o"])
+    np.testing.assert_allclose(drawn, np.concatenate(model.latent_coef_))
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["first", "second"]
+    assert which == ""
+    monkeypatch.setattr(_report_groups, "MOST_DRAWN", 8)
+    model = skadmm.GroupLassoRegressor(1e-4, groups=GROUPS).fit(X, Y)
+    axes, which = _report_groups.group_picture(model, 0)
+    norms = [np.linalg.norm(model.coef_[group]) for group in model.groups_]
+    kept = [name for k, name in enumerate(GROUPS) if k != np.argmin(norms)]
+    assert [text.get_text() for text in axes.get_xticklabels()] == kept
+    assert which == "; the 2 of 3 groups with the largest norms"

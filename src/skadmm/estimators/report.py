@@ -15,6 +15,7 @@ from skadmm.backends.named_columns import stored_target
 from skadmm.backends.sources import is_npz
 from skadmm.estimators._as_code import code_of
 from skadmm.estimators._large import is_large
+from skadmm.estimators._report_groups import active_groups, group_picture, groups_table, has_groups
 from skadmm.estimators._report_path import slider
 from skadmm.estimators._report_tables import (
     CONDITIONAL,
@@ -63,6 +64,7 @@ def _page(model: Any, X: Any, y: Any, offset: Any) -> str:
         _section("Data", html.facts(_data(model, X, y, offset), "Data")),
         _section("Signal" if is_signal(model) else "Coefficients", _coefficients(model, X, y)),
         _section("Clusters", clusters_table(model)),
+        _section("Groups", groups_table(model)),
         _section("Choice of the strength", _choice(model)),
         _section("Convergence", _convergence(results, part_names(model))),
         _section("How to reproduce it", _reproduce(model, model.with_offset_ or offset is not None)),
@@ -98,17 +100,6 @@ def _facts(model: Any, results: list[Any]) -> dict[str, Any]:
     facts["status"] = ", ".join(dict.fromkeys(str(result.status) for result in results))
     facts["cost"] = "; ".join(result.cost for result in results)
     return facts
-
-
-def group_labels(model: Any) -> list[str]:
-    """The names of the groups, or their numbers."""
-    return getattr(model, "group_names_", None) or [str(number) for number in range(len(model.groups_))]
-
-
-def active_groups(model: Any) -> str:
-    """The groups with a coefficient that is not zero, of each class or output, by name."""
-    labels = np.array(group_labels(model), dtype=object)
-    return "; ".join(", ".join(labels[row]) or "none" for row in np.atleast_2d(model.active_groups_))
 
 
 def _proof(model: Any, results: list[Any]) -> str:
@@ -216,6 +207,9 @@ def _signal(model: Any, X: Any, y: Any) -> str:
 
 def _picture(model: Any, part: int, of: str) -> str:
     """The coefficients of one class or output; the colours mean the same in the pictures of all of them."""
+    if has_groups(model):
+        axes, which = group_picture(model, part)
+        return _figure(axes, f"The coefficients by group{of}{which}.")
     graph = getattr(model, "graph_", None)
     if graph is None or not hasattr(model, "clusters_"):
         return ""
