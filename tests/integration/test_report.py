@@ -5,6 +5,7 @@ import dataclasses
 import html
 import json
 import re
+from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
@@ -269,3 +270,30 @@ def test_the_picture_of_groups_draws_the_coefficients_of_each(monkeypatch):
     kept = [name for k, name in enumerate(GROUPS) if k != np.argmin(norms)]
     assert [text.get_text() for text in axes.get_xticklabels()] == kept
     assert which == "; the 2 of 3 groups with the largest norms"
+
+
+def facts_on(page):
+    return dict(re.findall(r'<th scope="row">([^<]*)</th><td>([^<]*)</td>', page))
+
+
+def test_a_model_knows_how_many_samples_it_was_fitted_on(tmp_path):
+    model = skadmm.FusedLassoRegressor(0.1).fit(X, Y)
+    model.save(tmp_path / "model.skadmm")
+    again = skadmm.load(tmp_path / "model.skadmm")
+    assert again.n_samples_fit_ == 60
+    again.report(tmp_path / "fit.html")
+    facts = facts_on((tmp_path / "fit.html").read_text(encoding="utf-8"))
+    assert (facts["samples"], facts["features"]) == ("60", "12")
+    again.report(tmp_path / "fit.html", X[:20], Y[:20])
+    facts = facts_on((tmp_path / "fit.html").read_text(encoding="utf-8"))
+    assert (facts["samples"], facts["samples of these data"]) == ("60", "20")
+    twice = np.concatenate([LINE, LINE])
+    skadmm.TrendFilterCV(alphas=3, cv=3).fit(twice, np.concatenate([Y, Y])).report(tmp_path / "fit.html")
+    facts = facts_on((tmp_path / "fit.html").read_text(encoding="utf-8"))
+    assert (facts["samples"], facts["positions"]) == ("120", "60")
+    assert "features" not in facts
+    model.partial_fit(X[:20], Y[:20])
+    assert not hasattr(model, "n_samples_fit_")
+    old = skadmm.load(next(Path(__file__).parents[1].glob("data/huber*.skadmm")))
+    old.report(tmp_path / "old.html")
+    assert "samples" not in facts_on((tmp_path / "old.html").read_text(encoding="utf-8"))

@@ -123,9 +123,15 @@ def _proof(model: Any, results: list[Any]) -> str:
 def _data(model: Any, X: Any, y: Any, offset: Any) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     rows = None if X is None else _rows(X, y)
-    if rows is not None:
-        facts["samples"] = f"{rows:,}"
-    facts["features"] = f"{model.n_features_in_:,}"
+    fitted = getattr(model, "n_samples_fit_", rows)
+    if fitted is not None:
+        facts["samples"] = f"{fitted:,}"
+    if rows not in (None, fitted):
+        facts["samples of these data"] = f"{rows:,}"
+    if is_signal(model):
+        facts["positions"] = f"{model.positions_.size:,}"
+    else:
+        facts["features"] = f"{model.n_features_in_:,}"
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
         facts["names"] = ", ".join(map(str, names[:12])) + (", …" if len(names) > 12 else "")
