@@ -98,7 +98,6 @@ def test_the_path_of_a_relaxed_model_has_penalised_and_relaxed_values(tmp_path):
     assert skadmm.plotting.coefficient_path(model).get_ylabel() == "penalised coefficient"
 
 
-@pytest.mark.parametrize("relax", [False, True])
 def _drawn(page):
     return json.loads(re.search(r'id="path">(.*?)</script>', page)[1])
 
@@ -153,6 +152,7 @@ def test_ticks_of_the_path_are_round_and_names_do_not_overlap(tmp_path):
     assert max(len(text) for _, text, _ in ticks) * 7.0 < 680.0 / (len(ticks) - 1)
 
 
+@pytest.mark.parametrize("relax", [False, True])
 def test_features_joined_by_a_negative_edge_have_coefficients_up_to_sign(relax, tmp_path):
     model = skadmm.FusedLassoRegressor(0.3, graph=[("a", "b", -1.0), ("c", "d", 1.0)], relax=relax).fit(X, Y)
     a, b = model.coef_[:2]

@@ -99,7 +99,7 @@ def _axis(low: float, high: float) -> dict[str, Any]:
 
     if low == high:
         low, high = low - 1.0, high + 1.0
-    ticks = MaxNLocator(nbins=5, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+    ticks = np.asarray(MaxNLocator(nbins=5, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high))
     ticks = ticks[(ticks >= low) & (ticks <= high)]
     largest, step = np.abs(ticks).max(initial=0.0), np.ptp(ticks) / max(1, ticks.size - 1)
     digits = 2 + int(np.ceil(np.log10(largest / step))) if step > 0.0 else 6
