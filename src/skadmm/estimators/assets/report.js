@@ -11,7 +11,7 @@
   const svg = document.getElementById("coefficients");
   const longest = Math.max(0, ...vertical.ticks.map(([, text]) => text.length));
   const [W, H, L, R, T, B] = [760, 300, Math.max(56, 18 + 7 * longest), 16, 16, 52];
-  // Half of a dot beyond the smallest and the largest value.
+  // The ranges end six units inside the frame, so that no dot is cut off.
   const scale = ([low, high], from, to) => (value) =>
     low === high ? (from + to) / 2 : from + ((value - low) / (high - low)) * (to - from);
   const x = scale(horizontal.range, L + 6, W - R - 6);
