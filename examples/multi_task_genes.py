@@ -48,6 +48,7 @@ for ax, (name, coef) in zip(axes, shown.items(), strict=True):
     image = ax.imshow(coef, aspect="auto", cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest")
     ax.set_title(name, fontsize=9, loc="left")
     ax.set_ylabel("trait")
+    ax.set_yticks(range(0, n_traits, 2))
 axes[-1].set_xlabel("gene")
 figure.colorbar(image, ax=axes, label="coefficient")
 plt.show()

@@ -22,5 +22,17 @@ def table(title: str, facts: Mapping[str, Any]) -> str:
     return f"<table><caption><b>{_text(title)}</b></caption><tbody>{rows}</tbody></table>"
 
 
+def fields(record: Any) -> str:
+    """``Title(name=value, ...)`` of a named tuple, with the kinds and shapes of its arrays instead of their entries."""
+    return line(type(record).__name__, {name: _in_short(value) for name, value in record._asdict().items()})
+
+
+def _in_short(value: Any) -> str | None:
+    if value is None:
+        return None
+    shape = getattr(value, "shape", None)
+    return repr(value) if shape is None or shape == () else f"{type(value).__name__} of shape {shape}"
+
+
 def _text(value: Any) -> str:
     return html.escape(str(value))

@@ -49,6 +49,19 @@ def test_the_path_of_a_model():
         coefficient_path(model.set_params(refit=False).fit(X, Y))
 
 
+@pytest.mark.parametrize("width", [6.4, 10.5])
+def test_legends_are_inside_the_figure(width):
+    model = FusedLassoRegressorCV(alphas=8, cv=3, selection="1se").fit(X, Y)
+    figure, axes = plt.subplots(1, 2, figsize=(width, 4.0), layout="constrained")
+    coefficient_path(model.alphas_, model.coefs_path_, chosen=model.alpha_, ax=axes[0])
+    cv_curve(model, ax=axes[1])
+    figure.draw_without_rendering()
+    for ax in axes:
+        assert ax.get_legend().get_window_extent().x1 < figure.bbox.x1 + 1.0
+    gap = axes[1].get_tightbbox().x0 - axes[0].bbox.x1
+    assert gap < 0.05 * figure.bbox.width, "nothing is between the panels"
+
+
 @pytest.mark.parametrize("selection", ["1se", "bic"])
 def test_cv_curve(selection):
     model = FusedLassoRegressorCV(alphas=5, cv=3, selection=selection).fit(X, Y)
@@ -74,6 +87,11 @@ def test_coefficients_on_graph_and_image():
     assert coefficient_image(model.coef_, (3, 2)).images[0].get_array().shape == (3, 2)
     with pytest.raises(ValueError, match="product is 6"):
         coefficient_image(model.coef_, (2, 2))
+    without = (
+        r"shape=None: FusedLassoRegressor has no grid; give shape=\(rows, columns\), two lengths whose product is 6"
+    )
+    with pytest.raises(ValueError, match=without):
+        coefficient_image(FusedLassoRegressor(alpha=0.2).fit(X, Y))
 
 
 def test_nodes_have_the_colours_of_their_coefficients():

@@ -73,12 +73,32 @@ def test_convergence_draws_the_trace(result):
     axes[0, 0].figure.canvas.draw()
 
 
+def test_the_average_is_drawn_where_it_is_another_point(problem, result):
+    assert line(convergence(result)[0, 0], "sa-iu-admm, average iterate")
+    second = solve(problem, "san-admm", passes=5)
+    assert second.trace["objective_average"].equals(second.trace["objective"])
+    assert [drawn.get_label() for drawn in convergence(second)[0, 0].lines] == ["san-admm"]
+
+
 def test_convergence_with_a_known_optimum(result):
     axes = convergence(result, optimum=0.1)
     drawn = line(axes[0, 0], "sa-iu-admm")
     np.testing.assert_allclose(drawn.get_ydata(), result.trace["objective"] - 0.1)
     assert axes[0, 0].get_yscale() == "log"
-    assert axes[0, 0].get_ylabel() == "objective − optimum"
+    assert [ax.get_ylabel() for ax in axes[:, 0]] == ["objective − optimum", "‖Ax + By − c‖"]
+
+
+def test_convergence_above_the_lowest_objective(result):
+    axes = convergence(result, optimum="lowest")
+    drawn = line(axes[0, 0], "sa-iu-admm").get_ydata()
+    objective = result.trace["objective"].to_numpy()
+    lowest = min(objective.min(), result.trace["objective_average"].min())
+    np.testing.assert_allclose(drawn, np.maximum(objective - lowest, 1e-13 * lowest), rtol=1e-9)
+    assert axes[0, 0].get_yscale() == "log"
+    assert axes[0, 0].get_ylim()[0] == pytest.approx(np.sort(drawn)[1] / 3.0)
+    assert [ax.get_ylabel() for ax in axes[:, 0]] == ["objective − lowest", "‖Ax + By − c‖"]
+    with pytest.raises(ValueError, match="optimum='best': it takes a number, 'lowest' or None"):
+        convergence(result, optimum="best")
 
 
 def test_convergence_draws_the_gap_where_there_is_one(result):

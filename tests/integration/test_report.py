@@ -5,6 +5,7 @@ import dataclasses
 import html
 import json
 import re
+from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
@@ -80,6 +81,36 @@ def test_pictures_side_by_side_share_their_colours():
         assert axes.collections[0].get_clim() == (-2.0, 2.0)
 
 
+@pytest.mark.parametrize(("size", "kind"), [(600, "chain"), (600, "ring"), (2100, "chain")])
+def test_a_chain_of_any_length_is_drawn(size, kind, tmp_path):
+    table = np.random.default_rng(1).standard_normal((20, size))
+    ring = [(j, (j + 1) % size) for j in range(size)]
+    model = skadmm.FusedLassoRegressor(alpha=1.0, graph=None if kind == "chain" else ring).fit(table, table[:, 0])
+    model.report(tmp_path / "fit.html")
+    page = (tmp_path / "fit.html").read_text(encoding="utf-8")
+    assert ("The coefficients on their graph" in page) == (kind == "chain")
+    assert len(page) < 1e6, "the nodes of a long chain are an image"
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_report_says_what_colours_and_edges_mean(sign, tmp_path):
+    model = skadmm.FusedLassoRegressor(alpha=0.3, graph=[(j, j + 1, sign) for j in range(11)]).fit(X, Y)
+    model.report(tmp_path / "fit.html")
+    page = (tmp_path / "fit.html").read_text(encoding="utf-8")
+    signs = "" if sign > 0 else ", or opposite ones where it is dashed"
+    assert f"Colour is the value; a dark edge joins two features with equal coefficients{signs}." in page
+    explained = " ".join(skadmm.plotting.coefficients_on_graph.__doc__.split())
+    assert "Colour is the value; a dark edge joins two features with equal coefficients." in explained
+
+
+def test_fused_features_are_called_clusters_everywhere(tmp_path):
+    model = skadmm.FusedLassoRegressor(alpha=0.3).fit(X, Y)
+    model.report(tmp_path / "fit.html")
+    page = (tmp_path / "fit.html").read_text(encoding="utf-8")
+    assert f'<th scope="row">clusters</th><td>{model.n_clusters_}</td>' in page
+    assert "fused groups" not in page
+
+
 def test_a_report_lists_the_clusters(tmp_path):
     model = skadmm.FusedLassoRegressor(alpha=0.3).fit(X, Y)
     model.report(tmp_path / "fit.html")
@@ -107,6 +138,19 @@ def test_rounding_is_not_drawn_as_convergence(tmp_path):
     axes = skadmm.plotting.convergence(dataclasses.replace(result, records=near))
     axes[0, 0].figure.canvas.draw()
     assert axes[0, 0].yaxis.get_offset_text().get_text() == ""
+
+
+@pytest.mark.parametrize("feasible", [True, False])
+def test_the_convergence_names_what_is_drawn(feasible, tmp_path):
+    if feasible:
+        model = skadmm.TrendFilter(alpha=0.1, order=1).fit(LINE, Y)
+    else:
+        model = skadmm.FusedLassoClassifier(0.01, method="sa-admm", tol=1e-5).fit(X, CLASSES > 0)
+    assert bool((model.result_.trace["feasibility"] > 0.0).any()) is not feasible
+    model.report(tmp_path / "fit.html")
+    shown = " and relative duality gap" if feasible else ", relative duality gap and ‖Ax + By − c‖"
+    page = (tmp_path / "fit.html").read_text(encoding="utf-8")
+    assert f"<figcaption>The run: objective − lowest{shown} against passes and seconds.<" in page
 
 
 def test_a_name_cannot_end_the_page(tmp_path):
@@ -187,3 +231,69 @@ def test_the_code_of_a_report_fits_the_same_model(tmp_path):
         values = {"X": X, "y": Y, "edges": edges, "groups": getattr(model, "groups", None)}
         exec(code, values)
         np.testing.assert_allclose(values["model"].coef_, model.coef_, atol=1e-9)
+
+
+GROUPS = {"first": range(4), "second": range(4, 8), "third": range(8, 12)}
+
+
+def test_the_groups_are_a_table_and_a_picture(tmp_path):
+    model = skadmm.GroupLassoRegressor(0.1, groups=GROUPS, standardize=True).fit(X, Y)
+    model.report(tmp_path / "fit.html")
+    page = (tmp_path / "fit.html").read_text(encoding="utf-8")
+    assert "<h2>Groups</h2>" in page
+    for name, group, active in zip(GROUPS, model.groups_, model.active_groups_, strict=True):
+        norm = np.linalg.norm((model.coef_ * model.scale_)[group])
+        assert f"<td>{name}</td><td>4</td><td>{norm:.6g}</td><td>{'yes' if active else 'no'}</td>" in page
+    assert "norm of the coefficients of the standardised columns" in page
+    assert "<figcaption>The coefficients by group.</figcaption>" in page
+    classes = skadmm.GroupLassoClassifier(0.05, groups=GROUPS).fit(X, CLASSES)
+    classes.report(tmp_path / "classes.html")
+    page = (tmp_path / "classes.html").read_text(encoding="utf-8")
+    assert re.findall(r"The coefficients by group, (class \d)\.<", page) == ["class 0", "class 1", "class 2"]
+    assert len(re.findall(r"<td>second</td><td>4</td>", page)) == 3
+
+
+def test_the_picture_of_groups_draws_the_coefficients_of_each(monkeypatch):
+    from skadmm.estimators import _report_groups
+
+    both = {"first": range(7), "second": range(5, 12)}
+    model = skadmm.GroupLassoRegressor(0.02, groups=both, overlap="latent").fit(X, Y)
+    axes, which = _report_groups.group_picture(model, 0)
+    drawn = np.concatenate([line.get_ydata() for line in axes.lines if line.get_marker() == "o"])
+    np.testing.assert_allclose(drawn, np.concatenate(model.latent_coef_))
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["first", "second"]
+    assert which == ""
+    monkeypatch.setattr(_report_groups, "MOST_DRAWN", 8)
+    model = skadmm.GroupLassoRegressor(1e-4, groups=GROUPS).fit(X, Y)
+    axes, which = _report_groups.group_picture(model, 0)
+    norms = [np.linalg.norm(model.coef_[group]) for group in model.groups_]
+    kept = [name for k, name in enumerate(GROUPS) if k != np.argmin(norms)]
+    assert [text.get_text() for text in axes.get_xticklabels()] == kept
+    assert which == "; the 2 of 3 groups with the largest norms"
+
+
+def facts_on(page):
+    return dict(re.findall(r'<th scope="row">([^<]*)</th><td>([^<]*)</td>', page))
+
+
+def test_a_model_knows_how_many_samples_it_was_fitted_on(tmp_path):
+    model = skadmm.FusedLassoRegressor(0.1).fit(X, Y)
+    model.save(tmp_path / "model.skadmm")
+    again = skadmm.load(tmp_path / "model.skadmm")
+    assert again.n_samples_fit_ == 60
+    again.report(tmp_path / "fit.html")
+    facts = facts_on((tmp_path / "fit.html").read_text(encoding="utf-8"))
+    assert (facts["samples"], facts["features"]) == ("60", "12")
+    again.report(tmp_path / "fit.html", X[:20], Y[:20])
+    facts = facts_on((tmp_path / "fit.html").read_text(encoding="utf-8"))
+    assert (facts["samples"], facts["samples of these data"]) == ("60", "20")
+    twice = np.concatenate([LINE, LINE])
+    skadmm.TrendFilterCV(alphas=3, cv=3).fit(twice, np.concatenate([Y, Y])).report(tmp_path / "fit.html")
+    facts = facts_on((tmp_path / "fit.html").read_text(encoding="utf-8"))
+    assert (facts["samples"], facts["positions"]) == ("120", "60")
+    assert "features" not in facts
+    model.partial_fit(X[:20], Y[:20])
+    assert not hasattr(model, "n_samples_fit_")
+    old = skadmm.load(next(Path(__file__).parents[1].glob("data/huber*.skadmm")))
+    old.report(tmp_path / "old.html")
+    assert "samples" not in facts_on((tmp_path / "old.html").read_text(encoding="utf-8"))

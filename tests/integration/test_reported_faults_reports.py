@@ -15,6 +15,8 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import skadmm
+import skadmm.datasets
+import skadmm.paper
 from skadmm.cli import run
 
 mpl.use("Agg")
@@ -96,6 +98,60 @@ def test_the_path_of_a_relaxed_model_has_penalised_and_relaxed_values(tmp_path):
     assert skadmm.plotting.coefficient_path(model).get_ylabel() == "penalised coefficient"
 
 
+def _drawn(page):
+    return json.loads(re.search(r'id="path">(.*?)</script>', page)[1])
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_a_signal_is_drawn_at_its_positions(order, tmp_path):
+    uneven = np.concatenate([np.linspace(0.0, 10.0, 60), np.linspace(90.0, 100.0, 20)])
+    noisy = np.sin(uneven / 8.0) + 0.1 * np.random.default_rng(0).standard_normal(80)
+    model = skadmm.TrendFilterCV(order=order, alphas=4, cv=3).fit(uneven[:, None], noisy)
+    content = _drawn(_page(model, tmp_path))
+    assert content["at"] == model.positions_.tolist()
+    assert content["line"] == ("steps" if order == 0 else "straight")
+    assert (content["label"], content["horizontal"]["range"]) == ("position", [0.0, 100.0])
+    assert content["horizontal"]["ticks"] == [[20.0 * k, str(20 * k)] for k in range(6)]
+    dates = pd.DataFrame({"date": pd.Timestamp("2020-01-01") + pd.to_timedelta(np.round(uneven * 20.0), unit="D")})
+    content = _drawn(_page(skadmm.TrendFilterCV(order=order, alphas=4, cv=3).fit(dates, noisy), tmp_path))
+    assert content["label"] == "date"
+    low, high = content["horizontal"]["range"]
+    texts = [text for _, text in content["horizontal"]["ticks"]]
+    assert texts == ["2020", "2021", "2022", "2023", "2024", "2025"]
+    share = (content["horizontal"]["ticks"][1][0] - low) / (high - low)
+    assert share == pytest.approx(366.0 / 2000.0, rel=1e-6)
+
+
+def test_the_path_counts_every_feature_and_places_them_by_number(tmp_path, monkeypatch):
+    monkeypatch.setattr("skadmm.estimators._report_path.MOST_FEATURES", 4)
+    model = skadmm.GeneralizedLassoRegressorCV(alphas=5, eps=0.01).fit(X, Y)
+    page = _page(model, tmp_path)
+    content = _drawn(page)
+    assert content["counts"] == [np.count_nonzero(model.coefs_path_, axis=1).tolist()]
+    assert max(content["counts"][0]) > len(content["at"]) == 4
+    assert content["at"] == np.sort(np.argsort(-np.abs(model.coefs_path_).max(axis=0))[:4]).tolist()
+    assert content["horizontal"]["range"] == [0, 5]
+    assert "The 4 of 6 features with the largest coefficients along the path." in page
+    page = _page(skadmm.GeneralizedLassoRegressorCV(alphas=[1e3, 0.5], cv=3).fit(X, Y), tmp_path)
+    used = len(_drawn(page)["at"])
+    assert 0 < used < 4
+    assert f"The {used} of 6 features that are not zero everywhere along the path." in page
+
+
+def test_ticks_of_the_path_are_round_and_names_do_not_overlap(tmp_path):
+    table = X.set_axis([f"a rather long name of feature {name}" for name in NAMES], axis=1)
+    content = _drawn(_page(skadmm.FusedLassoRegressorCV(alphas=5).fit(table, Y), tmp_path))
+    assert [text for _, text in content["vertical"]["ticks"]] == ["-1", "-0.5", "0", "0.5", "1"]
+    low, high = content["vertical"]["range"]
+    assert -low == high == pytest.approx(np.abs(content["coefs"]).max(), rel=1e-4)
+    ticks = content["horizontal"]["ticks"]
+    assert len(ticks) >= 2
+    for place, text, full in ticks:
+        assert text == f"a rather l…feature {NAMES[place]}"
+        assert full == table.columns[place]
+    assert max(len(text) for _, text, _ in ticks) * 7.0 < 680.0 / (len(ticks) - 1)
+
+
 @pytest.mark.parametrize("relax", [False, True])
 def test_features_joined_by_a_negative_edge_have_coefficients_up_to_sign(relax, tmp_path):
     model = skadmm.FusedLassoRegressor(0.3, graph=[("a", "b", -1.0), ("c", "d", 1.0)], relax=relax).fit(X, Y)
@@ -152,6 +208,14 @@ def test_a_chain_has_the_names_of_its_features():
     assert [text.get_text() for text in axes.get_xticklabels()] == NAMES
     axes = skadmm.plotting.coefficients_on_graph(skadmm.FusedLassoRegressor(0.1).fit(X.to_numpy(), Y))
     assert axes.get_xlabel() == "position along the chain"
+
+
+def test_long_names_leave_room_for_the_chain():
+    table = X.set_axis([f"a rather long name of feature {name}" for name in NAMES], axis=1)
+    axes = skadmm.plotting.coefficients_on_graph(skadmm.FusedLassoRegressor(0.1).fit(table, Y))
+    axes.figure.draw_without_rendering()
+    assert [text.get_text() for text in axes.get_xticklabels()] == [f"a rather l…feature {name}" for name in NAMES]
+    assert axes.get_position().height > 0.6
 
 
 def test_a_model_without_coefficients_has_no_report_and_no_picture(tmp_path):
@@ -218,3 +282,46 @@ def test_a_report_names_the_package_that_is_missing(monkeypatch, tmp_path):
     model = skadmm.FusedLassoRegressor(0.1).fit(np.eye(12), np.arange(12.0))
     with pytest.raises(ImportError, match="a report needs matplotlib: pip install"):
         model.report(tmp_path / "fit.html")
+
+
+# -- what is said of pictures and runs --------------------------------------------------------------------------------
+
+DOCS = Path(skadmm.__file__).parents[2] / "docs"
+
+
+def test_the_time_of_a_short_reproduction_is_the_same_everywhere(capsys):
+    run(["reproduce", "--help"])
+    assert "it takes one to four minutes" in " ".join(capsys.readouterr().out.split())
+    assert "one to four minutes" in (DOCS / "reproduction.md").read_text(encoding="utf-8")
+    assert "one to four minutes" in skadmm.paper.quick.__doc__
+
+
+def test_the_text_of_a_figure_names_what_its_axis_shows(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    import figures
+    from matplotlib.figure import Figure
+
+    axes = Figure().subplots()
+    figures.updates(axes)
+    assert axes.get_ylabel() == "objective − optimum"
+    page = (DOCS / "mathematics.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"!\[([^]]+)\]\(_figures/updates\.png\)", page)
+    assert "minus the optimum" in text
+
+
+def test_records_with_arrays_have_short_texts():
+    datasets = skadmm.datasets
+    choice = skadmm.solve(skadmm.Problem(X.to_numpy(), Y > 0), "sa-admm", passes=2).tuning
+    assert re.fullmatch(r"StepChoice\(step=\S+, candidates=13 from \S+ to \S+, subset=60, seconds=\S+\)", repr(choice))
+    graph = skadmm.operators.precision_graph(X.assign(b=X.a + X.b).to_numpy())
+    said = f"PrecisionGraph(features=6, edges=1, alpha={graph.alpha:.4g}, components=5, cut=0, converged=True)"
+    assert repr(graph) == said
+    signal = datasets.make_fused_signal(50, 20)
+    assert repr(signal) == (
+        "FusedSignal(X=ndarray of shape (50, 20), target=ndarray of shape (50,), x=ndarray of shape (20,), "
+        "jumps=ndarray of shape (4,))"
+    )
+    assert repr(datasets.make_claims(100)).startswith("Claims(table=DataFrame of shape (100, 4), counts=ndarray of")
+    assert "mean_cost" not in repr(datasets.make_claims(100)._replace(mean_cost=None))
+    assert "adjacency=csr_array of shape (100, 100)" in repr(datasets.make_graph_classification(50))
+    assert repr(datasets.load("breast-cancer")).startswith("Loaded(name='breast-cancer', X=ndarray of shape (569, 30)")

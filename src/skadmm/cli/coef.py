@@ -55,8 +55,8 @@ def coef(
 
 def coefficient_columns(estimator: Any) -> dict[str, Any]:
     """A column of names, one of coefficients for each problem, and the clusters or groups of the features."""
+    from skadmm.estimators._report_groups import group_labels
     from skadmm.estimators._report_tables import coefficient_names
-    from skadmm.estimators.report import group_labels
 
     rows = np.atleast_2d(np.asarray(estimator.coef_, dtype=float))
     d = rows.shape[1]
@@ -77,7 +77,8 @@ def coefficient_columns(estimator: Any) -> dict[str, Any]:
 
 
 def _tell(estimator: Any, columns: dict[str, Any], intercepts: np.ndarray, every: bool) -> None:
-    from skadmm.estimators.report import active_groups, favoured_class, in_favour
+    from skadmm.estimators._report_groups import active_groups
+    from skadmm.estimators.report import favoured_class, in_favour
 
     rows = np.column_stack([column for name, column in columns.items() if name.startswith("coef")])
     used = np.any(rows != 0.0, axis=1)

@@ -24,7 +24,7 @@ def add_to(app: typer.Typer) -> None:
 
 def reproduce(
     quick: bool = typer.Option(False, "--quick", help="Built-in data, 3 repeats and 20 passes, unless other options "
-                                                      "are given; it takes about a minute."),
+                                                      "are given; it takes one to four minutes."),
     data: str = typer.Option("", help="Data sets (or svmlight files), comma-separated; NAME@SCALING is a set "
                                       "under that scaling. [default: the paper's five, and covertype@minmax]"),
     figure: str = typer.Option("1,2,3", help="The paper's figures to make."),

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from skadmm import _checks
+from skadmm import _checks, _summary
 from skadmm.datasets.locating import DataError
 
 FREQUENCY, SEVERITY = 41214, 41215
@@ -55,6 +55,9 @@ class Claims(NamedTuple):
     exposure: np.ndarray
     rate: np.ndarray | None = None
     mean_cost: np.ndarray | None = None
+
+    def __repr__(self) -> str:
+        return _summary.fields(self)
 
 
 def make_claims(n_policies: int = 10_000, *, random_state: int = 0) -> Claims:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
+from skadmm import _summary
 from skadmm.backends.svmlight import ENDINGS, parse, read_bytes, sha256
 from skadmm.datasets.builtin import BUILTIN, load_builtin
 from skadmm.datasets.catalogue import CATALOGUE, DataSet, Facts
@@ -47,6 +48,9 @@ class Loaded(NamedTuple):
     target: np.ndarray
     sha256: str
     origin: str
+
+    def __repr__(self) -> str:
+        return _summary.fields(self)
 
 
 def load(name: str, data_dir: str | os.PathLike[str] | None = None, *, check: bool = True) -> Loaded:

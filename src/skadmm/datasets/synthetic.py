@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from skadmm import _checks
+from skadmm import _checks, _summary
 from skadmm._types import RandomState
 
 
@@ -23,6 +23,9 @@ class GraphClassification(NamedTuple):
     groups: np.ndarray
     """The group of each feature."""
 
+    def __repr__(self) -> str:
+        return _summary.fields(self)
+
 
 class FusedSignal(NamedTuple):
     """What :func:`make_fused_signal` returns."""
@@ -34,6 +37,9 @@ class FusedSignal(NamedTuple):
     """The true coefficients: piecewise constant along the features."""
     jumps: np.ndarray
     """The features at which a new piece begins."""
+
+    def __repr__(self) -> str:
+        return _summary.fields(self)
 
 
 def make_graph_classification(

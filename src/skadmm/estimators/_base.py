@@ -252,6 +252,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         self.scale_ = design.by_feature(design.scale) if design.copies.size else design.scale
         self.result_ = results[0] if len(results) == 1 else results
         self.n_iter_ = passes[0] if len(passes) == 1 else np.array(passes)
+        self.n_samples_fit_ = int(design.X.shape[0])
         self._structure(prepared, results, parts)
 
     def _parts(self, prepared: Prepared, results: list[Result]) -> list[np.ndarray]:

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 OF_A_SEARCH = (
     "alphas_", "alpha_", "criterion_", "cv_losses_", "cv_scores_", "cv_mean_", "cv_se_", "l1_ratio_", "path_",
     "coefs_path_", "coef_", "intercept_", "result_", "n_iter_", "dof_", "clusters_", "n_clusters_", "active_groups_",
-    "penalized_coef_", "standard_errors_", "latent_coef_",
+    "penalized_coef_", "standard_errors_", "latent_coef_", "n_samples_fit_",
 )  # fmt: skip
 """Fitted attributes that a fit with other parameters may not set again."""
 

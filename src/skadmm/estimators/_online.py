@@ -93,6 +93,7 @@ class _Going(StructuredModel):
         bare = prepared._replace(design=prepared.design._replace(X=None), sample_weight=None)
         self._online = (bare, results, steps)
         self._take(prepared, results)
+        self.__dict__.pop("n_samples_fit_", None)  # it is that of one batch
         if prepared.penalty.groups is None:
             # After one pass x is fused only approximately; y is fused exactly.
             tied = [result.y == 0 if result.y.size else None for result in results]

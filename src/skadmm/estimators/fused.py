@@ -180,6 +180,8 @@ class FusedLassoClassifier(SeveralClasses, _Fused, OnlineClassification):
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
         Passes over the data.
+    n_samples_fit_ : int
+        The number of rows that the model was fitted on.
 
     See Also
     --------
@@ -377,6 +379,8 @@ class FusedLassoRegressor(SeveralOutputs, _Fused, OnlineRegression):
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
         Passes over the data.
+    n_samples_fit_ : int
+        The number of rows that the model was fitted on.
 
     See Also
     --------
@@ -593,6 +597,8 @@ class FusedLassoClassifierCV(SeveralClasses, _Fused, CrossValidated, Classificat
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
         Passes over the data.
+    n_samples_fit_ : int
+        The number of rows that the model was fitted on.
     alpha_ : float
         The alpha chosen.
     alphas_ : ndarray
@@ -835,6 +841,8 @@ class FusedLassoRegressorCV(SeveralOutputs, _Fused, CrossValidated, Regression):
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
         Passes over the data.
+    n_samples_fit_ : int
+        The number of rows that the model was fitted on.
     alpha_ : float
         The alpha chosen.
     alphas_ : ndarray

@@ -172,6 +172,8 @@ class GeneralizedLassoClassifier(SeveralClasses, _Generalized, OnlineClassificat
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
         Passes over the data.
+    n_samples_fit_ : int
+        The number of rows that the model was fitted on.
 
     See Also
     --------
@@ -346,6 +348,8 @@ class GeneralizedLassoRegressor(SeveralOutputs, _Generalized, OnlineRegression):
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
         Passes over the data.
+    n_samples_fit_ : int
+        The number of rows that the model was fitted on.
 
     See Also
     --------
@@ -539,6 +543,8 @@ class GeneralizedLassoClassifierCV(SeveralClasses, _Generalized, CrossValidated,
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
         Passes over the data.
+    n_samples_fit_ : int
+        The number of rows that the model was fitted on.
     alpha_ : float
         The alpha chosen.
     alphas_ : ndarray
@@ -758,6 +764,8 @@ class GeneralizedLassoRegressorCV(SeveralOutputs, _Generalized, CrossValidated, 
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
         Passes over the data.
+    n_samples_fit_ : int
+        The number of rows that the model was fitted on.
     alpha_ : float
         The alpha chosen.
     alphas_ : ndarray

@@ -233,6 +233,8 @@ class GroupLassoClassifier(SeveralClasses, _Grouped, OnlineClassification):
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
         Passes over the data.
+    n_samples_fit_ : int
+        The number of rows that the model was fitted on.
 
     See Also
     --------
@@ -424,6 +426,8 @@ class GroupLassoRegressor(SeveralOutputs, _Grouped, OnlineRegression):
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
         Passes over the data.
+    n_samples_fit_ : int
+        The number of rows that the model was fitted on.
 
     See Also
     --------
@@ -634,6 +638,8 @@ class GroupLassoClassifierCV(SeveralClasses, _GroupedSearch, Classification):
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
         Passes over the data.
+    n_samples_fit_ : int
+        The number of rows that the model was fitted on.
     alpha_ : float
         The alpha chosen.
     alphas_ : ndarray
@@ -870,6 +876,8 @@ class GroupLassoRegressorCV(SeveralOutputs, _GroupedSearch, Regression):
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
         Passes over the data.
+    n_samples_fit_ : int
+        The number of rows that the model was fitted on.
     alpha_ : float
         The alpha chosen.
     alphas_ : ndarray

@@ -15,10 +15,11 @@ from skadmm.backends.named_columns import stored_target
 from skadmm.backends.sources import is_npz
 from skadmm.estimators._as_code import code_of
 from skadmm.estimators._large import is_large
+from skadmm.estimators._report_groups import active_groups, group_picture, groups_table, has_groups
+from skadmm.estimators._report_path import slider
 from skadmm.estimators._report_tables import (
     CONDITIONAL,
     clusters_table,
-    coefficient_names,
     coefficients_table,
     is_relaxed,
     is_signal,
@@ -27,15 +28,13 @@ from skadmm.estimators._report_tables import (
 from skadmm.io import page as html
 from skadmm.io.atomic import write_atomically
 from skadmm.plotting import coefficient_image, coefficients_on_graph, convergence, cv_curve, trend_fit
+from skadmm.plotting.graphs import chain_order
 from skadmm.run.result import Status
 
-MOST_FEATURES = 1000
-"""Features in the picture with the slider: those that leave zero anywhere along the path, the largest of them."""
 MOST_PICTURES = 20
 """Classes or outputs whose coefficients are drawn; the table has all of them."""
 MOST_NODES = 500
-"""Features in a picture of a graph."""
-DIGITS = 5
+"""Features in a picture of a graph that is not a chain."""
 ROUNDING = 1e-9
 """Relative changes of an objective that are not drawn."""
 
@@ -65,6 +64,7 @@ def _page(model: Any, X: Any, y: Any, offset: Any) -> str:
         _section("Data", html.facts(_data(model, X, y, offset), "Data")),
         _section("Signal" if is_signal(model) else "Coefficients", _coefficients(model, X, y)),
         _section("Clusters", clusters_table(model)),
+        _section("Groups", groups_table(model)),
         _section("Choice of the strength", _choice(model)),
         _section("Convergence", _convergence(results, part_names(model))),
         _section("How to reproduce it", _reproduce(model, model.with_offset_ or offset is not None)),
@@ -91,7 +91,7 @@ def _facts(model: Any, results: list[Any]) -> dict[str, Any]:
     if not signal:
         facts["coefficients that are not zero"] = int(np.count_nonzero(model.coef_))
     if hasattr(model, "n_clusters_") and not signal:
-        facts["fused groups that are not zero"] = _entries(model.n_clusters_)
+        facts["clusters"] = _entries(model.n_clusters_)
     if hasattr(model, "active_groups_"):
         active = np.atleast_2d(model.active_groups_)
         facts["groups in the model"] = f"{', '.join(str(row.sum()) for row in active)} of {active.shape[1]}"
@@ -100,17 +100,6 @@ def _facts(model: Any, results: list[Any]) -> dict[str, Any]:
     facts["status"] = ", ".join(dict.fromkeys(str(result.status) for result in results))
     facts["cost"] = "; ".join(result.cost for result in results)
     return facts
-
-
-def group_labels(model: Any) -> list[str]:
-    """The names of the groups, or their numbers."""
-    return getattr(model, "group_names_", None) or [str(number) for number in range(len(model.groups_))]
-
-
-def active_groups(model: Any) -> str:
-    """The groups with a coefficient that is not zero, of each class or output, by name."""
-    labels = np.array(group_labels(model), dtype=object)
-    return "; ".join(", ".join(labels[row]) or "none" for row in np.atleast_2d(model.active_groups_))
 
 
 def _proof(model: Any, results: list[Any]) -> str:
@@ -134,9 +123,15 @@ def _proof(model: Any, results: list[Any]) -> str:
 def _data(model: Any, X: Any, y: Any, offset: Any) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     rows = None if X is None else _rows(X, y)
-    if rows is not None:
-        facts["samples"] = f"{rows:,}"
-    facts["features"] = f"{model.n_features_in_:,}"
+    fitted = getattr(model, "n_samples_fit_", rows)
+    if fitted is not None:
+        facts["samples"] = f"{fitted:,}"
+    if rows not in (None, fitted):
+        facts["samples of these data"] = f"{rows:,}"
+    if is_signal(model):
+        facts["positions"] = f"{model.positions_.size:,}"
+    else:
+        facts["features"] = f"{model.n_features_in_:,}"
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
         facts["names"] = ", ".join(map(str, names[:12])) + (", …" if len(names) > 12 else "")
@@ -218,21 +213,28 @@ def _signal(model: Any, X: Any, y: Any) -> str:
 
 def _picture(model: Any, part: int, of: str) -> str:
     """The coefficients of one class or output; the colours mean the same in the pictures of all of them."""
+    if has_groups(model):
+        axes, which = group_picture(model, part)
+        return _figure(axes, f"The coefficients by group{of}{which}.")
     graph = getattr(model, "graph_", None)
     if graph is None or not hasattr(model, "clusters_"):
         return ""
     if len(graph.shape) == 2:
         limit = float(np.abs(model.coef_).max()) or 1.0
         return _figure(coefficient_image(model, problem=part, limit=limit), f"The coefficients on their grid{of}.")
-    if graph.n_features > MOST_NODES:
+    if graph.n_features > MOST_NODES and chain_order(graph) is None:  # a chain needs no layout
         return ""
     limit = float(np.abs(model.coef_ * getattr(model, "scale_", 1.0)).max()) or 1.0
     try:
         axes = coefficients_on_graph(model, problem=part, limit=limit)
     except ImportError:  # a layout needs networkx
         return ""
-    signs = ", opposite ones across dashed edges, which have a negative sign" if np.any(graph.signs < 0) else ""
-    return _figure(axes, f"The coefficients on their graph{of}; fused features share a colour{signs}.")
+    signs = ", or opposite ones where it is dashed" if np.any(graph.signs < 0) else ""
+    return _figure(
+        axes,
+        f"The coefficients on their graph{of}. Colour is the value; a dark edge joins two features with equal "
+        f"coefficients{signs}.",
+    )
 
 
 def _choice(model: Any) -> str:
@@ -240,51 +242,8 @@ def _choice(model: Any) -> str:
         return ""
     parts = [_figure(cv_curve(model), "The curve from which the strength was chosen.")]
     if hasattr(model, "coefs_path_"):
-        parts.append(_slider(model))
+        parts.append(slider(model))
     return "".join(parts)
-
-
-def _slider(model: Any) -> str:
-    """The coefficients at any strength of the path, of one class or output at a time."""
-    path = model.path_[0] if isinstance(model.path_, list) else model.path_
-    coefs = np.asarray(model.coefs_path_)
-    coefs = coefs[:, None] if coefs.ndim == 2 else coefs
-    height = np.abs(coefs).max(axis=(0, 1))
-    shown = np.sort(np.argsort(-height, kind="stable")[:MOST_FEATURES])
-    names, parts = coefficient_names(model), part_names(model)
-    chosen = int(np.argmin(np.abs(np.log(np.asarray(path.alphas) / model.alpha_))))
-    content: dict[str, Any] = {
-        "alphas": [float(f"{alpha:.{DIGITS}g}") for alpha in path.alphas],
-        "coefs": [_short(part) for part in coefs[:, :, shown].transpose(1, 0, 2)],
-        "features": [names[j] for j in shown],
-        "chosen": chosen,
-    }
-    if is_signal(model):
-        content["signal"] = True
-        if model.order == 0 and model.knots_ is not None:
-            content["pieces"] = (1 + np.count_nonzero(np.diff(coefs[:, 0]), axis=1)).tolist()
-    if is_relaxed(model):
-        content["relaxed"] = _short(np.atleast_2d(model.coef_)[:, shown])
-    options = "".join(f'<option value="{k}">{html.escape(part)}</option>' for k, part in enumerate(parts))
-    choice = f'<label for="part">coefficients of</label><select id="part">{options}</select>' if parts else ""
-    drawn = html.scrolling(
-        '<svg id="coefficients" role="img" aria-label="Coefficients at the chosen strength"></svg>',
-        "Coefficients along the path",
-    )
-    kind = "signal" if is_signal(model) else "coefficients"
-    penalised, rings = (f"penalised {kind}", " Rings: the relaxed values, at the chosen strength.") if is_relaxed(
-        model) else (kind, "")  # fmt: skip
-    return (
-        f'<script type="application/json" id="path">{html.embedded(content)}</script><figure>{drawn}'
-        f'<div class="slider">{choice}<label for="strength">strength</label><input type="range" id="strength" min="0" '
-        f'max="{len(content["alphas"]) - 1}" value="{chosen}"><output id="strength-text" for="strength"></output></div>'
-        f"<figcaption>The {penalised} along the path: move the slider to another strength.{rings}</figcaption></figure>"
-    )
-
-
-def _short(rows: np.ndarray) -> list[list[float]]:
-    """The numbers with few digits, as JSON takes them."""
-    return [[float(f"{value:.{DIGITS}g}") for value in row] for row in rows]
 
 
 def _convergence(results: list[Any], parts: list[str]) -> str:
@@ -297,7 +256,10 @@ def _convergence(results: list[Any], parts: list[str]) -> str:
         return "<p>The run started at the optimum: its objective changed by rounding only.</p>"
     k = max(moved, key=lambda k: results[k].passes)
     run = f"The run of {parts[k]}, the longest of {len(results)}" if len(results) > 1 else "The run"
-    return _figure(convergence(results[k])[0, 0], f"{run}: objective and certificate against passes and seconds.")
+    axes = convergence(results[k], optimum="lowest")
+    *others, last = [ax.get_ylabel() for ax in axes[:, 0]]
+    shown = f"{', '.join(others)} and {last}" if others else last
+    return _figure(axes[0, 0], f"{run}: {shown} against passes and seconds.")
 
 
 def _started_at_optimum(result: Any) -> bool:

@@ -95,6 +95,8 @@ class TrendFilter(TrendModel, Regression):
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
         Passes over the data.
+    n_samples_fit_ : int
+        The number of rows that the model was fitted on.
 
     See Also
     --------
@@ -261,6 +263,8 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
         Passes over the data.
+    n_samples_fit_ : int
+        The number of rows that the model was fitted on.
     alpha_ : float
         The alpha chosen.
     alphas_ : ndarray

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from skadmm import _summary
 from skadmm.io import codec
 
 
@@ -51,6 +52,17 @@ class PrecisionGraph(NamedTuple):
     components: np.ndarray
     cut: int
     converged: bool
+
+    def __repr__(self) -> str:
+        facts = {
+            "features": self.components.size,
+            "edges": self.adjacency.nnz // 2,
+            "alpha": f"{self.alpha:.4g}",
+            "components": int(self.components.max(initial=-1)) + 1,
+            "cut": self.cut,
+            "converged": self.converged,
+        }
+        return _summary.line("PrecisionGraph", facts)
 
 
 codec.register_fields("precision", PrecisionGraph)

@@ -101,7 +101,7 @@ def reproduce(
     See Also
     --------
     skadmm.paper.Settings : What can be set.
-    skadmm.paper.quick : A run of about a minute.
+    skadmm.paper.quick : A run of one to four minutes.
 
     Examples
     --------

@@ -217,7 +217,7 @@ def _among(values: tuple[Any, ...], allowed: tuple[Any, ...], name: str) -> None
 
 
 def quick(settings: Settings) -> Settings:
-    """Shorten a reproduction to about a minute: built-in data, few repeats and passes.
+    """Shorten a reproduction so that it takes one to four minutes: built-in data, few repeats and passes.
 
     Parameters
     ----------

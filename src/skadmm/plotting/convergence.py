@@ -6,7 +6,7 @@ import itertools
 import math
 import zlib
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -123,7 +123,11 @@ def style_of(method: str) -> Style:
 
 
 def convergence(
-    result: Result, *, optimum: float | None = None, axes: np.ndarray | None = None, label: str | None = None
+    result: Result,
+    *,
+    optimum: float | Literal["lowest"] | None = None,
+    axes: np.ndarray | None = None,
+    label: str | None = None,
 ) -> np.ndarray:
     """Draw one run: objective, gap (where there is one) and feasibility against passes and seconds of the run itself.
 
@@ -133,8 +137,9 @@ def convergence(
     ----------
     result : Result
         The run.
-    optimum : float or None
-        The smallest objective, if known: the distance to it is then drawn, on a logarithmic scale.
+    optimum : float, "lowest" or None
+        The smallest objective, if known: the distance to it is then drawn, on a logarithmic scale. "lowest" takes the
+        lowest one of this run, where the curve leaves the picture at the bottom.
     axes : array of Axes or None
         What an earlier call returned, to draw another run into it; None makes a new figure.
     label : str or None
@@ -164,7 +169,7 @@ def convergence(
     >>> convergence(result).shape
     (3, 2)
     """
-    trace = result.trace
+    trace = _above(result.trace, optimum)
     # A second-order solver keeps y = y(x), and then there is nothing to draw.
     quantities = ["objective", *(name for name in ("gap", "feasibility") if (trace[name] > 0.0).any())]
     if axes is None:
@@ -182,18 +187,18 @@ def convergence(
     drawn_before = bool(axes[0, 0].lines)
     for (row, quantity), (column, x) in itertools.product(enumerate(quantities), enumerate(across)):
         ax = axes[row, column]
-        y = trace[quantity].to_numpy()
-        if quantity == "objective":
-            _draw(ax, across[x], _above(y, optimum), style, name)
-            if trace["objective_average"].notna().any():
-                average = _above(trace["objective_average"].to_numpy(), optimum)
-                text = f"{label or result.method}, average iterate"
-                ax.plot(across[x], average, color=style.color, linestyle=":", linewidth=1.2, label=text)
-        else:
-            _draw(ax, across[x], y, style, name)
-        _finish(ax, quantity, distance=quantity == "objective" and optimum is not None)
+        _draw(ax, across[x], trace[quantity].to_numpy(), style, name)
+        # A second-order solver has no average of its own: its curve would coincide with the other.
+        average = trace["objective_average"]
+        if row == 0 and average.notna().any() and not average.equals(trace[quantity]):
+            text = f"{label or result.method}, average iterate"
+            ax.plot(across[x], average, color=style.color, linestyle=":", linewidth=1.2, label=text)
+        _finish(ax, quantity, distance=row == 0 and optimum is not None)
         ax.set_xlabel(LABELS[x] if row == len(quantities) - 1 else "")
-        ax.set_ylabel(_y_label(quantity, optimum is not None, "optimum") if column == 0 else "")
+        word = "lowest" if isinstance(optimum, str) else "optimum"
+        ax.set_ylabel(_y_label(quantity, row == 0 and optimum is not None, word) if column == 0 else "")
+    if isinstance(optimum, str):
+        _end_below(axes[0, 0], trace["objective"])
     axes[0, 0].legend(frameon=False, fontsize="small", loc="upper right")
     if not drawn_before:
         axes[0, 0].figure.suptitle(f"{result.method}: {result.status}", fontsize="medium")
@@ -351,8 +356,24 @@ def _best_of_repeats(frame: pd.DataFrame, y: str, best: Any) -> dict[int, float]
     return lowest.to_dict()
 
 
-def _above(y: np.ndarray, optimum: float | None) -> np.ndarray:
-    return y if optimum is None else y - optimum
+def _above(trace: pd.DataFrame, optimum: float | str | None) -> pd.DataFrame:
+    """The trace, with its objectives minus the optimum, or minus the lowest of them."""
+    if isinstance(optimum, str) and optimum != "lowest":
+        raise ValueError(f"optimum={optimum!r}: it takes a number, 'lowest' or None")
+    if optimum is None:
+        return trace
+    objectives = trace[["objective", "objective_average"]]
+    if isinstance(optimum, str):
+        lowest = float(objectives.min().min())
+        return trace.assign(**(objectives - lowest).clip(lower=RESOLVED * abs(lowest)))
+    return trace.assign(**(objectives - optimum))
+
+
+def _end_below(ax: Any, distances: pd.Series) -> None:
+    """End a logarithmic axis just below the points that are above the lowest one."""
+    low = distances[distances > 2.0 * distances.min()].min() / 3.0
+    if ax.get_ylim()[0] < low < math.inf:
+        ax.set_ylim(bottom=low)
 
 
 def _draw(ax: Any, x: Any, y: np.ndarray, style: Style, label: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,10 @@ MOST_SPREAD = 150
 """Up to this many nodes, a layout that spreads dense parts of the graph is affordable."""
 MOST_TICKS, TICK_CHARACTERS = 16, 60
 """The maximum number of names along a chain, and of their characters where they are not slanted."""
+NAME_CHARACTERS = 20
+"""Longer names are shortened."""
+MOST_LARGE, MOST_VECTORS = 100, 2000
+"""Up to this many features a chain has large nodes, and a picture keeps its nodes and edges as vectors."""
 NODE_RADIUS, LABEL_SIZE = 5.5, 8.0
 """Points that a node takes around its centre, and the size of the names."""
 BESIDE = (
@@ -43,9 +48,10 @@ def coefficients_on_graph(
 ) -> Axes:
     """Draw the graph of a fused lasso, every node in the colour of its coefficient.
 
-    Fused features have the same colour and thick edges between them; edges with a negative sign are dashed, and fuse
-    features with opposite colours. A chain is drawn from left to right at the height of its coefficients. With
-    ``standardize=True`` the coefficients are those of the standardised columns, which are what the penalty fuses.
+    Colour is the value; a dark edge joins two features with equal coefficients. Edges with a negative sign are dashed,
+    and a dark one joins two features with opposite coefficients. A chain is drawn from left to right at the height of
+    its coefficients. With ``standardize=True`` the coefficients are those of the standardised columns, which are what
+    the penalty fuses.
 
     Parameters
     ----------
@@ -97,16 +103,15 @@ def coefficients_on_graph(
     scaled = not np.all(scale == 1.0)
     coef = np.atleast_2d(model.coef_)[problem] * scale
     clusters = np.atleast_2d(model.clusters_)[problem]
-    chain = _chain(graph) if positions is None and not graph.shape else None
+    chain = chain_order(graph) if positions is None else None
     places = _places(graph, positions) if chain is None else np.column_stack([np.argsort(chain), coef]).astype(float)
-    for (i, j), sign in zip(graph.edges, graph.signs, strict=True):
-        fused = clusters[i] == clusters[j]
-        line: dict[str, Any] = {"color": INK if fused else "#BBBBBB", "linewidth": 1.6 if fused else 0.7}
-        ax.plot(*places[[i, j]].T, linestyle="-" if sign > 0 else "--", zorder=1, **line)
+    rasterized = graph.n_features > MOST_VECTORS
+    _draw_edges(ax, graph, places, clusters, rasterized)
     limit = float(np.abs(coef).max()) or 1.0 if limit is None else limit
+    size = 90 if chain is None else 30 if coef.size <= MOST_LARGE else 10
     nodes = ax.scatter(
-        places[:, 0], places[:, 1], s=30 if chain is not None else 90, c=coef, cmap=COLORS, vmin=-limit, vmax=limit,
-        edgecolors=INK, linewidths=0.6, zorder=2,
+        places[:, 0], places[:, 1], s=size, c=coef, cmap=COLORS, vmin=-limit, vmax=limit,
+        edgecolors=INK, linewidths=0.6, zorder=2, rasterized=rasterized,
     )  # fmt: skip
     name = "coefficient of the standardised column" if scaled else "coefficient"
     if own and chain is None:  # the axis of a chain has the values
@@ -124,6 +129,25 @@ def coefficients_on_graph(
     return ax
 
 
+def _draw_edges(ax: Any, graph: Any, places: np.ndarray, clusters: np.ndarray, rasterized: bool) -> None:
+    """Draw dark edges between features of one cluster and light ones between others, dashed where the sign is -1."""
+    fused = clusters[graph.edges[:, 0]] == clusters[graph.edges[:, 1]]
+    ends = np.full((len(graph.edges), 3, 2), np.nan)  # a gap after each edge, so that one line draws all of a kind
+    ends[:, :2] = places[graph.edges]
+    for dark, positive in itertools.product((False, True), repeat=2):
+        line: dict[str, Any] = {"color": INK if dark else "#BBBBBB", "linewidth": 1.6 if dark else 0.7}
+        kind = (fused == dark) & ((graph.signs > 0) == positive)
+        if kind.any():
+            x, y = ends[kind].reshape(-1, 2).T
+            ax.plot(x, y, linestyle="-" if positive else "--", zorder=1, rasterized=rasterized, **line)
+
+
+def shortened(name: Any) -> str:
+    """Shorten a name in its middle, because long names often differ at their ends only."""
+    text, half = str(name), NAME_CHARACTERS // 2
+    return text if len(text) <= NAME_CHARACTERS else f"{text[:half].rstrip()}…{text[1 - half :].lstrip()}"
+
+
 def _write_names(ax: Any, names: np.ndarray, places: np.ndarray, coef: np.ndarray, labels: bool | None) -> None:
     """Write names beside their nodes: above them, else at another side, where no other name or node is."""
     from matplotlib.patheffects import withStroke
@@ -138,8 +162,8 @@ def _write_names(ax: Any, names: np.ndarray, places: np.ndarray, coef: np.ndarra
 
     def written(k: int, offset: tuple[float, float], ha: str, va: str) -> Any:
         text = ax.annotate(
-            str(names[k]), places[k], xytext=offset, textcoords="offset points", ha=ha, va=va, fontsize=LABEL_SIZE,
-            color=INK, path_effects=halo,
+            shortened(names[k]), places[k], xytext=offset, textcoords="offset points", ha=ha, va=va,
+            fontsize=LABEL_SIZE, color=INK, path_effects=halo,
         )  # fmt: skip
         text.set_in_layout(False)  # else the layout would move the axes again
         return text
@@ -162,16 +186,16 @@ def _write_names(ax: Any, names: np.ndarray, places: np.ndarray, coef: np.ndarra
 def _name_ticks(ax: Any, names: np.ndarray, chain: np.ndarray) -> None:
     """The names of features along a chain as ticks: all of them, or some at equal distances."""
     ticks = np.arange(0, chain.size, -(-chain.size // MOST_TICKS))
-    texts = [str(names[chain[k]]) for k in ticks]
+    texts = [shortened(names[chain[k]]) for k in ticks]
     slanted = sum(map(len, texts)) > TICK_CHARACTERS
     ax.set_xticks(ticks, texts, rotation=45 if slanted else 0, ha="right" if slanted else "center",
                   rotation_mode="anchor" if slanted else "default")  # fmt: skip
 
 
-def _chain(graph: Any) -> np.ndarray | None:
-    """The features in their order along the graph, where it is one chain; None elsewhere."""
+def chain_order(graph: Any) -> np.ndarray | None:
+    """The features in their order along the graph, where it is one chain; None elsewhere, and for images."""
     d = graph.n_features
-    if len(graph.edges) != d - 1 or d < 2:
+    if len(graph.shape) == 2 or len(graph.edges) != d - 1 or d < 2:
         return None
     neighbours: list[list[int]] = [[] for _ in range(d)]
     for i, j in graph.edges.tolist():

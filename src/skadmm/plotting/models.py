@@ -127,8 +127,10 @@ def coefficient_path(
     ax.invert_xaxis()
     ax.set_xlabel("alpha (weaker to the right)")
     ax.set_ylabel(label)
-    if shown or chosen is not None:
+    if shown:
         ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    elif chosen is not None:
+        _legend_above(ax)
     return _tidy(ax)
 
 
@@ -206,9 +208,17 @@ def cv_curve(model: BaseEstimator, *, ax: Axes | None = None) -> Axes:
     ax.set_xscale("log")
     ax.invert_xaxis()
     ax.set_xlabel("alpha (weaker to the right)")
-    # Above the curve, where it hides neither the curve nor the lines at the strengths.
-    ax.legend(frameon=False, fontsize="small", loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, borderaxespad=0.2)
+    _legend_above(ax)
     return _tidy(ax)
+
+
+def _legend_above(ax: Axes) -> None:
+    """Place the legend above the axes, where it hides no curve: in two columns, or in one where two are too wide."""
+    for columns in (2, 1):
+        legend = ax.legend(frameon=False, fontsize="small", loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns,
+                           borderaxespad=0.2)  # fmt: skip
+        if legend.get_window_extent().width <= ax.bbox.width:
+            break
 
 
 def coefficient_image(
@@ -256,6 +266,9 @@ def coefficient_image(
     check_coefficients(model)
     coef = np.atleast_2d(getattr(model, "coef_", model))[problem]
     sides: tuple[int, ...] = tuple(getattr(getattr(model, "graph_", None), "shape", ()) if shape is None else shape)
+    if shape is None and len(sides) != 2:
+        what = f"the grid of the model has {len(sides)} sides" if sides else f"{type(model).__name__} has no grid"
+        raise ValueError(f"shape=None: {what}; give shape=(rows, columns), two lengths whose product is {coef.size}")
     if len(sides) != 2 or int(np.prod(sides)) != coef.size:
         raise ValueError(f"shape={sides!r}: it takes two lengths whose product is {coef.size}")
     own = ax is None

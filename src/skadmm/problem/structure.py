@@ -68,7 +68,7 @@ def degrees_of_freedom(
     Returns
     -------
     int
-        For a graph, the number of fused groups that are not zero. For differences along a line, the number of knots
+        For a graph, the number of clusters that are not zero. For differences along a line, the number of knots
         plus the order plus one. For any other matrix d minus the rank of the zero rows, exact where these rows are
         independent by their pattern or join at most LARGEST_DENSE features; an upper bound beyond.
 

@@ -51,7 +51,7 @@ class Path:
     losses : ndarray of shape (k,)
         The mean loss (1/n) Σ ℓ at each solution.
     dof : ndarray of shape (k,)
-        Degrees of freedom: for a graph, the fused groups that are not zero; features that are not penalised count one
+        Degrees of freedom: for a graph, the clusters that are not zero; features that are not penalised count one
         each, also the intercept in ``path_`` of an estimator, which its ``dof_`` does not count.
     gaps : ndarray of shape (k,)
         What each solve reached: the relative duality gap, or the relative KKT residual without a certificate.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skadmm import _cancel, _checks
+from skadmm import _cancel, _checks, _summary
 from skadmm.problem.problem import Problem
 from skadmm.run.sampling import Uniform
 from skadmm.solvers import dual_update
@@ -56,6 +56,19 @@ class StepChoice:
     beyond it; empty otherwise."""
     cut_short: bool = False
     """True where the selection ended early, at its share of the time limit or at Ctrl-C."""
+
+    def __repr__(self) -> str:
+        facts = {
+            "step": f"{self.step:.4g}",
+            "candidates": f"{self.candidates.size} from {self.candidates.min():.4g} to {self.candidates.max():.4g}"
+            if self.candidates.size
+            else 0,
+            "subset": self.subset,
+            "seconds": f"{self.seconds:.3g}",
+            "at_edge": repr(self.at_edge) if self.at_edge else None,
+            "cut_short": True if self.cut_short else None,
+        }
+        return _summary.line("StepChoice", facts)
 
 
 def candidates(algorithm: Algorithm, problem: Problem, rho: float) -> np.ndarray:

@@ -1,23 +1,21 @@
-// The coefficients of one class or output, at the strength that the slider chooses.
+// The coefficients or the signal of one class or output, at the strength that the slider chooses.
 "use strict";
 (() => {
   const holder = document.getElementById("path");
   if (!holder) return;
-  const { alphas, coefs, features, chosen, signal, pieces, relaxed } = JSON.parse(holder.textContent);
+  const content = JSON.parse(holder.textContent);
+  const { alphas, coefs, counts, features, chosen, at, label, line, pieces, relaxed, signal, horizontal, vertical } = content;
   const slider = document.getElementById("strength");
   const output = document.getElementById("strength-text");
   const part = document.getElementById("part");
   const svg = document.getElementById("coefficients");
-  const [W, H, L, R, T, B] = [760, 280, 56, 12, 12, 34];
-  const every = coefs.flat(2).concat((relaxed || []).flat());
-  const limit = every.reduce((most, value) => Math.max(most, Math.abs(value)), 0) || 1;
-  // A signal is drawn over its own range; coefficients around zero.
-  const [low, high] = signal
-    ? [every.reduce((a, b) => Math.min(a, b)), every.reduce((a, b) => Math.max(a, b))]
-    : [-limit, limit];
-  const range = high - low || 1;
-  const x = (k) => L + (features.length === 1 ? 0.5 : k / (features.length - 1)) * (W - L - R);
-  const y = (value) => T + (1 - (value - low) / range) * (H - T - B);
+  const longest = Math.max(0, ...vertical.ticks.map(([, text]) => text.length));
+  const [W, H, L, R, T, B] = [760, 300, Math.max(56, 18 + 7 * longest), 16, 16, 52];
+  // The ranges end six units inside the frame, so that no dot is cut off.
+  const scale = ([low, high], from, to) => (value) =>
+    low === high ? (from + to) / 2 : from + ((value - low) / (high - low)) * (to - from);
+  const x = scale(horizontal.range, L + 6, W - R - 6);
+  const y = scale(vertical.range, H - B - 6, T + 6);
   const NS = "http://www.w3.org/2000/svg";
   const add = (name, attributes, text) => {
     const node = document.createElementNS(NS, name);
@@ -26,45 +24,63 @@
     svg.append(node);
     return node;
   };
-  svg.setAttribute("viewBox", `0 0 ${W} ${H}`);
-  const digits = Math.min(15, Math.max(2, 2 + Math.ceil(Math.log10(limit / range))));
-  for (const share of [0, 0.25, 0.5, 0.75, 1]) {
-    const value = low + share * range;
-    const at = y(value);
-    add("line", { x1: L, x2: W - R, y1: at, y2: at, stroke: "var(--rule)" });
-    add("text", { x: L - 6, y: at + 4, "text-anchor": "end", "font-size": 11, fill: "var(--soft)" },
-        signal || value !== 0 ? Number(value.toPrecision(digits)).toString() : "0");
-  }
-  const axis = { y: H - 8, "font-size": 12, fill: "var(--soft)" };
-  add("text", { ...axis, x: (L + W - R) / 2, "text-anchor": "middle" }, signal ? "position" : "feature");
-  add("text", { ...axis, x: L, "text-anchor": "start" }, features[0]);
-  if (features.length > 1) add("text", { ...axis, x: W - R, "text-anchor": "end" }, features[features.length - 1]);
-  const dots = features.map((name, k) => {
-    const dot = add("circle", { cx: x(k), r: 3 });
+  const titled = (node, text) => {
     const title = document.createElementNS(NS, "title");
-    dot.append(title);
-    return [dot, title];
+    title.textContent = text;
+    node.append(title);
+    return title;
+  };
+  svg.setAttribute("viewBox", `0 0 ${W} ${H}`);
+  for (const [value, text] of vertical.ticks) {
+    add("line", { x1: L, x2: W - R, y1: y(value), y2: y(value), stroke: "var(--rule)" });
+    add("text", { x: L - 6, y: y(value) + 4, "text-anchor": "end", "font-size": 11, fill: "var(--soft)" }, text);
+  }
+  for (const [value, text, full] of horizontal.ticks) {
+    const half = 3.5 * text.length;
+    const middle = Math.min(Math.max(x(value), L + half), W - R - half);
+    add("line", { x1: x(value), x2: x(value), y1: H - B, y2: H - B + 5, stroke: "var(--soft)" });
+    const node = add("text", { x: middle, y: H - B + 18, "text-anchor": "middle", "font-size": 11, fill: "var(--soft)" }, text);
+    if (full && full !== text) titled(node, full);
+  }
+  add("text", { x: (L + W - R) / 2, y: H - 10, "text-anchor": "middle", "font-size": 12, fill: "var(--soft)" }, label);
+  const curve = line && add("path", { fill: "none", stroke: "var(--link)", "stroke-width": 2, "stroke-linejoin": "round" });
+  const small = line ? 2 : 3;
+  const dots = features.map((name, k) => {
+    const dot = add("circle", { cx: x(at[k]), r: small });
+    return [dot, titled(dot, name)];
   });
   const rings = relaxed
-    ? features.map((name, k) => add("circle", { cx: x(k), r: 5, fill: "none", stroke: "var(--ink)" }))
+    ? features.map((name, k) => add("circle", { cx: x(at[k]), r: 5, fill: "none", stroke: "var(--ink)" }))
     : [];
+  const through = (values) =>
+    values
+      .map((value, k) => {
+        const [across, height] = [x(at[k]).toFixed(2), y(value).toFixed(2)];
+        if (k === 0) return `M${across} ${height}`;
+        return line === "steps" ? `H${across}V${height}` : `L${across} ${height}`;
+      })
+      .join("");
   const draw = () => {
     const row = Number(slider.value);
-    const values = coefs[part ? Number(part.value) : 0][row];
+    const which = part ? Number(part.value) : 0;
+    const values = coefs[which][row];
+    if (curve) curve.setAttribute("d", through(values));
     dots.forEach(([dot, title], k) => {
       const value = values[k];
+      const sign = value > 0 ? "var(--positive)" : value < 0 ? "var(--negative)" : "var(--soft)";
       dot.setAttribute("cy", y(value));
-      dot.setAttribute("fill", value > 0 ? "var(--positive)" : value < 0 ? "var(--negative)" : "var(--soft)");
+      dot.setAttribute("fill", line ? "var(--link)" : sign);
       title.textContent = `${features[k]}: ${value}`;
     });
     rings.forEach((ring, k) => {
-      ring.setAttribute("cy", y(relaxed[part ? Number(part.value) : 0][k]));
+      ring.setAttribute("cy", y(relaxed[which][k]));
       ring.setAttribute("visibility", row === chosen ? "visible" : "hidden");
     });
-    const used = values.filter((value) => value !== 0).length;
     const mark = row === chosen ? (relaxed ? " (chosen; rings: relaxed values)" : " (chosen)") : "";
     const count = pieces && pieces[row];
-    const found = !signal ? `: ${used} not zero` : count ? `: ${count} ${count === 1 ? "piece" : "pieces"}` : "";
+    const found = signal
+      ? count ? `: ${count} ${count === 1 ? "piece" : "pieces"}` : ""
+      : `: ${counts[which][row]} not zero`;
     output.textContent = `alpha = ${alphas[row].toPrecision(3)}${mark}${found}`;
     slider.setAttribute("aria-valuetext", output.textContent);
   };
