@@ -313,3 +313,29 @@ def test_counts_keep_their_limits_and_have_standard_errors():
     covariance = np.linalg.inv(Z.T @ (relaxed.predict(X)[:, None] * Z))
     expected = errors_of(clusters, covariance[:-1, :-1])
     np.testing.assert_allclose(relaxed.standard_errors_, expected, rtol=1e-4)
+
+
+def test_coefficients_that_the_samples_do_not_determine_have_no_standard_errors():
+    """The second fit has neither the penalty nor the ridge, so that nothing but the samples determines it."""
+    rng = np.random.default_rng(0)
+    cell = np.arange(60) % 3
+    indicators, x = np.eye(3)[cell], rng.normal(size=60)
+    y = cell + 0.1 * rng.normal(size=60)
+
+    def errors(X, A=None, **options):
+        model = skadmm.GeneralizedLassoRegressor(A=A, alpha=1e-6, relax=True, **options).fit(X, y)
+        return model.standard_errors_
+
+    assert np.isnan(errors(indicators, np.diff(np.eye(3), axis=0))).all()  # they sum to the intercept's column
+    assert np.isnan(errors(np.column_stack([x, x]), ridge=0.1)).all()
+    constant = errors(np.column_stack([np.full(60, 0.1), x]), A=np.zeros((1, 2)))
+    np.testing.assert_array_equal(np.isnan(constant), [True, False])
+
+    redundant = np.column_stack([x, x, 1e-8 * rng.normal(size=60), indicators])
+    full = np.column_stack([x, redundant[:, 2], indicators])
+    residual = y - full @ np.linalg.lstsq(full, y, rcond=None)[0]
+    units = np.linalg.norm(full, axis=0)
+    covariance = np.linalg.inv((full / units).T @ (full / units)) * (residual @ residual) / (60 - 5)
+    found = errors(redundant, A=np.zeros((1, 6)), fit_intercept=False)
+    np.testing.assert_array_equal(np.isnan(found), [True, True, False, False, False, False])
+    np.testing.assert_allclose(found[2:], (np.sqrt(np.diag(covariance)) / units)[1:], rtol=1e-6)

@@ -1,12 +1,15 @@
 """Several outputs with offsets, constraints, adaptive weights and relax: the optima are those of CVXPY, and those of
 one output at a time where the model separates."""
 
+import math
 import warnings
+from typing import NamedTuple
 
 import cvxpy as cp
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 
 from skadmm import (
     FusedLassoClassifier,
@@ -16,11 +19,13 @@ from skadmm import (
     GeneralizedLassoRegressorCV,
     GroupLassoRegressor,
     Problem,
+    Status,
     solve,
 )
 from skadmm.backends.writer import write_blocks
+from skadmm.kernels.compile import facts
 from skadmm.operators import output_groups
-from skadmm.regularizers import L1, GroupL2
+from skadmm.regularizers import L1, ElasticNet, GroupL2, define_separable
 
 N, D, K, ALPHA = 70, 5, 3, 0.05
 rng = np.random.default_rng(31)
@@ -258,6 +263,8 @@ def test_relax_with_offsets_and_groups():
         ({"relax": True, "output_penalty": "nuclear"}, "relax=True: .* output_penalty='nuclear' joins them"),
         ({"positive": True, "output_penalty": "nuclear"}, "output_penalty='nuclear': positive, bounds and monotone"),
         ({"adaptive": True, "output_penalty": "nuclear"}, "adaptive=True: output_penalty='nuclear' has no terms"),
+        ({"penalty": "linf", "output_penalty": "rows"}, r"output_penalty='rows': with penalty=LInf\(...\) it"),
+        ({"penalty": "linf", "task_graph": "complete"}, r"task_graph='complete': .* penalty='l1', .* LInf\(...\)"),
     ],
 )
 def test_what_joins_outputs_is_refused_with_its_reason(options, message):
@@ -268,3 +275,78 @@ def test_what_joins_outputs_is_refused_with_its_reason(options, message):
 def test_relax_of_a_multinomial_model_is_refused_with_its_reason():
     with pytest.raises(ValueError, match="relax=True: it fits every output by itself, and multi_class='multinomial'"):
         FusedLassoClassifier(ALPHA, multi_class="multinomial", relax=True).fit(X, LABELS)
+
+
+@facts(name="increases", separable=True, smooth=False, subdifferentiable=True)
+class Increases(NamedTuple):
+    """A user's penalty, whose prices differ between coordinates: Σ price_j max(v_j, 0)."""
+
+    strength: float = 1.0
+    price: tuple = ()
+
+    def prepared(self, size, role):
+        if np.size(self.price) != size:
+            raise ValueError(f"{role}: {size} prices")
+        return self._replace(price=np.asarray(self.price, dtype=float))
+
+    @property
+    def strong_convexity(self):
+        return 0.0
+
+    def lipschitz(self, size):
+        return self.strength * float(np.linalg.norm(self.price))
+
+
+define_separable(
+    Increases,
+    value_at=lambda reg, j, v: reg.strength * reg.price[j] * max(v, 0.0),
+    prox_at=lambda reg, j, v, step: v - min(max(v, 0.0), step * reg.strength * reg.price[j]),
+    subgradient_at=lambda reg, j, v: reg.strength * reg.price[j] if v > 0.0 else 0.0,
+    conjugate_at=lambda reg, j, w: 0.0 if 0.0 <= w <= reg.strength * reg.price[j] else math.inf,
+    dual_scale_at=lambda reg, j, w: 0.0 if w < 0.0 else min(1.0, reg.strength * reg.price[j] / max(w, 1e-300)),
+)
+PRICES = np.array([1.0, 2.0, 0.5, 1.0])
+PENALTIES = {
+    "linf": ("linf", 0.0),
+    "weighted-l1": (L1(weights=PRICES), 0.0),
+    "elastic-net": (ElasticNet(1.0, 0.3), 0.0),
+    "groups-mixed-with-l1": (GroupL2(groups=[0, 0, 1, 1]), 0.3),
+    "of-a-user": (Increases(1.0, tuple(PRICES)), 0.0),
+}
+
+
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("name", PENALTIES)
+def test_any_penalty_is_that_of_each_output(name, positive):
+    penalty, l1_ratio = PENALTIES[name]
+    model = GeneralizedLassoRegressor(
+        ALPHA, A=CHAIN, penalty=penalty, l1_ratio=l1_ratio, positive=positive, tol=1e-9, max_passes=5000
+    ).fit(X, Y)
+    assert model.result_.status is Status.SOLVED
+    for c in range(K):
+        alone = clone(model).fit(X, Y[:, c])
+        np.testing.assert_allclose(model.coef_[c], alone.coef_, atol=1e-6)
+        assert model.intercept_[c] == pytest.approx(alone.intercept_, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["linf", "of-a-user"])
+def test_any_penalty_on_the_classes_of_a_multinomial_model(name):
+    model = GeneralizedLassoClassifier(
+        ALPHA, A=CHAIN, penalty=PENALTIES[name][0], multi_class="multinomial", tol=1e-7, max_passes=5000
+    ).fit(X, LABELS)
+    V, b = cp.Variable((K, D)), cp.Variable(K)
+    steps = CHAIN @ V.T
+    penalty = cp.sum(cp.max(cp.abs(steps), axis=0)) if name == "linf" else cp.sum(PRICES @ cp.pos(steps))
+    objective = loss_in_cvxpy("multinomial", X @ V.T + np.ones((N, 1)) @ cp.reshape(b, (1, K), order="C"))
+    objective += ALPHA * penalty
+    best = minimum(objective)
+    V.value, b.value = model.coef_, model.intercept_
+    assert objective.value == pytest.approx(best, rel=1e-5)
+    assert model.predict_proba(X).shape == (N, K)
+
+
+def test_cross_validation_of_any_penalty_with_several_outputs():
+    model = GeneralizedLassoRegressorCV(alphas=[0.5, 0.05], A=CHAIN, penalty="linf", cv=3).fit(X, Y)
+    alone = GeneralizedLassoRegressor(model.alpha_, A=CHAIN, penalty="linf", tol=model.tol).fit(X, Y)
+    np.testing.assert_allclose(model.coef_, alone.coef_, atol=1e-3)
+    np.testing.assert_allclose(model.predict(X), alone.predict(X), atol=1e-3)

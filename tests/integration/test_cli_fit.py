@@ -16,7 +16,7 @@ from sklearn.datasets import dump_svmlight_file
 
 import skadmm
 from skadmm.cli import run
-from skadmm.losses import LOSSES
+from skadmm.losses import LOSSES, Huber, SmoothedQuantile, Tweedie
 
 
 def read_exactly(file):
@@ -104,6 +104,52 @@ def test_cross_validation_graphs_and_groups(csv, capsys, tmp_path):
     arguments = ["fit", str(csv), "-o", "group.model", "--model", "group-classifier", "--alpha", "0.01", "-q"]
     assert run([*arguments, "--groups", "groups.json"]) == 0
     assert len(skadmm.load("group.model").groups_) == 2
+
+
+def test_a_loss_with_parameters(csv, table, capsys):
+    X, _ = table
+    X.assign(cost=np.maximum(X["a"] + 1.0, 0.0)).to_csv("costs.csv", index=False)
+    fit = ["fit", "costs.csv", "-o", "m", "--model", "fused-regressor", "--alpha", "0.01", "--force", "-q"]
+    losses = {
+        "tweedie(1.3)": Tweedie(1.3), "tweedie(power=1.3)": Tweedie(1.3), "smoothed-quantile(0.9, width=2e-1)":
+        SmoothedQuantile(0.9, 0.2), "huber()": Huber(1.0),
+    }  # fmt: skip
+    for text, loss in losses.items():
+        assert run([*fit, "--loss", text]) == 0
+        assert skadmm.load("m").loss == loss
+        assert run([*fit, "--set", f"loss={text}"]) == 0
+        assert skadmm.load("m").loss == loss
+    assert run([*fit, "--loss", "tweedie(1.3)"]) == 0
+    assert run(["info", "m"]) == 0
+    assert re.search(r"loss= +tweedie\(1\.3\)\n", capsys.readouterr().out)
+    compare = ["compare", "costs.csv", "--methods", "opg-admm", "--passes", "1", "--repeats", "1", "--json"]
+    objectives = []
+    for loss in ("huber(0.01)", "huber(1)"):
+        assert run([*compare, "--loss", loss]) == 0
+        objectives.append(json.loads(capsys.readouterr().out)["methods"][0]["objective"])
+    assert objectives[0] < objectives[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("twedie(1.3)", "Did you mean 'tweedie'?"),
+        ("tweedie(powr=1.3)", "there is no 'powr'; tweedie takes power=1.5. Did you mean 'power'?"),
+        ("smoothed-quantile(0.5, 0.1, 3)", "3 numbers without a name; smoothed-quantile takes q=0.5, width=0.1"),
+        ("quantile(0.5, q=0.5)", "q is given twice; quantile takes q=0.5"),
+        ("squared(1)", "1 numbers without a name; squared has no parameters"),
+        ("huber(delta=True)", "parameters are numbers; huber takes delta=1.0"),
+        ("huber(**{})", "parameters are numbers"),
+        ("huber(__import__('os').getcwd())", "parameters are numbers"),
+        ("huber(1)(2)", "parameters are numbers"),
+        ("huber(1", "it takes a name, or a name and numbers such as tweedie(power=1.3)"),
+        ("tweedie(3)", "power=3"),
+    ],
+)
+def test_a_loss_with_wrong_parameters(csv, capsys, text, message):
+    for command in (["fit", "data.csv", "-o", "m", "--model", "fused-regressor"], ["compare", "data.csv"]):
+        assert run([*command, "--loss", text]) == 2
+        assert message in capsys.readouterr().err
 
 
 def test_every_loss_and_penalty_by_name(csv, table, capsys):

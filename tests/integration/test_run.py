@@ -185,6 +185,41 @@ def test_divergence_returns_the_last_sound_point(record_every):
         go(problem, "batch-iu-admm", rho=1e-6, step=1e-3, warm_start=result)
 
 
+@pytest.mark.parametrize("ridge", [0.0, 0.01], ids=["plain", "ridge"])
+@pytest.mark.parametrize(
+    ("loss", "k"),
+    [("logistic", 1), ("hinge", 1), ("squared", 1), ("squared", 3), ("poisson", 1), ("poisson", 3), ("multinomial", 3)],
+)
+def test_online_admm_selects_a_step_where_others_diverge(loss, k, ridge):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(100, 5))
+    score = rows[:, 0] + rng.normal(size=100)
+    target = {
+        "logistic": np.where(score > 0.0, 1.0, -1.0), "hinge": np.where(score > 0.0, 1.0, -1.0), "squared": score,
+        "poisson": rng.poisson(np.exp(score / 2)).astype(float), "multinomial": np.digitize(score, [-0.7, 0.7]),
+    }[loss]  # fmt: skip
+    if k > 1 and loss != "multinomial":
+        target = np.column_stack([target] * k)
+    problem = Problem(
+        rows, target, loss, psi=L1(0.01), A=np.kron(np.eye(k), chain(5).toarray()),
+        omega=SquaredL2(ridge) if ridge else None,
+    )  # fmt: skip
+    result = solve(problem, "online-admm", step="auto", passes=2)
+    assert result.status is Status.PASS_LIMIT
+    assert result.objective < problem.objective(np.zeros(5 * k))
+
+
+@pytest.mark.parametrize("step", [1e16, 1e30])
+def test_online_admm_with_a_step_that_is_too_long_diverges(step):
+    """With equal rows in a block the Newton system becomes singular."""
+    rng = np.random.default_rng(0)
+    rows, counts = np.repeat(rng.normal(size=(50, 5)), 2, axis=0), rng.poisson(2.0, size=100).astype(float)
+    problem = Problem(rows, counts, "poisson", psi=L1(0.01), A=chain(5))
+    result = solve(problem, "online-admm", step=step, passes=2, batch_size=4)
+    assert result.status is Status.DIVERGED
+    assert np.isfinite(result.x).all()
+
+
 def test_a_failing_callback_keeps_the_result(problem):
     with pytest.raises(CallbackError, match="ZeroDivisionError") as caught:
         go(problem, callback=raise_at(2, ZeroDivisionError("oh")))

@@ -13,6 +13,7 @@ import typer
 
 from skadmm.cli._errors import CommandError
 from skadmm.cli.large import open_table
+from skadmm.cli.loss_option import loss_of
 from skadmm.cli.structure import read_graph, read_groups
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def compare(
     drop: list[str] | None = typer.Option(None, help="Columns to leave out, separated by commas; may be repeated."),  # noqa: B008
     weight: str | None = typer.Option(None, help="The column of sample weights."),
     loss: str | None = typer.Option(
-        None, help="logistic, squared-hinge, squared, huber, ... [default: logistic for two classes, else squared]"
+        None, help="A loss, such as huber or 'huber(delta=2)'. [default: logistic for two classes, else squared]"
     ),
     alpha: float = typer.Option(1e-4, help="The strength of the penalty."),
     l1_ratio: float = typer.Option(0.5, "--l1-ratio", help="The share of the plain l1 norm."),
@@ -64,7 +65,9 @@ def compare(
     if methods != "auto":
         chosen = [name.strip() for name in methods.split(",") if name.strip()]
     penalty = _penalty(X, names, graph, groups, unknown, l1_ratio)
-    problem = Problem(X, table.target, loss=loss, psi=penalty.psi(alpha), A=penalty.A, sample_weight=table.weight)
+    problem = Problem(
+        X, table.target, loss=loss_of(loss), psi=penalty.psi(alpha), A=penalty.A, sample_weight=table.weight
+    )
     frame = run(problem, chosen, repeats=repeats, passes=passes, record_every=max(passes / 20, 0.5))
     if frame.attrs["interrupted"]:
         raise CommandError("interrupted; nothing was written", 130)

@@ -15,6 +15,7 @@ import typer
 from skadmm._names import nearest
 from skadmm.cli._errors import CommandError, naming
 from skadmm.cli.large import open_table
+from skadmm.cli.loss_option import loss_of
 from skadmm.cli.offsets import check_link, take_offset
 from skadmm.cli.parameters import parameters
 from skadmm.cli.structure import read_graph, read_groups
@@ -69,7 +70,9 @@ def fit(
     multi_class: str | None = typer.Option(
         None, "--multi-class", help="More than two classes: ovr (one model each), or multinomial. [default: ovr]"
     ),
-    loss: str | None = typer.Option(None, help="A registered loss, such as logistic, hinge, huber or poisson."),
+    loss: str | None = typer.Option(
+        None, help="A loss, such as logistic, hinge or poisson, or with parameters: 'tweedie(power=1.3)', 'huber(2)'."
+    ),
     penalty: str | None = typer.Option(None, help="For --model lasso-...: a registered penalty. [default: l1]"),
     settings: list[str] = typer.Option(  # noqa: B008
         [], "--set", help="Another parameter of the estimator, such as positive=true or bounds=[0,1]; may be repeated."
@@ -126,7 +129,7 @@ def fit(
     }  # fmt: skip
     if multi_class is not None and not model.endswith("classifier"):
         raise CommandError(f"--multi-class {multi_class}: --model {model} has no classes", 2)
-    options |= _given(l1_ratio=_ratios(l1_ratio, alpha), loss=loss, multi_class=multi_class)
+    options |= _given(l1_ratio=_ratios(l1_ratio, alpha), loss=loss and loss_of(loss), multi_class=multi_class)
     names = list(map(str, getattr(table.X, "columns", [])))
     own = _own_options(model, graph, groups, unknown, penalty, order, names)
     estimator.set_params(**(options | own | further))

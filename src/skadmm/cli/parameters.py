@@ -7,6 +7,7 @@ from typing import Any
 
 from skadmm._names import nearest
 from skadmm.cli._errors import CommandError
+from skadmm.cli.loss_option import loss_of
 
 WORDS: dict[str, bool | None] = {"true": True, "false": False, "none": None}
 """Values in Python's spelling, in any case; JSON has true, false and null."""
@@ -29,6 +30,8 @@ def parameters(given: list[str], defaults: dict[str, Any]) -> dict[str, Any]:
             found[name] = words[value.lower()] if value.lower() in words else json.loads(value)
         except ValueError:
             found[name] = value
+    if isinstance(found.get("loss"), str):
+        found["loss"] = loss_of(found["loss"])
     columns = found.get("categorical_features")
     if isinstance(columns, str) and columns != "from_dtype":
         found["categorical_features"] = [columns]

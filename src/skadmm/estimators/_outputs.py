@@ -9,9 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from skadmm._names import argument_names
+from skadmm.estimators._mixture import Mixture
 from skadmm.estimators._penalty import Penalty
 from skadmm.operators import across_outputs, incidence, output_groups
 from skadmm.regularizers import L1, GroupL2, GroupLInf, Nuclear
+from skadmm.regularizers._repeated import repeated
 
 OUTPUT_PENALTIES = ("entries", "rows", "rows-linf", "nuclear")
 """How the coefficients of the outputs are penalised: one by one, by the norm across outputs, or all together by the
@@ -43,6 +45,8 @@ class OutputPenalty(NamedTuple):
     def psi(self, alpha: float) -> Any:
         """ψ of strength `alpha`."""
         m, k, groups = self.penalty.A.shape[0], self.n_outputs, self.penalty.groups
+        if self.penalty.kind is not None:
+            return repeated(self.penalty.psi(alpha), m, k)
         if self.across == "entries" and groups is None:
             return L1(alpha)
         if self.across == "nuclear":
@@ -73,8 +77,7 @@ def output_penalty(penalty: Penalty, columns: sp.csr_array, wide: Any, k: int, o
     options : OutputOptions
     """
     if penalty.kind is not None:
-        name = type(penalty.kind).__name__
-        raise ValueError(f"penalty={name}(...): several outputs in one model take 'l1', and output_penalty across them")
+        _check_kind(penalty.kind, options)
     if options.penalty == "nuclear" and penalty.groups is not None:
         raise ValueError(
             "output_penalty='nuclear': a nuclear norm takes all coefficients together, and groups are given; it takes "
@@ -88,6 +91,21 @@ def output_penalty(penalty: Penalty, columns: sp.csr_array, wide: Any, k: int, o
         n_single = added.shape[0]
         A = sp.vstack([A, added], format="csr")
     return OutputPenalty(sp.csr_array(A), penalty, k, options.penalty, n_single)
+
+
+def _check_kind(kind: Any, options: OutputOptions) -> None:
+    """Raise where a penalty other than 'l1' would have to join outputs."""
+    name = type(kind.first if isinstance(kind, Mixture) else kind).__name__
+    if options.penalty != "entries":
+        raise ValueError(
+            f"output_penalty={options.penalty!r}: with penalty={name}(...) it takes 'entries', the penalty of each "
+            "output; norms across outputs take penalty='l1'"
+        )
+    if options.task_graph is not None:
+        raise ValueError(
+            f"task_graph={options.task_graph!r}: its absolute differences are added to penalty='l1', and the penalty "
+            f"is {name}(...)"
+        )
 
 
 def task_matrix(graph: Any, k: int, names: Sequence[Any] | None = None) -> sp.csr_array:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+import scipy.sparse.linalg
 
 from skadmm.estimators._penalty import Penalty
 from skadmm.kernels.compile import kernel
@@ -28,6 +29,9 @@ from skadmm.run.solve import solve
 
 LIKELIHOODS = ("logistic", "poisson")
 """Losses that are the negative logarithm of a likelihood without an unknown dispersion."""
+
+UNDETERMINED = 1e-6
+"""A coefficient is not determined where its share of the directions that do not change the margins is larger."""
 
 
 class Relaxed(NamedTuple):
@@ -100,10 +104,7 @@ def relaxed(
     result = solve(problem, tol=tol, passes=passes, record_every=0, x0=start)
     errors = np.full(d, np.nan)
     if limits is None or not _active(problem, result.x):
-        covariance = _covariance(problem, result.x, sample.sample_weight)[:k, :k]
-        estimated = np.asarray(abs(basis).sum(axis=1)).ravel() > 0.0
-        variances = np.asarray((basis @ covariance * basis.toarray()).sum(axis=1)).ravel()
-        errors[estimated] = np.sqrt(np.maximum(variances[estimated], 0.0))
+        errors = _standard_errors(problem, result.x, sample.sample_weight, sp.csr_array(wide[:d]))
     return Relaxed(np.asarray(wide @ result.x), errors, result)
 
 
@@ -116,27 +117,56 @@ def _active(problem: Problem, x: np.ndarray) -> bool:
     return bool(np.any((y - problem.psi.lower <= near) | (problem.psi.upper - y <= near)))
 
 
-def _covariance(problem: Problem, x: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray:
-    """The covariance of the parameters: σ²(XᵀX)⁻¹ for the squared loss, with σ² from the residuals; the inverse of the
-    Fisher information for a loss in ``LIKELIHOODS``; the sandwich estimator for other smooth losses; NaN for losses
-    with kinks."""
+def _standard_errors(
+    problem: Problem, x: np.ndarray, sample_weight: np.ndarray | None, rows: sp.csr_array
+) -> np.ndarray:
+    """The standard errors of rows · parameters; NaN for rows of zeros, and where the samples do not determine them."""
     n, k = problem.n_samples, problem.n_features
     if not problem.loss.smooth:
-        return np.full((k, k), np.nan)
-    total = float(n if sample_weight is None else sample_weight.sum())
+        return np.full(rows.shape[0], np.nan)
     margins = np.asarray(problem.backend.evaluate(x).margins, dtype=np.float64)
     weights = problem.sample_weight if problem.sample_weight.size else np.ones(n)
     slopes, curvatures = np.empty(n), np.empty(n)
     _derivatives(problem.loss, margins, problem.target, slopes, curvatures)
     X = as_matrix(problem.rows)
-    hessian = _weighted_gram(X, weights * curvatures) / n
-    inverse = np.linalg.pinv(hessian, hermitian=True) / total
+    information = _inverted(_weighted_gram(X, weights * curvatures) / n, n)
+    total = float(n if sample_weight is None else sample_weight.sum())
+    inverse = information.inverse / total
     if getattr(problem.loss, "gaussian", False):
-        residual, freedom = float(weights @ slopes**2) * total / n, total - k
-        return inverse * (residual / freedom if freedom > 0 else np.nan)
-    if problem.loss.name in LIKELIHOODS:
-        return inverse
-    return inverse @ (_weighted_gram(X, weights * slopes**2) * total / n) @ inverse
+        residual, freedom = float(weights @ slopes**2) * total / n, total - (k - information.free.shape[1])
+        covariance = inverse * (residual / freedom if freedom > 0 else np.nan)
+    elif problem.loss.name in LIKELIHOODS:
+        covariance = inverse
+    else:
+        covariance = inverse @ (_weighted_gram(X, weights * slopes**2) * total / n) @ inverse
+    errors = np.sqrt(np.maximum((rows @ covariance * rows.toarray()).sum(axis=1), 0.0))
+    in_units = rows @ sp.diags_array(information.units)
+    along = np.linalg.norm(in_units @ information.free, axis=1)
+    errors[along > UNDETERMINED * scipy.sparse.linalg.norm(in_units, axis=1)] = np.nan
+    errors[np.diff(rows.indptr) == 0] = np.nan
+    return errors
+
+
+class _Inverted(NamedTuple):
+    """The inverse of a Hessian on the directions that the samples determine."""
+
+    inverse: np.ndarray
+    units: np.ndarray
+    """The unit of each parameter in which its column has the norm 1."""
+    free: np.ndarray
+    """Directions that do not change the margins, in these units: orthonormal columns."""
+
+
+def _inverted(hessian: np.ndarray, n: int) -> _Inverted:
+    """The inverse of XᵀHX/n over n samples. Its columns are normalised first, so that a feature in small units is not
+    taken for one that the samples do not determine."""
+    diagonal = np.diag(hessian)
+    units = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
+    values, vectors = np.linalg.eigh(hessian * units[:, None] * units)
+    smallest = 10.0 * np.finfo(float).eps * (diagonal.size + np.sqrt(n))  # the rounding of the sums over samples
+    kept = values > smallest
+    found = units[:, None] * vectors[:, kept]
+    return _Inverted(found / values[kept] @ found.T, units, vectors[:, ~kept])
 
 
 @kernel

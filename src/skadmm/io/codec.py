@@ -207,4 +207,6 @@ def readable(value: Any, arrays: list[np.ndarray]) -> Any:
         return {str(readable(key, arrays)): readable(entry, arrays) for key, entry in value["pairs"]}
     if kind == "sparse":
         return f"sparse matrix of shape {tuple(value['shape'])}"
+    if "name" in value and "fields" in value:
+        return f"{value['name']}({', '.join(str(readable(entry, arrays)) for entry in value['fields'])})"
     return kind

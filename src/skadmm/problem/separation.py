@@ -48,7 +48,9 @@ def reason_against(problem: Problem) -> str | None:
         return "a row of A has coefficients of two outputs"
     try:
         for part in parts_of(problem.psi, problem.n_split):
-            check_apart(part.reg, owner[part.where])
+            of_part = owner[part.where]
+            if not np.all(of_part == of_part[0]):
+                check_apart(part.reg, of_part)
         check_apart(problem.omega, np.arange(problem.n_features) // _width(problem))
     except Joined as reason:
         return str(reason)
@@ -69,7 +71,8 @@ def one_output(problem: Problem, number: int) -> Output:
     for part in reversed(parts_of(problem.psi, problem.n_split)):
         inside = rows[(rows >= part.start) & (rows < part.stop)] - part.start
         if inside.size:
-            first = taken(part.reg, inside, part.stop - part.start)
+            size = part.stop - part.start
+            first = part.reg if inside.size == size else taken(part.reg, inside, size)
             psi = first if isinstance(psi, Zero) else Stacked(first, psi, inside.size)
     A = sp.csr_array(constraint.A[rows][:, features]) if rows.size else None
     alone = Constraint(A, None, constraint.c[rows] if rows.size else None, width)

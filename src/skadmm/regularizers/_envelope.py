@@ -14,6 +14,7 @@ import scipy.sparse as sp
 
 from skadmm.kernels.compile import compiled, kernel
 from skadmm.regularizers._base import prox, prox_at
+from skadmm.regularizers._repeated import Repeated
 from skadmm.regularizers.group_l2 import GroupL2
 from skadmm.regularizers.group_linf import GroupLInf
 from skadmm.regularizers.l2 import L2
@@ -51,6 +52,8 @@ class Part(NamedTuple):
 
 def parts_of(reg: Any, size: int, start: int = 0) -> list[Part]:
     """`reg` taken apart, where it is a sum over consecutive coordinates."""
+    if isinstance(reg, Repeated):
+        return [Part(reg.each, first, first + reg.size) for first in range(start, start + size, reg.size)]
     if not isinstance(reg, Stacked):
         return [Part(reg, start, start + size)] if size else []
     middle = start + reg.split

@@ -104,19 +104,48 @@ def _residual(rule, samples, start, b, p, z, slopes, out):
         out[i] = z[i] - p[i]
         for other in range(b):
             out[i] += rule.gram[i, other] * slopes[other]
-        largest = max(largest, abs(out[i]))
+        if abs(out[i]) > largest or np.isnan(out[i]):  # once NaN, it stays NaN
+            largest = abs(out[i])
     return largest
+
+
+@kernel
+def _solve_system(matrix, right):
+    """right ← matrix⁻¹ right by elimination with row exchanges; `matrix` is overwritten. Where np.linalg.solve would
+    raise, because an entry is not finite or a pivot is zero, the result is not finite."""
+    b = right.size
+    for j in range(b):
+        pivot = j
+        for i in range(j + 1, b):
+            if abs(matrix[i, j]) > abs(matrix[pivot, j]):
+                pivot = i
+        for other in range(b):
+            matrix[j, other], matrix[pivot, other] = matrix[pivot, other], matrix[j, other]
+        right[j], right[pivot] = right[pivot], right[j]
+        for i in range(j + 1, b):
+            factor = matrix[i, j] / matrix[j, j]
+            for other in range(j + 1, b):
+                matrix[i, other] -= factor * matrix[j, other]
+            right[i] -= factor * right[j]
+    for j in range(b - 1, -1, -1):
+        for other in range(j + 1, b):
+            right[j] -= matrix[j, other] * right[other]
+        right[j] /= matrix[j, j]
 
 
 @kernel(allocates=True)
 def _solve_margins(rule, samples, start, b, p):
-    """The slopes s(z) at the solution of z + K s(z) = p."""
+    """The slopes s(z) at the solution of z + K s(z) = p; NaN where the run has diverged, so that x shows it."""
     z = p.copy()
-    slopes, matrix, trial = np.empty(b), np.empty((b, b)), np.empty(b)
+    slopes, matrix, trial, direction = np.empty(b), np.empty((b, b)), np.empty(b), np.empty(b)
     size = _residual(rule, samples, start, b, p, z, slopes, trial)
+    if not size < np.inf:
+        slopes[:] = np.nan
+        return slopes
     for _ in range(NEWTON_STEPS):
         _jacobian(samples, start, rule.scale, rule.gram, z, matrix)
-        direction = np.linalg.solve(matrix, trial)
+        direction[:] = trial
+        _solve_system(matrix, direction)
         length = 1.0
         while True:
             candidate = z - length * direction
@@ -125,7 +154,7 @@ def _solve_margins(rule, samples, start, b, p):
                 break
             length *= 0.5
         z = candidate
-        if new_size <= 1e-15 * (1.0 + np.abs(p).max()) or new_size >= size:
+        if new_size <= 1e-15 * (1.0 + np.abs(p).max()) or not new_size < size:
             break
         size = new_size
     return slopes
