@@ -110,8 +110,8 @@ class Conic(BestPointSolver[ConicState]):
         super().__init__(setup, config)
         problem = setup.problem
         self.X = sp.csr_array(as_matrix(problem.rows), dtype=np.float64)
-        self.scale = problem.loss_at_zero or 1.0
-        """The objective of the programme is divided by this."""
+        self.scale = problem.loss_at_zero if problem.loss_at_zero > 0.0 else 1.0
+        """The objective of the programme is divided by this. Rounding may make a loss of zero negative."""
         squares = np.asarray(self.X.multiply(self.X).mean(axis=0)).ravel()
         reach = np.asarray(problem.constraint.A.multiply(problem.constraint.A).sum(axis=0)).ravel()
         self.weight = positive(np.where(squares > 0.0, squares, reach))
