@@ -10,6 +10,7 @@ from skadmm import SOLVERS, FusedLassoClassifier, Problem, Status, solve
 from skadmm.losses import Huber
 from skadmm.operators import chain, output_groups, stack, trend
 from skadmm.regularizers import L1, L2, Box, ElasticNet, GroupL2, GroupLInf, LInf, NonNegative, SquaredL2
+from skadmm.solvers.base import Setup
 from skadmm.solvers.last_resorts import last_resorts
 from skadmm.solvers.second_order import conic, conic_terms
 from skadmm.solvers.second_order.multipliers import Multipliers
@@ -88,6 +89,13 @@ def test_omega_is_part_of_the_programme(omega):
     found, expected = solve(problem, "conic", tol=1e-7), solve(problem, tol=1e-8)
     assert found.status is Status.SOLVED, found.message
     assert found.objective == pytest.approx(expected.objective, rel=1e-6)
+
+
+def test_a_loss_that_rounding_makes_negative_at_zero(monkeypatch):
+    monkeypatch.setattr(Problem, "loss_at_zero", -1e-17)
+    solver = conic.Conic(Setup(problem_of(), 1.0, 1.0, 1, "none"))
+    assert solver.scale > 0.0
+    assert all(np.isfinite(units.x).all() and np.isfinite(units.rows).all() for units in solver.units)
 
 
 def test_a_general_constraint_is_met():

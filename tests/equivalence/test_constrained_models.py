@@ -10,6 +10,7 @@ from sklearn.linear_model import Lasso, LinearRegression
 
 import skadmm
 from skadmm import FusedLassoRegressor, GeneralizedLassoRegressor, GroupLassoRegressor, Problem, TrendFilter, solve
+from skadmm.operators import trend
 from skadmm.regularizers import L1, Box, GroupL2, Stacked
 from skadmm.run.result import Status
 from skadmm.solvers.second_order.polish import ConstrainedRows
@@ -339,3 +340,21 @@ def test_coefficients_that_the_samples_do_not_determine_have_no_standard_errors(
     found = errors(redundant, A=np.zeros((1, 6)), fit_intercept=False)
     np.testing.assert_array_equal(np.isnan(found), [True, True, False, False, False, False])
     np.testing.assert_allclose(found[2:], (np.sqrt(np.diag(covariance)) / units)[1:], rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", [2, 5])
+@pytest.mark.parametrize("limit", [{"positive": True}, {"bounds": (-1.0, 1.0)}])
+def test_trends_of_columns_of_very_different_scales_within_constraints(limit, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(30, 40)) * 10.0 ** rng.uniform(-4, 4, 40)
+    y = rng.normal(size=30) + X @ (rng.normal(size=40) / X.std(axis=0)) * 0.2
+    A, alpha = trend(40, 2), 100.0
+    x = cp.Variable(40)
+    constraints = [x >= 0.0] if "positive" in limit else [x >= -1.0, x <= 1.0]
+    problem = cp.Problem(cp.Minimize(cp.sum_squares(X @ x - y) / 60 + alpha * cp.norm1(A @ x)), constraints)
+    problem.solve(solver="CLARABEL", tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+    model = GeneralizedLassoRegressor(alpha=alpha, A=A, fit_intercept=False, tol=1e-8, **limit).fit(X, y)
+    coef = model.coef_
+    reached = np.sum((X @ coef - y) ** 2) / 60 + alpha * np.abs(A @ coef).sum()
+    assert model.result_.status is Status.SOLVED, model.result_.message
+    assert reached <= problem.value * (1.0 + 1e-8)

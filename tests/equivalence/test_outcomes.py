@@ -56,6 +56,8 @@ from skadmm.losses import (
 )
 from skadmm.operators import chain, stack, trend
 from skadmm.problem.alpha_max import alpha_max
+from skadmm.problem.certificate import Certifier
+from skadmm.problem.kink_slopes import balanced
 from skadmm.regularizers import L1, Box, GroupLInf
 from skadmm.solvers import SOLVERS
 
@@ -270,6 +272,67 @@ def test_quantile_trends():
         assert fit.result_.kkt.relative <= 1e-7
         values = fit.predict(t[:, None])
         assert np.mean(y < values - 1e-6) <= q <= np.mean(y <= values + 1e-6)
+
+
+def quantile_objective(X, y, coef, q, alpha, A):
+    error = y - X @ coef
+    return np.mean(np.maximum(q * error, (q - 1.0) * error)) + alpha * np.abs(A @ coef).sum()
+
+
+def quantile_optimum(X, y, q, alpha, A):
+    coef = cp.Variable(X.shape[1])
+    error = y - X @ coef
+    loss = cp.sum(cp.maximum(q * error, (q - 1.0) * error)) / y.size
+    problem = cp.Problem(cp.Minimize(loss + alpha * cp.norm1(A @ coef)))
+    return problem.solve(solver="CLARABEL", tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+
+
+@pytest.mark.parametrize(("seed", "n", "q", "alpha"), [(38, 2, 0.9, 1e-4), (44, 2, 0.9, 1e-4), (146, 10, 0.95, 1e-5)])
+def test_quantiles_under_a_weak_penalty_have_a_gap(seed, n, q, alpha):
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(n, 1)), 3.0 * rng.normal(size=n)
+    model = GeneralizedLassoRegressor(alpha=alpha, loss=Quantile(q), fit_intercept=False).fit(X, y)
+    best = quantile_optimum(X, y, q, alpha, np.eye(1))
+    assert model.result_.status is Status.SOLVED, model.result_.message
+    assert model.result_.gap <= 1e-6
+    assert quantile_objective(X, y, model.coef_, q, alpha, np.eye(1)) == pytest.approx(best, rel=2e-6)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("intercept", [False, True])
+def test_slopes_at_kinks_balance_the_penalty_and_never_lie(seed, intercept):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.normal(size=(30, 5)), np.ones(30)]) if intercept else rng.normal(size=(30, 5))
+    y = rng.normal(size=30)
+    A = stack(chain(5), "identity").toarray()
+    A = np.column_stack([A, np.zeros(len(A))]) if intercept else A
+    problem = Problem(X, y, Quantile(0.3), psi=L1(0.03), A=A)
+    best = quantile_optimum(X, y, 0.3, 0.03, A)
+    result = solve(problem, tol=1e-9)
+    for noise in (0.0, 1e-4, 1e-1):
+        theta = np.clip(noise * rng.normal(size=30) + (X @ result.x > y) - 0.3, -0.3, 0.7)
+        multiplier = 0.03 * np.sign(A @ result.x)
+        found = balanced(problem, result.x, theta, multiplier, np.abs(A @ result.x) < 1e-9)
+        assert np.all((found.slopes >= -0.3) & (found.slopes <= 0.7))
+        np.testing.assert_allclose(found.gradient, X.T @ found.slopes / 30, atol=1e-15)
+        certifier = Certifier(problem)
+        if found.orthogonal_to(problem, certifier.free):
+            bound = certifier.certify(result.objective, found.slopes, found.gradient, found.multiplier).dual
+            assert bound <= best * (1.0 + 1e-8)
+    assert result.objective == pytest.approx(best, rel=1e-7)
+
+
+def test_the_hinge_over_columns_of_different_scales_without_an_l1_norm():
+    rng = np.random.default_rng(25)
+    X = rng.standard_normal((30, 5)) * 10.0 ** rng.uniform(-4, 4, 5)
+    y = np.sign(X @ (rng.standard_normal(5) / X.std(axis=0)) + rng.standard_normal(30))
+    coef = cp.Variable(5)
+    loss = cp.sum(cp.pos(1.0 - cp.multiply(y, X @ coef))) / 30
+    problem = cp.Problem(cp.Minimize(loss + 0.004 * cp.norm1(cp.diff(coef))))
+    problem.solve(solver="CLARABEL", tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+    model = FusedLassoClassifier(0.004, l1_ratio=0.0, loss="hinge", fit_intercept=False, tol=1e-8).fit(X, y)
+    assert model.result_.status is Status.SOLVED, model.result_.message
+    assert model.result_.objective == pytest.approx(problem.value, rel=1e-7)
 
 
 # -- errors -----------------------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from skadmm import _cancel
 from skadmm.backends.base import Evaluation
 from skadmm.kernels.samples import mean_loss
 from skadmm.problem.certificate import Assessment, Certifier
+from skadmm.problem.kink_slopes import balanced
 from skadmm.problem.problem import Problem
 from skadmm.problem.smoothing import complementarity, multipliers_of, smoothed
 from skadmm.solvers import dual_update, select
@@ -57,6 +58,9 @@ class DualProximalConfig:
     """Later smooth problems are solved to this share of the relative gap reached so far."""
     min_tol: float = 1e-11
     """The smallest relative gap to which a smooth problem is solved."""
+    idle_factor: float = 0.1
+    """The tolerance of smooth problems is multiplied by this for each step without progress: a gap that is small beside
+    the objective may be large beside a weak penalty."""
     max_inner_steps: int = 200
     """The maximum number of steps of a solver on one smooth problem."""
     max_steps: int = 60
@@ -228,6 +232,7 @@ class DualProximal(SecondOrderSolver[DualProximalState]):
         tol = min(config.first_tol, max(config.tol_share * measured, config.min_tol))
         if self.tol is not None:
             tol = max(tol, min(config.tol_share * self.tol, config.first_tol))
+        tol = max(config.idle_factor**state.idle * tol, config.min_tol)
         setup = replace(self.setup, problem=smooth, tol=tol, warm=True, solver="", options={}, checkpoint=None)
         point = dual_update.start(smooth, state.x, state.y, state.dual)
         solvers = select.solvers_for(setup, point)[0]
@@ -261,24 +266,61 @@ class DualProximal(SecondOrderSolver[DualProximalState]):
             state.point.clock[1] += n
         slopes, gradient, margins_there = dual.slopes, dual.gradient, np.asarray(dual.margins)
         multiplier = state.inner_rho * state.dual
-        certifier = Certifier(smooth)
+        certifier, before = Certifier(smooth), self._measured(state)
+        bounded = True
         if certifier.free.size:
             orthogonal = certifier.orthogonal_slopes(slopes, margins_there)
+            bounded = orthogonal is not None
             if orthogonal is not None:
                 slopes, gradient, touched = orthogonal
                 state.point.clock[1] += touched
         state.theta = multipliers_of(problem, slopes)
         exact = evaluation._replace(loss=mean_loss(problem.samples(), margins), gradient=gradient, slopes=slopes)
-        self._keep(state, exact, state.x, state.y, multiplier)
+        self._keep(state, exact, state.x, state.y, multiplier, bounded=bounded)
+        reached = self._measured(state)
+        if not reached <= max(self.config.gap_left * before, self.tol or 0.0):
+            self._balance(state, exact, multiplier)
+
+    def _balance(self, state: DualProximalState, evaluation: Evaluation, multiplier: np.ndarray) -> None:
+        """Try slopes that balance the penalty exactly, for the bound and the measure. θ itself stays: it belongs to the
+        smooth problem."""
+        problem = self.problem
+        found = balanced(problem, state.x, evaluation.slopes, multiplier, state.y == 0.0)
+        if found is None:
+            return
+        state.point.clock[1] += 2 * problem.n_samples
+        if self._gapped and found.orthogonal_to(problem, self.certifier.free):
+            bounds = self.certifier.certify(
+                state.objective, found.slopes, found.gradient, found.multiplier, state.y == 0.0
+            )  # fmt: skip
+            state.lower_bound = max(state.lower_bound, bounds.dual)
+        best = self.assessed(state, state.point.x, state.point.y)
+        if best is None or not (np.array_equal(state.x, state.point.x) and np.array_equal(state.y, state.point.y)):
+            return
+        before = state.gradient, state.multiplier, state.complementarity
+        margins = np.asarray(evaluation.margins)
+        state.gradient, state.multiplier = found.gradient, found.multiplier
+        state.complementarity = complementarity(problem, state.loss, found.slopes, margins)
+        after = self.assessed(state, state.point.x, state.point.y)
+        if after is None or not after.kkt.relative < best.kkt.relative:
+            state.gradient, state.multiplier, state.complementarity = before
+        state.point.dual[:] = state.multiplier / state.rho
 
     def _keep(
-        self, state: DualProximalState, evaluation: Evaluation, x: np.ndarray, y: np.ndarray, multiplier: np.ndarray
+        self,
+        state: DualProximalState,
+        evaluation: Evaluation,
+        x: np.ndarray,
+        y: np.ndarray,
+        multiplier: np.ndarray,
+        *,
+        bounded: bool = True,
     ) -> None:
-        """Raise the lower bound, and keep the point where it is the best so far."""
+        """Raise the lower bound, where the slopes give one, and keep the point where it is the best so far."""
         problem = self.problem
         y_of_x = problem.y_of_x(x)
         objective = evaluation.loss + problem.penalty(x, y if y_of_x is None else y_of_x)
-        if self._gapped:
+        if self._gapped and bounded:
             bounds = self.certifier.certify(objective, evaluation.slopes, evaluation.gradient, multiplier, y == 0)
             state.lower_bound = max(state.lower_bound, bounds.dual)
         off = complementarity(problem, evaluation.loss, evaluation.slopes, np.asarray(evaluation.margins))

@@ -13,7 +13,7 @@ Goulart, P. J. and Chen, Y. (2024). Clarabel: an interior-point solver for conic
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,14 +31,13 @@ from skadmm.solvers.second_order.best_point import BestPointSolver, BestPointSta
 from skadmm.solvers.second_order.conic_terms import (
     Expansion,
     Programme,
-    Solution,
     add_expansion,
     add_loss,
     add_regularizer,
     takes,
     takes_loss,
 )
-from skadmm.solvers.second_order.polish import ConstrainedRows
+from skadmm.solvers.second_order.polish import ConstrainedRows, penalty_slopes
 
 INSTALL = "pip install 'skadmm[conic]'"
 MAX_ENTRIES = 2_000_000
@@ -69,6 +68,30 @@ class ConicState(BestPointState):
     """Steps since the measure of optimality last improved."""
 
 
+def positive(sizes: np.ndarray) -> np.ndarray:
+    """Sizes with ones in place of zeros."""
+    return np.where(sizes > 0.0, sizes, 1.0)
+
+
+class Units(NamedTuple):
+    """Units of the variables and of the rows of A x + B y = c in a programme."""
+
+    x: np.ndarray
+    """x is this times the variables of the programme."""
+    y: float
+    """y is this times the variables of the programme."""
+    rows: np.ndarray
+    """The rows are multiplied by this."""
+
+    @classmethod
+    def of(cls, problem: Problem, sizes: np.ndarray) -> Units:
+        """Units in which columns of these sizes have size one, and so have the rows of A."""
+        x = 1.0 / positive(sizes)
+        A = problem.constraint.A @ sp.diags_array(x)
+        norms = np.sqrt(np.asarray(A.multiply(A).sum(axis=1)).ravel())
+        return cls(x, float(np.median(norms[norms > 0.0])) if np.any(norms > 0.0) else 1.0, 1.0 / positive(norms))
+
+
 def has_conic_loss(problem: Problem) -> bool:
     """Return whether one programme solves the problem, because its loss has a conic form."""
     return takes_loss(problem.loss.loss if has_offset(problem.loss) else problem.loss)
@@ -87,16 +110,14 @@ class Conic(BestPointSolver[ConicState]):
         super().__init__(setup, config)
         problem = setup.problem
         self.X = sp.csr_array(as_matrix(problem.rows), dtype=np.float64)
+        self.scale = problem.loss_at_zero if problem.loss_at_zero > 0.0 else 1.0
+        """The objective of the programme is divided by this. Rounding may make a loss of zero negative."""
         squares = np.asarray(self.X.multiply(self.X).mean(axis=0)).ravel()
         reach = np.asarray(problem.constraint.A.multiply(problem.constraint.A).sum(axis=0)).ravel()
-        sizes = np.sqrt(np.where(squares > 0.0, squares, reach))
-        self.unit = 1.0 / np.where(sizes > 0.0, sizes, 1.0)
-        """x is this times the variables of the programme."""
-        A = problem.constraint.A @ sp.diags_array(self.unit)
-        norms = np.sqrt(np.asarray(A.multiply(A).sum(axis=1)).ravel())
-        self.row_scale = 1.0 / np.where(norms > 0.0, norms, 1.0)
-        self.y_unit = float(np.median(norms[norms > 0.0])) if np.any(norms > 0.0) else 1.0
-        """y is this times the variables of the programme."""
+        self.weight = positive(np.where(squares > 0.0, squares, reach))
+        """The curvature of a squared loss along each feature; where there is none, that of the rows of A."""
+        self.units = [Units.of(problem, sizes) for sizes in self._sizes(squares)]
+        """Units of the programme, the best ones first."""
         self.constrained = None if self.folded else ConstrainedRows.of(problem)
 
     @classmethod
@@ -179,43 +200,57 @@ class Conic(BestPointSolver[ConicState]):
         if self.folded:
             x = y[-d:]
         elif self.constrained is not None:
-            x = self.constrained.moved(x, y, 1.0 / self.unit**2)
+            x = self.constrained.moved(x, y, self.weight)
         state.point.clock[1] += self.problem.n_samples
         return self.measure(state, Candidate.at(x.copy(), y, multiplier, self.problem.backend.evaluate(x)))
+
+    def _sizes(self, squares: np.ndarray) -> list[np.ndarray]:
+        """The sizes of the features' columns, in the ways that are tried one after the other.
+
+        First by what a coefficient is worth: the inverse of the change that makes the loss or the penalty as large as
+        the loss at zero. A column of tiny entries under a penalty then has the unit of the penalty; in units of the
+        columns alone the entries of A would be as different as the scales of the columns. Those follow, then the units
+        of x itself."""
+        curved = np.sqrt(squares + self.ridge)
+        worth, columns = curved / np.sqrt(self.scale), np.sqrt(self.weight)
+        if self.problem.constraint.B is None:
+            slopes = np.abs(penalty_slopes(self.problem, np.ones(self.problem.n_split)))
+            worth = np.maximum(worth, abs(self.problem.constraint.A).T @ slopes / self.scale)
+        return [np.where(worth > 0.0, worth, columns), columns, np.ones(squares.size)]
 
     def _solution(self, state: ConicState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """x, y and the multiplier that solve the programme of this step."""
         problem, config, programme = self.problem, self.config, Programme()
+        units = self.units[state.idle % len(self.units)]
         u, y = programme.variables(problem.n_features), programme.variables(problem.n_split)
-        equal = self._add_constraint(programme, u, y)
-        self._add_samples(programme, u, state)
+        equal = self._add_constraint(programme, u, y, units)
+        self._add_samples(programme, u, state, units)
         if np.any(self.ridge):
-            programme.add_quadratic(u, self.unit**2 * self.ridge)
-        add_regularizer(problem.psi, programme, y, self.y_unit)
-        scale = problem.loss_at_zero or 1.0
+            programme.add_quadratic(u, units.x**2 * self.ridge)
+        add_regularizer(problem.psi, programme, y, units.y)
         found = programme.solve(
-            scale, tol_gap_abs=config.tolerance, tol_gap_rel=config.tolerance, tol_feas=config.tolerance,
+            self.scale, tol_gap_abs=config.tolerance, tol_gap_rel=config.tolerance, tol_feas=config.tolerance,
             max_iter=config.max_iterations,
         )  # fmt: skip
-        return self._unscaled(found, u, y, equal)
+        return units.x * found.values[u], *self._exact(units.y * found.values[y], units.rows * found.multipliers[equal])
 
-    def _add_constraint(self, programme: Programme, u: np.ndarray, y: np.ndarray) -> slice:
+    def _add_constraint(self, programme: Programme, u: np.ndarray, y: np.ndarray, units: Units) -> slice:
         """Add A x + B y = c, and return its rows."""
-        constraint, rows = self.problem.constraint, sp.diags_array(self.row_scale)
+        constraint, rows = self.problem.constraint, sp.diags_array(units.rows)
         if not self.problem.n_constraints:
             return slice(0, 0)
         B = -sp.eye_array(y.size) if constraint.B is None else constraint.B
-        terms = [(u, rows @ constraint.A @ sp.diags_array(self.unit)), (y, self.y_unit * (rows @ B))]
-        return programme.add_rows("zero", self.row_scale * constraint.c, terms)
+        terms = [(u, rows @ constraint.A @ sp.diags_array(units.x)), (y, units.y * (rows @ B))]
+        return programme.add_rows("zero", units.rows * constraint.c, terms)
 
-    def _add_samples(self, programme: Programme, u: np.ndarray, state: ConicState) -> None:
+    def _add_samples(self, programme: Programme, u: np.ndarray, state: ConicState, units: Units) -> None:
         """The mean loss, as it is in the first step, or where it joins several margins, and expanded around the best
         point in the later ones."""
         problem, n = self.problem, self.problem.n_samples
         weights = (problem.sample_weight if problem.sample_weight.size else np.ones(n)) / n
         used = np.flatnonzero(weights)
         z = programme.variables(used.size)
-        X = self.X[used] @ sp.diags_array(self.unit)
+        X = self.X[used] @ sp.diags_array(units.x)
         loss, target, offset = split_offset(problem.loss, problem.target)
         offset = np.zeros(n) if offset is None else offset
         programme.add_rows("zero", -offset[used], [(u, X), (z, -sp.eye_array(used.size))])
@@ -228,16 +263,11 @@ class Conic(BestPointSolver[ConicState]):
         at = Expansion(margins[used] + offset[used], slopes[used], curvatures[used])
         add_expansion(programme, z, np.full(used.size, 1.0 / n), at)
 
-    def _unscaled(
-        self, found: Solution, u: np.ndarray, y: np.ndarray, equal: slice
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """x, y with exact zeros and within its bounds, and the multiplier, in the units of the problem."""
-        x = self.unit * found.values[u]
-        split = self.y_unit * found.values[y]
-        multiplier = self.row_scale * found.multipliers[equal]
+    def _exact(self, split: np.ndarray, multiplier: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """y with exact zeros and within its bounds, and the multiplier."""
         if not split.size:
-            return x, split, multiplier
+            return split, multiplier
         pull = self.problem.constraint.Bt(multiplier)
         sizes = float(np.linalg.norm(split)), float(np.linalg.norm(pull))
         step = sizes[0] / sizes[1] if min(sizes) > 0.0 and np.isfinite(sizes).all() else 1.0
-        return x, self.problem.prox_psi(split - step * pull, step), multiplier
+        return self.problem.prox_psi(split - step * pull, step), multiplier
