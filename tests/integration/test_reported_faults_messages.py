@@ -300,3 +300,16 @@ def test_groups_of_a_dict_are_named_and_a_path_has_a_hint(tmp_path):
         assert isinstance(path, (str, Path))
         with pytest.raises(ValueError, match=r"is a path: give its content, json\.loads"):
             GroupLassoRegressor(groups=path).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (("yield",), "there is no column 'yield': an npy file has no named columns"),
+        ((), "y=None: .*give y as an array"),
+    ],
+)
+def test_an_npy_file_without_targets(y, message, tmp_path):
+    np.save(tmp_path / "x.npy", np.eye(4))
+    with pytest.raises(ValueError, match=message):
+        FusedLassoRegressor().fit(tmp_path / "x.npy", *y)

@@ -50,7 +50,7 @@ class Columns(NamedTuple):
     """Which columns of a table are read as what."""
 
     target: str | None = None
-    """The column of targets; None means the last one."""
+    """The column of targets; None means the last one, and none in an npy file."""
     weight: str | None = None
     """The column of sample weights, where there is one."""
     features: tuple[str, ...] | None = None
@@ -131,7 +131,7 @@ def open_source(
     if kind == "parquet":
         return ParquetSource(path, wanted, block_rows, ones)
     if kind == "npy":
-        return NpySource(path, block_rows, ones, wanted.encoding)
+        return NpySource(path, wanted, block_rows, ones)
     return TableSource(path, wanted, block_rows, ones, kind)
 
 
@@ -396,12 +396,14 @@ def _columns_of(schema: Any) -> list[str]:
 
 
 class NpySource:
-    """An npy file of a two-dimensional array, mapped into memory, without targets; a position is a number of rows."""
+    """An npy file of a two-dimensional array, mapped into memory; a position is a number of rows. Its columns have no
+    names; where one is the target, the weight or left out, it is given by its number, counted from 0. Without a number
+    there are no targets."""
 
     names: list[str] | None = None
     columns: int | None = None
 
-    def __init__(self, path: Path, block_rows: int | None, ones: bool, encoding: Encoding | None = None) -> None:
+    def __init__(self, path: Path, wanted: Columns, block_rows: int | None, ones: bool) -> None:
         try:
             self._array = np.load(path, mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError) as error:
@@ -410,10 +412,28 @@ class NpySource:
             raise BlocksError(
                 f"{path}: shape {self._array.shape} of {self._array.dtype}: it takes a two-dimensional array of numbers"
             )
-        self.path, self.ones, self._encoding = path, ones, encoding
-        if encoding is not None:
-            self.names = encoding.names_out + ["1"] * ones
+        self.path, self.ones, self._encoding = path, ones, wanted.encoding
+        if wanted.encoding is not None:
+            self.names = wanted.encoding.names_out + ["1"] * ones
+        self._target = self._number(wanted.target) if wanted.labelled else None
+        self._weight = self._number(wanted.weight)
+        others = {self._target, self._weight, *map(self._number, wanted.dropped)}
+        self._features = [j for j in range(self._array.shape[1]) if j not in others]
+        if not self._features:
+            raise RefusedTableError(f"{path}: no column is left as a feature")
         self.block_rows = block_rows or max(1, NPY_ENTRIES // max(1, self._array.shape[1]))
+
+    def _number(self, name: str | None) -> int | None:
+        """The number of a column, which is given as a text."""
+        last = self._array.shape[1] - 1
+        if name is None:
+            return None
+        if not name.isdecimal() or int(name) > last:
+            raise NoColumnError(
+                f"{self.path}: there is no column {name!r}: an npy file has no named columns; give the number of a "
+                f"column, 0 … {last}, or in Python an array"
+            )
+        return int(name)
 
     @property
     def rows(self) -> int:
@@ -422,13 +442,14 @@ class NpySource:
 
     @property
     def width(self) -> int:
-        """The number of its columns."""
-        return int(self._array.shape[1])
+        """The number of its features."""
+        return len(self._features)
 
     def frames(self, columns: list[int], texts: list[int]) -> Iterator[Any]:
-        """Some columns, a block of rows at a time. They hold numbers, so `texts` is not needed."""
+        """Some features, a block of rows at a time. They hold numbers, so `texts` is not needed."""
+        wanted = [self._features[j] for j in columns]
         for start in range(0, self._array.shape[0], self.block_rows):
-            yield self._array[start : start + self.block_rows, columns]
+            yield self._array[start : start + self.block_rows, wanted]
 
     def share(self, position: int) -> float:
         """The share of the rows before `position`."""
@@ -442,9 +463,17 @@ class NpySource:
     def blocks(self, position: int, rows: int) -> Iterator[Block]:
         """The blocks after the first `position` rows."""
         for start in range(position, self._array.shape[0], self.block_rows):
-            X: Any = np.array(self._array[start : start + self.block_rows], dtype=np.float64)
+            part = self._array[start : start + self.block_rows]
+            X: Any = np.array(part if self.width == part.shape[1] else part[:, self._features], dtype=np.float64)
             X = X if self._encoding is None else self._encoding(X)
-            yield Block(with_ones(X) if self.ones else X, None, None, start + X.shape[0])
+            target = None if self._target is None else _numbers(part[:, self._target])
+            weight = None if self._weight is None else np.array(part[:, self._weight], dtype=np.float64)
+            yield Block(with_ones(X) if self.ones else X, target, weight, start + X.shape[0])
+
+
+def _numbers(column: np.ndarray) -> np.ndarray:
+    """A column as an array of float64; booleans and integers, which may be classes, keep their type."""
+    return np.array(column, dtype=None if column.dtype.kind in "iub" else np.float64)
 
 
 def parquet_files(path: Path) -> list[Path]:

@@ -25,7 +25,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def compare(
-    data: Path = typer.Argument(help="svmlight, CSV, TSV, Parquet, npz, or a folder of blocks or Parquet files."),  # noqa: B008
+    data: Path = typer.Argument(help="svmlight, CSV, TSV, Parquet, npy, npz, or a folder of blocks or Parquet files."),  # noqa: B008
     methods: str = typer.Option(
         "auto", help="Names of methods, separated by commas. [default: a few that suit the data]", show_default=False
     ),

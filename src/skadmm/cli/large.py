@@ -12,7 +12,16 @@ from typing import Any
 import numpy as np
 
 from skadmm.cli._errors import CommandError
-from skadmm.cli.tables import Table, names_in, not_a_number, numbers_only, read_table
+from skadmm.cli.tables import (
+    Table,
+    last_of_npy,
+    names_in,
+    not_a_number,
+    npy_table,
+    numbers_only,
+    read_table,
+    refuse_several,
+)
 from skadmm.cli.words import size_in_words
 
 LARGE_SHARE = 0.25
@@ -39,18 +48,23 @@ def open_table(
     `other` is a column that is no feature and is taken from the table later; `levels` says whether the command takes
     columns of levels, which messages then advise."""
     dropped = names_in(drop)
+    targets = [target] if isinstance(target, str) else list(target or ())
+    npy = path.is_file() and path.suffix.lower() == ".npy"
+    if npy:
+        refuse_several(targets)
     if not stays_on_disk(path, on_disk):
+        if npy:
+            return npy_table(path, targets[0] if targets else None, weight, dropped)
         table = numbers_only(read_table(path, target, labelled=True), path, dropped, texts, dates, levels)
         return table if weight is None else _with_weight(table, path, weight)
     from skadmm.backends import BlocksError, as_folder
     from skadmm.backends.readers import TextColumnError
     from skadmm.backends.sources import is_block_folder
 
-    targets = [target] if isinstance(target, str) else list(target or ())
-    if (texts is not None or other is not None or len(targets) > 1) and not is_block_folder(path):
+    if (texts is not None or other is not None or len(targets) > 1) and not (npy or is_block_folder(path)):
         return _read_apart(path, targets, weight, other, dropped, texts, cache, quiet)
-    target = targets[0] if targets else None
     try:
+        target = targets[0] if targets else last_of_npy(path) if npy else None
         folder = as_folder(path, target, weight, drop=tuple(dropped), ones=ones, cache=cache,
                            progress=None if quiet or not sys.stderr.isatty() else tell,
                            announce=None if quiet else partial(tell_size, path))  # fmt: skip

@@ -28,7 +28,7 @@ def add_to(app: typer.Typer) -> None:
 
 def predict(
     model: Path = typer.Argument(help="A file that `skadmm fit` wrote."),  # noqa: B008
-    data: Path = typer.Argument(help="svmlight, CSV, TSV, Parquet, npz; a folder of blocks or Parquet files."),  # noqa: B008
+    data: Path = typer.Argument(help="svmlight, CSV, TSV, Parquet, npy, npz; a folder of blocks or Parquet files."),  # noqa: B008
     out: Path | None = typer.Option(None, "--out", "-o", help="A .csv or .parquet file. [default: standard output]"),  # noqa: B008
     target: list[str] | None = typer.Option(None, help="The column (or npz array) of targets; the score is printed."),  # noqa: B008
     identifier: str | None = typer.Option(None, "--id", help="A column of the data to copy beside each prediction."),

@@ -1,4 +1,4 @@
-"""Tables from files: svmlight, CSV, Parquet and npz, plain or compressed."""
+"""Tables from files: svmlight, CSV, Parquet, npy and npz, plain or compressed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from skadmm.cli._errors import CommandError
 COMPRESSED = (".gz", ".bz2", ".xz")
 KINDS = {
     ".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight", ".txt": "svmlight",
-    ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet", ".npz": "npz",
+    ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet", ".npy": "npy", ".npz": "npz",
 }  # fmt: skip
 
 
@@ -51,9 +51,9 @@ def read_table(
 ) -> Table:
     """The table at `path`.
 
-    A folder of blocks (``skadmm data convert``) stays on disk. `target` names the column of labels (of a CSV or Parquet
-    file the last one by default; of an npz file the array "y"), or several columns of numbers. With `labelled` false,
-    labels are left out where they are, and need not be there.
+    A folder of blocks (``skadmm data convert``) stays on disk. `target` names the column of labels (of a CSV, Parquet or
+    npy file the last one by default, of an npy file by its number; of an npz file the array "y"), or several columns of
+    numbers. With `labelled` false, labels are left out where they are, and need not be there.
     """
     names = (target,) if isinstance(target, str) else tuple(target or ())
     first = names[0] if names else None
@@ -62,14 +62,16 @@ def read_table(
     if not path.is_file():
         raise CommandError(f"{path}: there is no such file")
     kind = kind_of(path)
-    if len(names) > 1 and kind in ("svmlight", "npz"):
-        raise CommandError(f"--target {names[1]}: several targets are columns of a CSV, TSV or Parquet file", 2)
+    if kind in ("svmlight", "npy", "npz"):
+        refuse_several(names)
     try:
         if kind == "svmlight":
             from skadmm.datasets import read_svmlight
 
             X, y = read_svmlight(path, n_features)
             return Table(X, y)
+        if kind == "npy":
+            return npy_table(path, first, labelled=labelled)
         if kind == "npz":
             return _from_npz(path, first or "y", labelled)
         return _from_frame(_frame(path, kind), path, names, labelled)
@@ -81,6 +83,40 @@ def read_table(
         raise CommandError(f"{path}: {not_utf8(error)}") from error
     except (ValueError, OSError, EOFError, KeyError) as error:
         raise CommandError(f"{path}: cannot be read as {kind}: {error}") from error
+
+
+def refuse_several(targets: Sequence[str]) -> None:
+    """Refuse several targets of a file whose columns have no names."""
+    if len(targets) > 1:
+        raise CommandError(f"--target {targets[1]}: several targets are columns of a CSV, TSV or Parquet file", 2)
+
+
+def last_of_npy(path: Path) -> str:
+    """The number of the last column of an npy file, which holds the targets where no other column is given."""
+    from skadmm.backends.readers import Columns, open_source
+
+    source: Any = open_source(path, Columns(labelled=False))
+    return str(source.width - 1)
+
+
+def npy_table(
+    path: Path, target: str | None, weight: str | None = None, drop: Sequence[str] = (), *, labelled: bool = True
+) -> Table:
+    """An npy file in memory. Its columns have no names; they are given by their numbers."""
+    from skadmm.backends import BlocksError
+    from skadmm.backends.files import RefusedTableError
+    from skadmm.backends.readers import Columns, open_source
+
+    try:
+        target = target or (last_of_npy(path) if labelled else None)
+        wanted = Columns(target, weight, labelled=target is not None, dropped=tuple(drop))
+        blocks = list(open_source(path, wanted).blocks(0, 0))
+    except BlocksError as error:
+        raise CommandError(str(error), 2 if isinstance(error, RefusedTableError) else 1) from error
+    if not blocks:
+        raise CommandError(f"{path}: it has no rows", 2)
+    found = zip(*((block.X, block.target, block.weight) for block in blocks), strict=True)
+    return Table(*(None if parts[0] is None else np.concatenate(parts) for parts in found))
 
 
 def _from_folder(path: Path, target: str | None) -> Table:
