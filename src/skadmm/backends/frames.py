@@ -74,6 +74,19 @@ def holds_dates(X: Any) -> bool:
     return values is not None and values.dtype.kind == "M"
 
 
+def texts_as_dates(X: Any) -> Any:
+    """A DataFrame of pandas with columns of texts as dates, where all of them are dates as in 2024-01-31 or 2024-01-31
+    12:00."""
+    import pandas as pd
+
+    for name in X.select_dtypes(exclude=["number", "bool", "datetime", "datetimetz"]).columns:
+        try:
+            X = X.assign(**{name: pd.to_datetime(X[name], format="ISO8601", utc=True)})
+        except (ValueError, TypeError):
+            continue
+    return X
+
+
 def as_dates(nanoseconds: np.ndarray) -> np.ndarray:
     """The dates of positions that :func:`dates_as_numbers` made, to the millisecond."""
     return np.round(np.asarray(nanoseconds, dtype=np.float64) / 1e6).astype("datetime64[ms]")

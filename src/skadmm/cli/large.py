@@ -58,11 +58,12 @@ def open_table(
         table = numbers_only(read_table(path, target, labelled=True), path, dropped, texts, dates, levels)
         return table if weight is None else _with_weight(table, path, weight)
     from skadmm.backends import BlocksError, as_folder
-    from skadmm.backends.readers import TextColumnError
+    from skadmm.backends.readers import TextColumnError, kind_of
     from skadmm.backends.sources import is_block_folder
 
-    if (texts is not None or other is not None or len(targets) > 1) and not (npy or is_block_folder(path)):
-        return _read_apart(path, targets, weight, other, dropped, texts, cache, quiet)
+    apart = texts is not None or other is not None or len(targets) > 1 or dates
+    if apart and not (npy or is_block_folder(path) or kind_of(path) == "svmlight"):
+        return _read_apart(path, targets, weight, other, dropped, texts, cache, quiet, dates)
     try:
         target = targets[0] if targets else last_of_npy(path) if npy else None
         folder = as_folder(path, target, weight, drop=tuple(dropped), ones=ones, cache=cache,
@@ -84,6 +85,7 @@ def _read_apart(
     texts: Any,
     cache: Path | None,
     quiet: bool,
+    dates: bool,
 ) -> Table:
     """A table that the model converts, once it knows what its columns are: its targets and weights as arrays."""
     from skadmm.backends import BlocksError
@@ -96,9 +98,10 @@ def _read_apart(
         targets = targets or [name for name in table.columns if name != weight][-1:]
         *found, last = read_columns(table, [*targets, *([] if weight is None else [weight])])
         table = without_columns(table, [*targets, *([] if weight is None else [weight])])
-        if texts is None:
+        features = [name for name in table.columns if name != other]
+        if texts is None and not (dates and len(features) == 1):  # positions may be dates
             for name in (name for name in table.text_columns() if name != other):
-                raise not_a_number(path, name, read_columns(table, [name])[0][0])
+                raise not_a_number(path, name, read_columns(table, [name])[0][0], dates=dates)
     except (BlocksError, ValueError) as error:
         raise _as_command_error(error) from error
     labels = [*found, last] if weight is None else found

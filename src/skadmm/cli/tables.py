@@ -51,9 +51,9 @@ def read_table(
 ) -> Table:
     """The table at `path`.
 
-    A folder of blocks (``skadmm data convert``) stays on disk. `target` names the column of labels (of a CSV, Parquet or
-    npy file the last one by default, of an npy file by its number; of an npz file the array "y"), or several columns of
-    numbers. With `labelled` false, labels are left out where they are, and need not be there.
+    A folder of blocks (``skadmm data convert``) stays on disk. `target` names the column of labels, or several columns
+    of numbers. By default it is the last column of a CSV, Parquet or npy file, whose columns are numbers, and the array
+    "y" of an npz file. With `labelled` false, labels are left out where they are, and need not be there.
     """
     names = (target,) if isinstance(target, str) else tuple(target or ())
     first = names[0] if names else None
@@ -198,9 +198,10 @@ def not_a_date(path: Path, name: str, column: Any) -> CommandError | None:
 
 def not_a_number(path: Path, name: str, value: Any, *, levels: bool = True, dates: bool = False) -> CommandError:
     """The error for a column of texts or dates, with what can be done about it; `levels` says whether the command takes
-    levels, and `dates` whether the model takes dates, which it does of a table in memory."""
+    levels, and `dates` whether the model takes dates, which it does as its only column."""
     if is_date(value):
-        own = "positions that are dates take --in-memory" if dates else "--model trend-filter takes dates as positions"
+        takes = "a column of dates as positions"
+        own = f"a trend takes {takes} where there is no other" if dates else f"--model trend-filter takes {takes}"
         return CommandError(
             f"{path}: column {name!r} holds dates, such as {str(value)!r}: --drop {name}, or turn them into numbers, "
             f"such as days since the first one; {own}",
@@ -220,23 +221,12 @@ def not_a_number(path: Path, name: str, value: Any, *, levels: bool = True, date
     )
 
 
-def with_dates(X: Any) -> Any:
-    """The table with columns of texts as dates, where all of them are dates as in 2024-01-31 or 2024-01-31 12:00."""
-    import pandas as pd
-
-    for name in X.select_dtypes(exclude=["number", "bool", "datetime", "datetimetz"]).columns:
-        try:
-            X = X.assign(**{name: pd.to_datetime(X[name], format="ISO8601", utc=True)})
-        except (ValueError, TypeError):
-            continue
-    return X
-
-
 def numbers_only(
     table: Table, path: Path, drop: list[str], texts: Any = None, dates: bool = False, levels: bool = True
 ) -> Table:
     """The table without some columns, once all that is left holds numbers, but for those named in `texts`, and where
     `dates` says so for dates. `levels` says whether the command takes columns of levels, which messages then advise."""
+    from skadmm.backends.frames import texts_as_dates
     from skadmm.backends.readers import is_number
 
     X = table.X
@@ -252,7 +242,7 @@ def numbers_only(
         raise CommandError(f"{path}: it has names of columns and no rows", 2)
     if not len(X.columns):
         raise CommandError(f"{path}: no column is left as a feature: --drop has all but the target", 2)
-    X = with_dates(X) if dates else X
+    X = texts_as_dates(X) if dates else X
     others = X.select_dtypes(exclude=["number", "bool", *(["datetime", "datetimetz"] if dates else [])])
     if str(X.columns[0] if len(X.columns) else "").startswith("Unnamed: "):
         left_out = f"--drop '{X.columns[0]}' leaves it out"

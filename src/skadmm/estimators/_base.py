@@ -152,6 +152,10 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         """`loss` as an instance, of the kind of loss that the model takes."""
         raise NotImplementedError
 
+    def _rows(self, X: Any, y: Any, sample_weight: Any, offset: Any, drop: Any) -> tuple[Any, Any, Any, Any]:
+        """X, y, the weights and the offset, once columns that are named or left out are found."""
+        return rows_of(self, X, y, sample_weight, offset, drop)
+
     def _read(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, np.ndarray | None]:
         """X, y and the weights, validated."""
         raise NotImplementedError
@@ -208,7 +212,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         """
         self._check_parameters()
         if not isinstance(X, np.ndarray) or isinstance(y, str) or drop is not None:
-            X, y, sample_weight, offset = rows_of(self, X, y, sample_weight, offset, drop)
+            X, y, sample_weight, offset = self._rows(X, y, sample_weight, offset, drop)
         X, y, sample_weight = self._read(X, y, sample_weight)
         self.__dict__.pop("_online", None)
         targets = self._offset_targets(X, self._targets(y, sample_weight), offset)

@@ -22,7 +22,6 @@ from skadmm.estimators._callbacks import Tasks, with_callbacks
 from skadmm.estimators._checkpoint import NoCheckpoint, search_checkpoint
 from skadmm.estimators._design import build_design
 from skadmm.estimators._large import LargeTable, large_design, products, table_scores
-from skadmm.estimators._large_levels import rows_of
 from skadmm.estimators._prepared import Prepared
 from skadmm.estimators._progress import Counter
 from skadmm.estimators._search import (
@@ -137,7 +136,7 @@ class CrossValidated(StructuredModel):
         self._check_parameters()
         check_search(self)
         metadata, judge = routed(self, sample_weight, params)
-        given, y, weight, offset = rows_of(self, X, y, sample_weight, offset, drop)
+        given, y, weight, offset = self._rows(X, y, sample_weight, offset, drop)
         X, y, sample_weight = self._read(given, y, weight)
         judge = judge.weighing(given_weights(X, given, weight, sample_weight))
         targets = self._offset_targets(X, self._targets(y, sample_weight), offset)

@@ -13,14 +13,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from skadmm import _checks
 from skadmm.backends.frames import dates_as_numbers, for_sklearn, holds_dates
+from skadmm.backends.kinds import is_dask
 from skadmm.backends.named_columns import computed
-from skadmm.backends.sources import is_npz, read_npz
+from skadmm.backends.sources import is_npz, is_stored, read_npz
 from skadmm.estimators._base import StructuredModel, validated
 from skadmm.estimators._bounds import DIRECTIONS
 from skadmm.estimators._graphs import feature_graph, unframed
 from skadmm.estimators._large import in_memory, is_large, table_of
 from skadmm.estimators._penalty import Penalty, checked_ratio, with_l1
-from skadmm.estimators._positions import numbers_of
+from skadmm.estimators._positions import numbers_of, positions_and_targets, read_positions
 from skadmm.operators import trend
 from skadmm.operators.canonical import canonical
 from skadmm.operators.discrete_spline import interpolation
@@ -84,6 +85,15 @@ class TrendModel(StructuredModel):
             raise ValueError(f"design={self.design!r}: it takes 'auto', 'positions' or 'matrix'")
         if self.monotone is not None and self.monotone not in DIRECTIONS:
             raise ValueError(f"monotone={self.monotone!r}: it takes 'increasing', 'decreasing' or None")
+
+    def _rows(self, X: Any, y: Any, sample_weight: Any, offset: Any, drop: Any) -> tuple[Any, Any, Any, Any]:
+        signal = self.design != "matrix"
+        if signal and is_dask(X):  # before rows are brought here, which have to be numbers
+            X, y, sample_weight = positions_and_targets(X, y, sample_weight)
+        X, y, sample_weight, offset = super()._rows(X, y, sample_weight, offset, drop)
+        if signal and is_stored(X):
+            X, y, sample_weight = positions_and_targets(X, y, sample_weight)
+        return X, y, sample_weight, offset
 
     def _read(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, np.ndarray | None]:
         if is_large(X):
@@ -255,7 +265,8 @@ class TrendModel(StructuredModel):
         if self.positions_ is None:
             return super()._scores(dates_as_numbers(X))
         X = read_npz(X)[0] if is_npz(X) else X
-        X = in_memory(table_of(self, X)) if is_large(X) else self._numbers(X)
+        positions = read_positions(X, getattr(self, "feature_names_in_", None)) if is_large(X) else X
+        X = in_memory(table_of(self, X)) if positions is None else self._numbers(positions)
         X = validated(self, for_sklearn(X), accept_sparse="csr", dtype=np.float64, reset=False)
         order = int(self.order) if self.graph is None else 0
         return self.intercept_ + interpolation(self.positions_, _column(X), order) @ self.coef_
