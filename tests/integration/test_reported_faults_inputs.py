@@ -567,3 +567,29 @@ def test_ridge_and_intercept_on_a_folder_of_blocks(tmp_path):
     here = FusedLassoClassifier(**options).fit(FRAME, CLASS)
     np.testing.assert_allclose(there.coef_, here.coef_, atol=1e-6)
     np.testing.assert_allclose(there.intercept_, here.intercept_, atol=1e-6)
+
+
+# -- tables of pyarrow in memory -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("as_given", [lambda table: table, lambda table: table.to_batches()[0]])
+def test_dates_and_levels_in_a_table_of_pyarrow(as_given):
+    frame = pd.DataFrame({"when": pd.date_range("2024-01-01", periods=N, tz="UTC")})
+    table = as_given(pa.Table.from_pandas(frame))
+    wanted = TrendFilter(alpha=0.05).fit(frame, Y)
+    found = TrendFilter(alpha=0.05).fit(table, Y)
+    assert found.dates_
+    np.testing.assert_array_equal(found.coef_, wanted.coef_)
+    np.testing.assert_array_equal(found.predict(table), wanted.predict(frame))
+    np.testing.assert_array_equal(wanted.predict(table), wanted.predict(frame))
+
+    levels = pd.DataFrame({"region": np.array(["b", "a", "c"])[np.arange(N) % 3], "size": Y})
+    levels["kind"] = pd.Categorical(levels["region"], ["c", "b", "a"], ordered=True)
+    for given in (["region", "kind"], "from_dtype"):
+        columns = levels if given != "from_dtype" else levels.drop(columns="region")
+        model = FusedLassoRegressor(alpha=0.01, categorical_features=given)
+        wanted = clone(model).fit(columns, Y)
+        found = model.fit(as_given(pa.Table.from_pandas(columns)), Y)
+        assert found.feature_names_out_.tolist() == wanted.feature_names_out_.tolist()
+        np.testing.assert_array_equal(found.coef_, wanted.coef_)
+        np.testing.assert_array_equal(found.predict(pa.Table.from_pandas(columns)), wanted.predict(columns))

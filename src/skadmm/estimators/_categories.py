@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import _check_feature_names, _check_n_features, check_array, check_X_y
 
-from skadmm.backends.frames import is_pandas, is_polars
+from skadmm.backends.frames import from_arrow, is_pandas, is_polars
 from skadmm.backends.levels import Encoding, Levels, Seen, categorical_columns, seen_columns, seen_levels
 from skadmm.estimators._graphs import FeatureGraph
 
@@ -26,6 +26,7 @@ UNKNOWN = ("error", "ignore")
 def reading(model: Any, X: Any, y: Any, options: dict[str, Any]) -> tuple[Any, Any]:
     """Validate y and encode X; the levels found are stored on `model`. With ``reset=False`` in `options` and no y, only
     X is returned, encoded as in the fit."""
+    X = from_arrow(X)
     if sp.issparse(X) or not (is_pandas(X) or is_polars(X) or isinstance(X, (np.ndarray, list, tuple))):
         raise TypeError(f"categorical_features: X is a {type(X).__name__}; it takes a DataFrame or an array")
     check_unknown(model)

@@ -12,7 +12,7 @@ from sklearn.model_selection import PredefinedSplit
 from sklearn.utils.validation import check_is_fitted
 
 from skadmm import _checks
-from skadmm.backends.frames import dates_as_numbers, for_sklearn, holds_dates
+from skadmm.backends.frames import dates_as_numbers, for_sklearn, from_arrow, holds_dates
 from skadmm.backends.kinds import is_dask
 from skadmm.backends.named_columns import computed
 from skadmm.backends.sources import is_npz, is_stored, read_npz
@@ -104,6 +104,7 @@ class TrendModel(StructuredModel):
                 return table, y, sample_weight
             # A signal has a coefficient for every position, so that they are in memory in any case.
             X, y, sample_weight = in_memory(table), computed(y), computed(sample_weight)
+        X = from_arrow(X)
         positions = X if self.design == "matrix" else numbers_of(X)
         self.dates_ = positions is not X and holds_dates(X)
         X, y, sample_weight = super()._read(dates_as_numbers(positions), y, sample_weight, **checks)
@@ -262,6 +263,7 @@ class TrendModel(StructuredModel):
         which for orders from two on soon leads far from the data.
         """
         check_is_fitted(self)
+        X = from_arrow(X)
         if self.positions_ is None:
             return super()._scores(dates_as_numbers(X))
         X = read_npz(X)[0] if is_npz(X) else X
