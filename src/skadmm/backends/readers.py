@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import warnings
 from collections.abc import Iterator
 from itertools import islice
@@ -27,6 +28,8 @@ NPY_ENTRIES = 4_000_000
 """Entries of an npy file read at a time."""
 SAMPLE_BYTES = 1 << 18
 """Bytes of text from which the size of all numbers is estimated."""
+SEPARATORS = (",", ";", "\t", "|")
+"""Marks that separate columns in files; CSV takes the first, TSV the tab."""
 ENDINGS = {".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight", ".txt": "svmlight", ".csv": ",",
            ".tsv": "\t", ".parquet": "parquet", ".pq": "parquet", ".npy": "npy"}  # fmt: skip
 
@@ -272,6 +275,7 @@ class TableSource(TextSource):
     def __init__(self, path: Path, wanted: Columns, block_rows: int | None, ones: bool, separator: str) -> None:
         super().__init__(path, block_rows, ones)
         self.separator = separator
+        check_separator(path, separator)
         with self.open() as stream:
             head = stream.readline(LONGEST_LINE)
         try:
@@ -484,6 +488,25 @@ def parquet_files(path: Path) -> list[Path]:
     if not files:
         raise BlocksError(f"{path}: it holds neither Parquet files nor blocks")
     return files
+
+
+def check_separator(path: Path, separator: str) -> None:
+    """Refuse a table of texts whose columns are separated by another mark, which its first line shows."""
+    with OPENERS.get(path.suffix.lower(), open)(path, "rb") as stream:
+        names, first = (stream.readline(LONGEST_LINE).decode("utf-8", errors="replace") for _ in range(2))
+    try:
+        number = {mark: len(next(csv.reader([names], delimiter=mark), [])) for mark in (separator, *SEPARATORS)}
+    except csv.Error:  # no names: the reader says so
+        return
+    mark = max(number, key=lambda mark: number[mark])
+    if number[mark] == number[separator]:
+        return
+    commas = mark == ";" and re.search(r"(^|;)\s*[-+]?\d*,\d+\s*(;|$)", names + ";" + first) is not None
+    also = ", and its numbers have decimal commas" if commas else ""
+    raise RefusedTableError(
+        f"{path}: its columns are separated by {mark!r}{also}: CSV takes commas between columns and decimal points, "
+        "and TSV tabs"
+    )
 
 
 def read_csv(source: Any, **options: Any) -> Any:

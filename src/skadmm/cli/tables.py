@@ -135,15 +135,17 @@ def _from_folder(path: Path, target: str | None) -> Table:
 def _frame(path: Path, kind: str) -> Any:
     import pandas as pd
 
-    from skadmm.backends.readers import read_csv
+    from skadmm.backends.files import RefusedTableError
+    from skadmm.backends.readers import check_separator, read_csv
 
     if kind == "parquet":
         return pd.read_parquet(path)
-    frame = read_csv(path, sep="\t" if kind == "tsv" else ",")
-    mark = next((mark for mark in (";", "\t", "|") if mark in str(frame.columns[0])), None)
-    if len(frame.columns) == 1 and mark is not None:
-        raise CommandError(f"{path}: its columns are separated by {mark!r}: CSV takes commas, and TSV tabs", 2)
-    return frame
+    separator = "\t" if kind == "tsv" else ","
+    try:
+        check_separator(path, separator)
+    except RefusedTableError as error:
+        raise CommandError(str(error), 2) from error
+    return read_csv(path, sep=separator)
 
 
 def _from_frame(frame: Any, path: Path, targets: tuple[str, ...], labelled: bool) -> Table:
