@@ -185,6 +185,21 @@ def test_compare(csv, capsys, tmp_path):
     assert set(pd.read_csv("runs.csv")["method"]) == {"san-admm", "sa-iu-admm"}
 
 
+def test_compare_with_three_classes(csv, table, capsys):
+    X, _ = table
+    X.assign(label=np.array(["a", "b", "c"])[np.arange(len(X)) % 3]).to_csv("three.csv", index=False)
+    arguments = ["compare", "three.csv", "--methods", "san-admm", "--passes", "3", "--repeats", "1", "--json"]
+    assert run(arguments) == 0
+    default = capsys.readouterr()
+    assert "the target has more than two values: --loss multinomial" in default.err
+    assert run([*arguments, "--loss", "multinomial"]) == 0
+    objective = [json.loads(said)["methods"][0]["objective"] for said in (default.out, capsys.readouterr().out)]
+    assert objective[0] == objective[1]
+    assert run([*arguments, "--loss", "logistic"]) == 2
+    said = capsys.readouterr().err
+    assert "target has 3 classes ('a', 'b', 'c'): the logistic loss takes exactly two; loss='multinomial'" in said
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
