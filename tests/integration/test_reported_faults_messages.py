@@ -313,3 +313,12 @@ def test_an_npy_file_without_targets(y, message, tmp_path):
     np.save(tmp_path / "x.npy", np.eye(4))
     with pytest.raises(ValueError, match=message):
         FusedLassoRegressor().fit(tmp_path / "x.npy", *y)
+
+
+@pytest.mark.parametrize("option", ["--exposure", "--offset"])
+def test_a_misspelt_loss_with_an_offset_has_its_own_message(capsys, write, option):
+    fit = ["fit", str(write(FRAME.assign(use1=1.0))), "-o", "m", "--model", "fused-regressor", "--alpha", "0.1"]
+    assert run([*fit, "--loss", "poison", option, "use1"]) == 2
+    shown = capsys.readouterr().err
+    assert "loss='poison'" in shown
+    assert "Did you mean 'poisson'?" in shown
