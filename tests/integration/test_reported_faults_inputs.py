@@ -11,6 +11,7 @@ import dask.dataframe as dd
 import networkx as nx
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
@@ -593,3 +594,35 @@ def test_dates_and_levels_in_a_table_of_pyarrow(as_given):
         assert found.feature_names_out_.tolist() == wanted.feature_names_out_.tolist()
         np.testing.assert_array_equal(found.coef_, wanted.coef_)
         np.testing.assert_array_equal(found.predict(pa.Table.from_pandas(columns)), wanted.predict(columns))
+
+
+# -- frames of edges, and names in messages about graphs -------------------------------------------------------
+
+NAMED = pd.DataFrame(X, columns=list("abcdef"))
+LINKS = pd.DataFrame({"u": list("abce"), "v": list("bcdf"), "conf": [1.0, 2.0, 0.5, -1.0], "note": 1})
+
+
+@pytest.mark.parametrize("as_frame", [lambda frame: frame, pl.from_pandas, pa.Table.from_pandas])
+@pytest.mark.parametrize("ends", [("u", "v"), ("source", "target")])
+def test_edges_in_a_frame_of_any_library(as_frame, ends):
+    links = LINKS.rename(columns=dict(zip("uv", ends, strict=True)))
+    pairs = list(zip(LINKS["u"], LINKS["v"], strict=True))
+    for given, weights, wanted in (
+        (links[list(ends)], None, pairs),
+        (links[[*ends, "conf"]].rename(columns={"conf": "weight"}), None, LINKS[["u", "v", "conf"]]),
+        (links, "conf", [(*pair, value) for pair, value in zip(pairs, LINKS["conf"], strict=True)]),
+    ):
+        model = FusedLassoRegressor(alpha=0.1, graph=as_frame(given), edge_weights=weights).fit(NAMED, Y)
+        same = FusedLassoRegressor(alpha=0.1, graph=wanted).fit(NAMED, Y)
+        np.testing.assert_array_equal(model.coef_, same.coef_)
+        np.testing.assert_array_equal(model.graph_.signs, same.graph_.signs)
+    with pytest.raises(ValueError, match=r"^edge_weights='cnf': .* no column 'cnf'; it has .*conf.* mean 'conf'\?"):
+        FusedLassoRegressor(graph=as_frame(links), edge_weights="cnf").fit(NAMED, Y)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array, lambda A: pd.DataFrame(A, list("abcdef"), list("abcdef"))])
+def test_self_loops_of_an_adjacency_matrix_are_named(kind):
+    A = np.eye(D, k=1) + np.eye(D, k=-1)
+    A[3, 3] = 1.0
+    with pytest.warns(UserWarning, match="graph has a self-loop at node 'd'"):
+        FusedLassoRegressor(alpha=0.1, graph=kind(A)).fit(NAMED, Y)

@@ -78,7 +78,7 @@ class FusedLassoClassifier(SeveralClasses, _Fused, OnlineClassification):
     edge_weights : None, False, True, str or array
         None: the absolute values that the graph carries (entries of the adjacency matrix, the edge attribute "weight",
         the third entry of an edge), else 1. False: 1. True: as None, but an error where the graph carries none. A
-        string: another edge attribute. An array: one number ≥ 0 per edge, in the order of the list or of
+        string: another attribute or column. An array: one number ≥ 0 per edge, in the order of the list or of
         ``graph.edges``; of an adjacency matrix row by row of its upper triangle.
     edge_signs : None, False, "adjacency" or array of −1 and +1
         −1 penalises the sum of the two coefficients of an edge in place of their difference. None: the signs of the
@@ -281,7 +281,7 @@ class FusedLassoRegressor(SeveralOutputs, _Fused, OnlineRegression):
     edge_weights : None, False, True, str or array
         None: the absolute values that the graph carries (entries of the adjacency matrix, the edge attribute "weight",
         the third entry of an edge), else 1. False: 1. True: as None, but an error where the graph carries none. A
-        string: another edge attribute. An array: one number ≥ 0 per edge, in the order of the list or of
+        string: another attribute or column. An array: one number ≥ 0 per edge, in the order of the list or of
         ``graph.edges``; of an adjacency matrix row by row of its upper triangle.
     edge_signs : None, False, "adjacency" or array of −1 and +1
         −1 penalises the sum of the two coefficients of an edge in place of their difference. None: the signs of the
@@ -493,7 +493,7 @@ class FusedLassoClassifierCV(SeveralClasses, _Fused, CrossValidated, Classificat
     edge_weights : None, False, True, str or array
         None: the absolute values that the graph carries (entries of the adjacency matrix, the edge attribute "weight",
         the third entry of an edge), else 1. False: 1. True: as None, but an error where the graph carries none. A
-        string: another edge attribute. An array: one number ≥ 0 per edge, in the order of the list or of
+        string: another attribute or column. An array: one number ≥ 0 per edge, in the order of the list or of
         ``graph.edges``; of an adjacency matrix row by row of its upper triangle.
     edge_signs : None, False, "adjacency" or array of −1 and +1
         −1 penalises the sum of the two coefficients of an edge in place of their difference. None: the signs of the
@@ -741,7 +741,7 @@ class FusedLassoRegressorCV(SeveralOutputs, _Fused, CrossValidated, Regression):
     edge_weights : None, False, True, str or array
         None: the absolute values that the graph carries (entries of the adjacency matrix, the edge attribute "weight",
         the third entry of an edge), else 1. False: 1. True: as None, but an error where the graph carries none. A
-        string: another edge attribute. An array: one number ≥ 0 per edge, in the order of the list or of
+        string: another attribute or column. An array: one number ≥ 0 per edge, in the order of the list or of
         ``graph.edges``; of an adjacency matrix row by row of its upper triangle.
     edge_signs : None, False, "adjacency" or array of −1 and +1
         −1 penalises the sum of the two coefficients of an edge in place of their difference. None: the signs of the
