@@ -21,6 +21,8 @@ from skadmm import (
     load,
 )
 from skadmm.cli import run
+from skadmm.losses import LOSSES
+from skadmm.solvers import ALGORITHMS, SOLVERS
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 5))
@@ -322,3 +324,9 @@ def test_a_misspelt_loss_with_an_offset_has_its_own_message(capsys, write, optio
     shown = capsys.readouterr().err
     assert "loss='poison'" in shown
     assert "Did you mean 'poisson'?" in shown
+
+
+def test_registries_have_their_own_plurals():
+    shown = [repr(registry).split(":")[0] for registry in (LOSSES, SOLVERS, ALGORITHMS)]
+    assert shown == ["losses", "solvers", "methods"]
+    assert "losses<" in LOSSES._repr_html_()
