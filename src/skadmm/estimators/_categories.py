@@ -175,13 +175,18 @@ def level_graph(model: Any) -> FeatureGraph:
     return FeatureGraph(joined, np.concatenate(weights), np.ones(len(joined)), shown)
 
 
-def level_groups(model: Any) -> list[np.ndarray]:
-    """The levels of each categorical column as a group, and every other column as one of its own."""
+def level_groups(model: Any) -> dict[str, np.ndarray]:
+    """The levels of each categorical column as a group, and every other column as one of its own, by the columns'
+    names."""
     names = getattr(model, "feature_names_in_", None)
-    groups = list(columns_of(model.categories_, model.n_features_in_, names).values())
-    inside = np.concatenate([np.empty(0, np.int64), *groups])
-    others = np.setdiff1d(np.arange(len(model.feature_names_out_)), inside)
-    return sorted([*groups, *(np.array([j]) for j in others)], key=lambda group: int(group[0]))
+    levels = columns_of(model.categories_, model.n_features_in_, names)
+    groups, start = {}, 0
+    for j in range(model.n_features_in_):
+        key = j if names is None else names[j]
+        columns = levels.get(key, np.array([start]))
+        groups[f"x{j}" if names is None else str(key)] = columns
+        start += columns.size
+    return groups
 
 
 def forget(model: Any) -> None:

@@ -60,7 +60,8 @@ class _Grouped(StructuredModel):
         if self.categorical_features is None:
             groups = checked_groups(self.groups, X.shape[1], names, self.unknown)
         elif self.groups is None:
-            groups = NamedGroups(level_groups(self))
+            by_name = level_groups(self)
+            groups = NamedGroups(list(by_name.values()), list(by_name))
         else:
             raise ValueError("groups: with categorical_features it takes None; the levels of a column are its group")
         factors = checked_factors(self.penalty_factor, X.shape[1], names)
