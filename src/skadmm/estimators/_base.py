@@ -202,9 +202,9 @@ class StructuredModel(CallbackSupport, BaseEstimator):
             With several outputs a vector is added to each; with more than two classes every class has a column. Names
             of columns where X is a path or a LazyFrame.
         drop : str or list of str, optional
-            Columns of a table on disk that are not features, such as identifiers or dates. `predict` and `score` ignore
-            columns that the model was not fitted on, so that they need no such list. Of a DataFrame, give
-            ``X.drop(columns=...)``.
+            Columns of a table on disk that are not features, such as identifiers or dates. Of tables on disk, `predict`
+            and `score` ignore columns that the model was not fitted on, so that they need no such list. Of a DataFrame
+            in memory, whose other columns they refuse, give ``X.drop(columns=...)``, there too.
 
         Returns
         -------
@@ -251,7 +251,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         xs = [x for result in results for x in result.x.reshape(result.n_outputs, -1)]
         coefs, intercepts, parts = zip(*map(prepared.solution, xs), strict=True)
         self._assign(np.array(coefs), np.array(intercepts))
-        passes = [int(np.ceil(result.passes)) for result in results]
+        passes = [int(np.ceil(result.run_passes)) for result in results]
         design = prepared.design
         self.scale_ = design.by_feature(design.scale) if design.copies.size else design.scale
         self.result_ = results[0] if len(results) == 1 else results

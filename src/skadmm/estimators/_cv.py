@@ -122,9 +122,9 @@ class CrossValidated(StructuredModel):
         offset : array of shape (n_samples,) or (n_samples, n_outputs), str, or list of str, optional
             Known numbers that are added to the margins x·coef + intercept: for counts under exposure, its logarithm.
         drop : str or list of str, optional
-            Columns of a table on disk that are not features, such as identifiers or dates. `predict` and `score` ignore
-            columns that the model was not fitted on, so that they need no such list. Of a DataFrame, give
-            ``X.drop(columns=...)``.
+            Columns of a table on disk that are not features, such as identifiers or dates. Of tables on disk, `predict`
+            and `score` ignore columns that the model was not fitted on, so that they need no such list. Of a DataFrame
+            in memory, whose other columns they refuse, give ``X.drop(columns=...)``, there too.
         **params : groups, or other metadata
             ``groups`` goes to the splitter `cv`, such as GroupKFold. With
             ``sklearn.set_config(enable_metadata_routing=True)`` metadata go where they were requested.

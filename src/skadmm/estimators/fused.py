@@ -179,7 +179,7 @@ class FusedLassoClassifier(SeveralClasses, _Fused, OnlineClassification):
     result_ : Result or list of Result
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
-        Passes over the data.
+        Passes of the run over the data, without the selection of the step.
 
     See Also
     --------
@@ -376,7 +376,7 @@ class FusedLassoRegressor(SeveralOutputs, _Fused, OnlineRegression):
     result_ : Result or list of Result
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
-        Passes over the data.
+        Passes of the run over the data, without the selection of the step.
 
     See Also
     --------
@@ -592,7 +592,7 @@ class FusedLassoClassifierCV(SeveralClasses, _Fused, CrossValidated, Classificat
     result_ : Result or list of Result
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
-        Passes over the data.
+        Passes of the run over the data, without the selection of the step.
     alpha_ : float
         The alpha chosen.
     alphas_ : ndarray
@@ -834,7 +834,7 @@ class FusedLassoRegressorCV(SeveralOutputs, _Fused, CrossValidated, Regression):
     result_ : Result or list of Result
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
-        Passes over the data.
+        Passes of the run over the data, without the selection of the step.
     alpha_ : float
         The alpha chosen.
     alphas_ : ndarray

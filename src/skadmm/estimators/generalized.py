@@ -171,7 +171,7 @@ class GeneralizedLassoClassifier(SeveralClasses, _Generalized, OnlineClassificat
     result_ : Result or list of Result
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
-        Passes over the data.
+        Passes of the run over the data, without the selection of the step.
 
     See Also
     --------
@@ -345,7 +345,7 @@ class GeneralizedLassoRegressor(SeveralOutputs, _Generalized, OnlineRegression):
     result_ : Result or list of Result
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
-        Passes over the data.
+        Passes of the run over the data, without the selection of the step.
 
     See Also
     --------
@@ -538,7 +538,7 @@ class GeneralizedLassoClassifierCV(SeveralClasses, _Generalized, CrossValidated,
     result_ : Result or list of Result
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
-        Passes over the data.
+        Passes of the run over the data, without the selection of the step.
     alpha_ : float
         The alpha chosen.
     alphas_ : ndarray
@@ -757,7 +757,7 @@ class GeneralizedLassoRegressorCV(SeveralOutputs, _Generalized, CrossValidated, 
     result_ : Result or list of Result
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
-        Passes over the data.
+        Passes of the run over the data, without the selection of the step.
     alpha_ : float
         The alpha chosen.
     alphas_ : ndarray

@@ -233,7 +233,7 @@ class GroupLassoClassifier(SeveralClasses, _Grouped, OnlineClassification):
     result_ : Result or list of Result
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
-        Passes over the data.
+        Passes of the run over the data, without the selection of the step.
 
     See Also
     --------
@@ -424,7 +424,7 @@ class GroupLassoRegressor(SeveralOutputs, _Grouped, OnlineRegression):
     result_ : Result or list of Result
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
-        Passes over the data.
+        Passes of the run over the data, without the selection of the step.
 
     See Also
     --------
@@ -634,7 +634,7 @@ class GroupLassoClassifierCV(SeveralClasses, _GroupedSearch, Classification):
     result_ : Result or list of Result
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
-        Passes over the data.
+        Passes of the run over the data, without the selection of the step.
     alpha_ : float
         The alpha chosen.
     alphas_ : ndarray
@@ -870,7 +870,7 @@ class GroupLassoRegressorCV(SeveralOutputs, _GroupedSearch, Regression):
     result_ : Result or list of Result
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
-        Passes over the data.
+        Passes of the run over the data, without the selection of the step.
     alpha_ : float
         The alpha chosen.
     alphas_ : ndarray

@@ -94,7 +94,7 @@ class TrendFilter(TrendModel, Regression):
     result_ : Result or list of Result
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
-        Passes over the data.
+        Passes of the run over the data, without the selection of the step.
 
     See Also
     --------
@@ -260,7 +260,7 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
     result_ : Result or list of Result
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
-        Passes over the data.
+        Passes of the run over the data, without the selection of the step.
     alpha_ : float
         The alpha chosen.
     alphas_ : ndarray
