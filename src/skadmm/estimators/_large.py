@@ -213,8 +213,8 @@ def large_design(
     name."""
     d = table.shape[1]
     if isinstance(table.table, FileBlocks) and fit_intercept != table.ones:
-        wanted = "has no column of ones: convert it with --ones, or give fit_intercept=False"
-        unwanted = "has a column of ones: convert it without --ones, or give fit_intercept=True"
+        wanted = "has no column of ones: convert it with --ones, or give fit_intercept=False (--no-intercept)"
+        unwanted = "has a column of ones: convert it without --ones, or give fit_intercept=True (--intercept)"
         raise ValueError(f"fit_intercept={fit_intercept}: the folder {wanted if fit_intercept else unwanted}")
     scale = np.ones(d)
     if standardize:
