@@ -224,7 +224,7 @@ class TextSource:
         except (ValueError, OverflowError) as error:
             if isinstance(error, BlocksError):
                 raise
-            raise BlocksError(f"{self.path}: after row {rows:,}: {error}") from error
+            raise BlocksError(f"{self.path}: {_after(rows)}{error}") from error
 
     def begin(self) -> int:
         """The position of the first row."""
@@ -380,16 +380,22 @@ class ParquetSource:
                 if seen + size <= position:
                     seen += size
                     continue
+                before = seen
                 try:
                     for batch in file.iter_batches(self.block_rows, row_groups=[group], columns=self._chosen.all):
-                        seen += batch.num_rows
+                        before, seen = seen, seen + batch.num_rows
                         if seen > position:
                             frame = batch.to_pandas(ignore_metadata=True)
                             yield Block(*split_frame(frame, self._chosen, self.ones), seen)
                 except TextColumnError as error:
                     raise TextColumnError(error.column, error.value, self.path) from None
                 except (self._broken, OSError, ValueError) as error:
-                    raise BlocksError(f"{self.path}: after row {seen:,}: {error}") from error
+                    raise BlocksError(f"{self.path}: {_after(before)}{error}") from error
+
+
+def _after(rows: int) -> str:
+    """The beginning of a message about a block of rows, which says how many were read before it."""
+    return f"after row {rows:,}: " if rows else ""
 
 
 def _columns_of(schema: Any) -> list[str]:
