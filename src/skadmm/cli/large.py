@@ -13,6 +13,7 @@ import numpy as np
 
 from skadmm.cli._errors import CommandError
 from skadmm.cli.tables import (
+    NotNumbersError,
     Table,
     last_of_npy,
     names_in,
@@ -47,15 +48,46 @@ def open_table(
     the columns that need not be numbers, "from_dtype" for all that are not; `dates` says whether they may be dates;
     `other` is a column that is no feature and is taken from the table later; `levels` says whether the command takes
     columns of levels, which messages then advise."""
-    dropped = names_in(drop)
     targets = [target] if isinstance(target, str) else list(target or ())
+    try:
+        return _opened(path, targets, names_in(drop), weight, other, texts, ones, on_disk, cache, quiet, dates, levels)
+    except NotNumbersError as error:
+        last = None if targets else _last_column(path)
+        if last is None:
+            raise
+        raise CommandError(f"{error}; without --target the last column, {last!r}, is the target", error.code) from error
+
+
+def _last_column(path: Path) -> str | None:
+    """The name of the last column of a file, which is the target by default; None where columns have no names."""
+    from skadmm.backends.readers import Columns, open_source
+
+    names = open_source(path, Columns(labelled=False)).names
+    return names[-1] if names else None
+
+
+def _opened(
+    path: Path,
+    targets: list[str],
+    dropped: list[str],
+    weight: str | None,
+    other: str | None,
+    texts: Any,
+    ones: bool,
+    on_disk: bool | None,
+    cache: Path | None,
+    quiet: bool,
+    dates: bool,
+    levels: bool,
+) -> Table:
+    """The table of :func:`open_table`."""
     npy = path.is_file() and path.suffix.lower() == ".npy"
     if npy:
         refuse_several(targets)
     if not stays_on_disk(path, on_disk):
         if npy:
             return npy_table(path, targets[0] if targets else None, weight, dropped)
-        table = numbers_only(read_table(path, target, labelled=True), path, dropped, texts, dates, levels)
+        table = numbers_only(read_table(path, targets, labelled=True), path, dropped, texts, dates, levels)
         return table if weight is None else _with_weight(table, path, weight)
     from skadmm.backends import BlocksError, as_folder
     from skadmm.backends.readers import TextColumnError, kind_of

@@ -198,28 +198,33 @@ def not_a_date(path: Path, name: str, column: Any) -> CommandError | None:
     )
 
 
-def not_a_number(path: Path, name: str, value: Any, *, levels: bool = True, dates: bool = False) -> CommandError:
+class NotNumbersError(CommandError):
+    """A column of texts or dates among the features."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, 2)
+
+
+def not_a_number(path: Path, name: str, value: Any, *, levels: bool = True, dates: bool = False) -> NotNumbersError:
     """The error for a column of texts or dates, with what can be done about it; `levels` says whether the command takes
     levels, and `dates` whether the model takes dates, which it does as its only column."""
     if is_date(value):
         takes = "a column of dates as positions"
         own = f"a trend takes {takes} where there is no other" if dates else f"--model trend-filter takes {takes}"
-        return CommandError(
+        return NotNumbersError(
             f"{path}: column {name!r} holds dates, such as {str(value)!r}: --drop {name}, or turn them into numbers, "
-            f"such as days since the first one; {own}",
-            2,
+            f"such as days since the first one; {own}"
         )
     if not levels:
-        return CommandError(
-            f"{path}: column {name!r} holds {value!r}, which is not a number: encode it, or --drop {name}", 2
+        return NotNumbersError(
+            f"{path}: column {name!r} holds {value!r}, which is not a number: encode it, or --drop {name}"
         )
     as_levels = f"--set 'categorical_features=[\"{name}\"]'"
     in_order = f'--set \'categorical_features={{"{name}":"ordered"}}\''
-    return CommandError(
+    return NotNumbersError(
         f"{path}: column {name!r} holds {value!r}, which is not a number: encode it, or --drop {name}, or fit a "
         f"coefficient for each of its levels: skadmm fit {as_levels}, or {in_order} if they have an order: "
-        'it sorts them, and a list such as ["first","second"] in place of "ordered" gives another order',
-        2,
+        'it sorts them, and a list such as ["first","second"] in place of "ordered" gives another order'
     )
 
 
