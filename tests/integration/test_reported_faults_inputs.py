@@ -151,7 +151,6 @@ def groups_of(groups, table=FRAME):
     "groups",
     [
         pd.Series(LABELS)[list("fbdace")],
-        pd.Series({**LABELS, "not in X": "s"})[["not in X", *"fbdace"]],
         pd.Series({name: "pqr".index(label) for name, label in LABELS.items()})[list("fbdace")],
         pd.Series(LABELS, dtype="category")[list("fbdace")],
         dict(reversed(LABELS.items())),
@@ -165,7 +164,7 @@ def groups_of(groups, table=FRAME):
         {5: 1, 4: 2, 3: 0, 2: 1, 1: 1, 0: 0},
     ],
     ids=[
-        "series", "larger-series", "numbers", "categories", "dict", "dict-of-lists", "series-of-lists", "positions",
+        "series", "numbers", "categories", "dict", "dict-of-lists", "series-of-lists", "positions",
         "list", "array", "objects", "arrow", "numbered",
     ],
 )  # fmt: skip

@@ -251,7 +251,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         xs = [x for result in results for x in result.x.reshape(result.n_outputs, -1)]
         coefs, intercepts, parts = zip(*map(prepared.solution, xs), strict=True)
         self._assign(np.array(coefs), np.array(intercepts))
-        passes = [int(np.ceil(result.run_passes)) for result in results]
+        passes = [int(np.ceil(result.passes - result.selection_passes)) for result in results]
         design = prepared.design
         self.scale_ = design.by_feature(design.scale) if design.copies.size else design.scale
         self.result_ = results[0] if len(results) == 1 else results

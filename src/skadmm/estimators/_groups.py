@@ -134,14 +134,14 @@ def _in_column_order(
     else:
         wanted = list(names)
         _numbers_of(names)
-    known = set(wanted)
-    unknown = [key for key in keys if key not in known]
-    if unknown and not ignore:
-        refuse_unknown("groups", unknown, len(keys))
     missing = [key for key in wanted if key not in label_of]
     if missing:
         what = "column" if isinstance(missing[0], str) or are_integers(names) else "column number"
         raise ValueError(f"groups has no label for {what} {missing[0]!r} ({len(missing)} of {d} have none)")
+    known = set(wanted)
+    unknown = [key for key in keys if key not in known]
+    if unknown and not ignore:
+        refuse_unknown("groups", unknown, len(keys))
     if unknown:
         warn_unknown("groups", len(unknown), len(keys), "with their labels")
     return [label_of[key] for key in wanted]
