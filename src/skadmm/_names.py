@@ -63,9 +63,9 @@ def argument_names(**names: str) -> Iterator[None]:
 class Registry(dict[str, T]):
     """A dictionary from names to entries of one `kind`. Unknown names raise ValueError, with the nearest known one."""
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, plural: str | None = None) -> None:
         super().__init__()
-        self.kind = kind
+        self.kind, self.plural = kind, plural or f"{kind}s"
 
     def add(self, name: str, entry: T) -> T:
         """Add an entry under a name that is not taken; returns the entry."""
@@ -78,11 +78,11 @@ class Registry(dict[str, T]):
         raise ValueError(unknown(self.kind, name, self))
 
     def __repr__(self) -> str:
-        return f"{self.kind}s: {', '.join(self)}"
+        return f"{self.plural}: {', '.join(self)}"
 
     def _repr_html_(self) -> str:
         about = {name: getattr(entry, "summary", None) or _first_line(entry) for name, entry in self.items()}
-        return _summary.table(f"{self.kind}s", about)
+        return _summary.table(self.plural, about)
 
 
 def _first_line(entry: object) -> str:

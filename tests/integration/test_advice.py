@@ -74,8 +74,9 @@ def test_no_minimiser_ridge_or_drop():
     wide = scipy.sparse.csr_array((A.data, A.indices, A.indptr), shape=(A.shape[0], 11))
     endless = solve(Problem(rows, labels, psi=L1(0.01), A=wide))
     assert endless.status is Status.NO_MINIMISER
-    assert "1 feature(s)" in endless.message
+    assert "1 feature that occurs with one label only" in endless.message
     assert "(10)" in endless.message
+    assert "l1_ratio > 0 or ridge > 0, or with Problem the identity added to A" in endless.message
     held = Problem(rows, labels, psi=L1(0.01), A=wide, omega=SquaredL2(1e-3))
     assert solve(held, tol=1e-8).status is Status.SOLVED
     assert solve(Problem(rows[:, :10], labels, psi=L1(0.01), A=A), tol=1e-8).status is Status.SOLVED

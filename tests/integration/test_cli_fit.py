@@ -231,6 +231,21 @@ def test_compare(csv, capsys, tmp_path):
     assert set(pd.read_csv("runs.csv")["method"]) == {"san-admm", "sa-iu-admm"}
 
 
+def test_compare_with_three_classes(csv, table, capsys):
+    X, _ = table
+    X.assign(label=np.array(["a", "b", "c"])[np.arange(len(X)) % 3]).to_csv("three.csv", index=False)
+    arguments = ["compare", "three.csv", "--methods", "san-admm", "--passes", "3", "--repeats", "1", "--json"]
+    assert run(arguments) == 0
+    default = capsys.readouterr()
+    assert "the target has more than two values: --loss multinomial" in default.err
+    assert run([*arguments, "--loss", "multinomial"]) == 0
+    objective = [json.loads(said)["methods"][0]["objective"] for said in (default.out, capsys.readouterr().out)]
+    assert objective[0] == objective[1]
+    assert run([*arguments, "--loss", "logistic"]) == 2
+    said = capsys.readouterr().err
+    assert "target has 3 classes ('a', 'b', 'c'): the logistic loss takes exactly two; loss='multinomial'" in said
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
@@ -542,3 +557,31 @@ def test_a_nuclear_norm_over_several_targets(csv, table, capsys):
     assert run(["fit", "two.csv", "-o", "two.model", "--target", "u", "--target", "v", *options]) == 0
     assert skadmm.load("two.model").rank_ == 1
     capsys.readouterr()
+
+
+def test_npy_files_have_columns_without_names(csv, table, monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("SKADMM_CACHE", str(tmp_path / "cache"))
+    X, y = table
+    codes = (y == "yes").astype(float)
+    np.save("last.npy", np.column_stack([X, codes]))
+    np.save("heavy.npy", np.column_stack([X, np.ones(len(X)), codes]))
+    np.save("third.npy", np.insert(X.to_numpy(), 2, codes, axis=1))
+    wanted = skadmm.FusedLassoClassifier(alpha=0.01).fit(X.to_numpy(), codes)
+    assert run(["data", "convert", "third.npy", "blocks", "--target", "2", "--ones"]) == 0
+    third = ["third.npy", "--target", "2"]
+    for k, source in enumerate([["last.npy"], third, ["last.npy", "--on-disk"], [*third, "--on-disk"], ["blocks"]]):
+        assert run(["fit", *source, "-o", f"m{k}", "--alpha", "0.01", "-q"]) == 0
+        np.testing.assert_allclose(skadmm.load(f"m{k}").coef_, wanted.coef_, atol=1e-5)
+    capsys.readouterr()
+    assert run(["predict", "m0", *third, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["prediction"] == wanted.predict(X.to_numpy()).tolist()
+    for where in ("--on-disk", "--in-memory"):
+        assert (
+            run(["fit", "heavy.npy", "-o", f"m{where}", "--alpha", "0.01", "--drop", "0", "--weight", "6", where]) == 0
+        )
+        assert skadmm.load(f"m{where}").n_features_in_ == 5
+        capsys.readouterr()
+        assert run(["fit", "last.npy", "-o", "n", "--target", "lab", where]) == 2
+        assert "there is no column 'lab': an npy file has no named columns" in capsys.readouterr().err
+        assert run(["fit", "last.npy", "-o", "n", "--target", "1", "--target", "2", where]) == 2
+        assert "--target 2: several targets are columns of a CSV" in capsys.readouterr().err

@@ -284,7 +284,11 @@ def test_tables_that_are_not_tables_are_refused(text, message, tmp_path):
 
 
 def test_svmlight_that_is_not(tmp_path):
-    for text, message in [("1 2:3 x\n", "after row"), ("1 1:1\n1 0:1\n", "column 0"), ("1 4:1\n", "--columns says 3")]:
+    for text, message in [
+        ("1 1:1\n1 2:3 x\n", "after row 1: "),
+        ("1 1:1\n1 0:1\n", "column 0"),
+        ("1 4:1\n", "--columns says 3"),
+    ]:
         (tmp_path / "t.svm").write_text(text)
         with pytest.raises(BlocksError, match=message):
             convert(tmp_path / "t.svm", tmp_path / "f", columns=3, block_rows=1)

@@ -6,6 +6,7 @@ import warnings
 import networkx as nx
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 from skadmm import FusedLassoClassifier, FusedLassoRegressor, FusedLassoRegressorCV, GroupLassoRegressor, load
@@ -290,3 +291,42 @@ def test_a_self_loop_is_named_by_its_column():
         FusedLassoRegressor(alpha=0.1, graph=[("a", "b"), ("c", "c")]).fit(TABLE, OUTCOME)
     with pytest.raises(ValueError, match=r"each edge once, got \('b', 'a'\) twice"):
         FusedLassoRegressor(alpha=0.1, graph=[("a", "b"), ("b", "a")]).fit(TABLE, OUTCOME)
+
+
+# -- labels, frames and repeated members of groups -------------------------------------------------------------
+
+LABELLED = pd.DataFrame(np.random.default_rng(0).standard_normal((30, 3)), columns=["a", "b", "c"])
+RESPONSE = LABELLED["a"] + 0.1 * np.arange(30) % 2
+
+
+@pytest.mark.parametrize("kind", [dict, pd.Series])
+def test_a_label_of_a_name_that_is_no_column_is_refused_or_counted(kind):
+    labels = kind({"a": "one", "zz": "two", "b": "one", "c": "two"})
+    with pytest.raises(ValueError, match="groups has a name that is not among the columns of X: 'zz'"):
+        GroupLassoRegressor(groups=labels).fit(LABELLED, RESPONSE)
+    with pytest.warns(UserWarning, match="groups: 1 of 4 names are not among the columns of X"):
+        model = GroupLassoRegressor(groups=labels, unknown="ignore").fit(LABELLED, RESPONSE)
+    assert [group.tolist() for group in model.groups_] == [[0, 1], [2]]
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
+def test_a_frame_is_no_groups(kind):
+    with pytest.raises(ValueError, match=r"groups: it takes a list or a dict .* got a DataFrame"):
+        GroupLassoRegressor(groups=kind({"a": [1], "b": [2]})).fit(LABELLED, RESPONSE)
+
+
+def test_a_member_that_occurs_twice_is_named_as_given():
+    with pytest.raises(ValueError, match=r"^groups\['A'\] holds the feature 'a' twice"):
+        GroupLassoRegressor(groups={"A": ["a", "a"], "B": ["b", "c"]}).fit(LABELLED, RESPONSE)
+    with pytest.raises(ValueError, match=r"^groups\[1\] holds the feature 'c' twice"):
+        GroupLassoRegressor(groups=[["a", "b"], ["c", "c"]]).fit(LABELLED, RESPONSE)
+
+
+@pytest.mark.parametrize("overlap", ["shared", "latent"])
+def test_groups_of_levels_have_the_names_of_their_columns(overlap):
+    table = LABELLED.assign(town=np.array(["x", "y", "z"])[np.arange(30) % 3])[["a", "town", "b"]]
+    model = GroupLassoRegressor(alpha=0.01, categorical_features=["town"], overlap=overlap).fit(table, RESPONSE)
+    assert model.group_names_ == ["a", "town", "b"]
+    assert [group.tolist() for group in model.groups_] == [[0], [1, 2, 3], [4]]
+    model = GroupLassoRegressor(alpha=0.01, categorical_features=[1]).fit(table.to_numpy(), RESPONSE)
+    assert model.group_names_ == ["x0", "x1", "x2"]

@@ -304,6 +304,13 @@ def test_files_with_other_separators_and_with_an_index(claims, capsys):
     claims.to_csv("other.csv", index=False, sep=";")
     assert run(["fit", "other.csv", "-o", "one", "--target", "claims"]) == 2
     assert "other.csv: its columns are separated by ';': CSV takes commas" in capsys.readouterr().err
+    claims.to_csv("other.csv", index=False, sep=";", decimal=",")
+    claims.rename(columns={"claims": "1,5"}).to_csv("names.csv", index=False, sep=";")
+    claims.to_csv("tabs.csv", index=False, sep="\t")
+    for name, mark in (("other", "';', and its numbers have decimal commas"), ("names", "';'"), ("tabs", r"'\t'")):
+        for where in ("--on-disk", "--in-memory"):
+            assert run(["fit", f"{name}.csv", "-o", "one", where]) == 2
+            assert f"{name}.csv: its columns are separated by {mark}" in capsys.readouterr().err
     claims.drop(columns="zone").to_csv("index.csv")
     fit = ["fit", "index.csv", "--target", "claims", "--model", "fused-regressor", "--alpha", "0.1", "-q"]
     assert run([*fit, "-o", "two"]) == 0

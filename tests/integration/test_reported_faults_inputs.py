@@ -11,6 +11,7 @@ import dask.dataframe as dd
 import networkx as nx
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
@@ -150,7 +151,6 @@ def groups_of(groups, table=FRAME):
     "groups",
     [
         pd.Series(LABELS)[list("fbdace")],
-        pd.Series({**LABELS, "not in X": "s"})[["not in X", *"fbdace"]],
         pd.Series({name: "pqr".index(label) for name, label in LABELS.items()})[list("fbdace")],
         pd.Series(LABELS, dtype="category")[list("fbdace")],
         dict(reversed(LABELS.items())),
@@ -164,7 +164,7 @@ def groups_of(groups, table=FRAME):
         {5: 1, 4: 2, 3: 0, 2: 1, 1: 1, 0: 0},
     ],
     ids=[
-        "series", "larger-series", "numbers", "categories", "dict", "dict-of-lists", "series-of-lists", "positions",
+        "series", "numbers", "categories", "dict", "dict-of-lists", "series-of-lists", "positions",
         "list", "array", "objects", "arrow", "numbered",
     ],
 )  # fmt: skip
@@ -567,3 +567,61 @@ def test_ridge_and_intercept_on_a_folder_of_blocks(tmp_path):
     here = FusedLassoClassifier(**options).fit(FRAME, CLASS)
     np.testing.assert_allclose(there.coef_, here.coef_, atol=1e-6)
     np.testing.assert_allclose(there.intercept_, here.intercept_, atol=1e-6)
+
+
+# -- tables of pyarrow in memory -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("as_given", [lambda table: table, lambda table: table.to_batches()[0]])
+def test_dates_and_levels_in_a_table_of_pyarrow(as_given):
+    frame = pd.DataFrame({"when": pd.date_range("2024-01-01", periods=N, tz="UTC")})
+    table = as_given(pa.Table.from_pandas(frame))
+    wanted = TrendFilter(alpha=0.05).fit(frame, Y)
+    found = TrendFilter(alpha=0.05).fit(table, Y)
+    assert found.dates_
+    np.testing.assert_array_equal(found.coef_, wanted.coef_)
+    np.testing.assert_array_equal(found.predict(table), wanted.predict(frame))
+    np.testing.assert_array_equal(wanted.predict(table), wanted.predict(frame))
+
+    levels = pd.DataFrame({"region": np.array(["b", "a", "c"])[np.arange(N) % 3], "size": Y})
+    levels["kind"] = pd.Categorical(levels["region"], ["c", "b", "a"], ordered=True)
+    for given in (["region", "kind"], "from_dtype"):
+        columns = levels if given != "from_dtype" else levels.drop(columns="region")
+        model = FusedLassoRegressor(alpha=0.01, categorical_features=given)
+        wanted = clone(model).fit(columns, Y)
+        found = model.fit(as_given(pa.Table.from_pandas(columns)), Y)
+        assert found.feature_names_out_.tolist() == wanted.feature_names_out_.tolist()
+        np.testing.assert_array_equal(found.coef_, wanted.coef_)
+        np.testing.assert_array_equal(found.predict(pa.Table.from_pandas(columns)), wanted.predict(columns))
+
+
+# -- frames of edges, and names in messages about graphs -------------------------------------------------------
+
+NAMED = pd.DataFrame(X, columns=list("abcdef"))
+LINKS = pd.DataFrame({"u": list("abce"), "v": list("bcdf"), "conf": [1.0, 2.0, 0.5, -1.0], "note": 1})
+
+
+@pytest.mark.parametrize("as_frame", [lambda frame: frame, pl.from_pandas, pa.Table.from_pandas])
+@pytest.mark.parametrize("ends", [("u", "v"), ("source", "target")])
+def test_edges_in_a_frame_of_any_library(as_frame, ends):
+    links = LINKS.rename(columns=dict(zip("uv", ends, strict=True)))
+    pairs = list(zip(LINKS["u"], LINKS["v"], strict=True))
+    for given, weights, wanted in (
+        (links[list(ends)], None, pairs),
+        (links[[*ends, "conf"]].rename(columns={"conf": "weight"}), None, LINKS[["u", "v", "conf"]]),
+        (links, "conf", [(*pair, value) for pair, value in zip(pairs, LINKS["conf"], strict=True)]),
+    ):
+        model = FusedLassoRegressor(alpha=0.1, graph=as_frame(given), edge_weights=weights).fit(NAMED, Y)
+        same = FusedLassoRegressor(alpha=0.1, graph=wanted).fit(NAMED, Y)
+        np.testing.assert_array_equal(model.coef_, same.coef_)
+        np.testing.assert_array_equal(model.graph_.signs, same.graph_.signs)
+    with pytest.raises(ValueError, match=r"^edge_weights='cnf': .* no column 'cnf'; it has .*conf.* mean 'conf'\?"):
+        FusedLassoRegressor(graph=as_frame(links), edge_weights="cnf").fit(NAMED, Y)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array, lambda A: pd.DataFrame(A, list("abcdef"), list("abcdef"))])
+def test_self_loops_of_an_adjacency_matrix_are_named(kind):
+    A = np.eye(D, k=1) + np.eye(D, k=-1)
+    A[3, 3] = 1.0
+    with pytest.warns(UserWarning, match="graph has a self-loop at node 'd'"):
+        FusedLassoRegressor(alpha=0.1, graph=kind(A)).fit(NAMED, Y)

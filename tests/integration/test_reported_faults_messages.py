@@ -21,6 +21,8 @@ from skadmm import (
     load,
 )
 from skadmm.cli import run
+from skadmm.losses import LOSSES
+from skadmm.solvers import ALGORITHMS, SOLVERS
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 5))
@@ -300,3 +302,74 @@ def test_groups_of_a_dict_are_named_and_a_path_has_a_hint(tmp_path):
         assert isinstance(path, (str, Path))
         with pytest.raises(ValueError, match=r"is a path: give its content, json\.loads"):
             GroupLassoRegressor(groups=path).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (("yield",), "there is no column 'yield': an npy file has no named columns"),
+        ((), "y=None: .*give y as an array"),
+    ],
+)
+def test_an_npy_file_without_targets(y, message, tmp_path):
+    np.save(tmp_path / "x.npy", np.eye(4))
+    with pytest.raises(ValueError, match=message):
+        FusedLassoRegressor().fit(tmp_path / "x.npy", *y)
+
+
+@pytest.mark.parametrize("option", ["--exposure", "--offset"])
+def test_a_misspelt_loss_with_an_offset_has_its_own_message(capsys, write, option):
+    fit = ["fit", str(write(FRAME.assign(use1=1.0))), "-o", "m", "--model", "fused-regressor", "--alpha", "0.1"]
+    assert run([*fit, "--loss", "poison", option, "use1"]) == 2
+    shown = capsys.readouterr().err
+    assert "loss='poison'" in shown
+    assert "Did you mean 'poisson'?" in shown
+
+
+def test_registries_have_their_own_plurals():
+    shown = [repr(registry).split(":")[0] for registry in (LOSSES, SOLVERS, ALGORITHMS)]
+    assert shown == ["losses", "solvers", "methods"]
+    assert "losses<" in LOSSES._repr_html_()
+
+
+@pytest.mark.parametrize("where", ["--in-memory", "--on-disk"])
+def test_the_column_that_was_taken_as_target_is_named(capsys, write, where):
+    path = write(FRAME.assign(lab=["mild", "severe"] * 30, when=TEXTS))
+    shown = _refused(capsys, path, where, model="fused-classifier")
+    assert "--drop lab" in shown
+    assert "without --target the last column, 'when', is the target" in shown
+    assert "without --target" not in _refused(capsys, path, where, "--target", "lab", model="fused-classifier")
+
+
+def test_missing_numbers_beside_levels_are_in_the_first_rows(tmp_path):
+    frame = FRAME.assign(t=["u", "v"] * 30, use1=FRAME["use1"].mask(FRAME.index == 17))
+    for name in ("t.parquet", "t.csv"):
+        frame.to_parquet(tmp_path / name) if name == "t.parquet" else frame.to_csv(tmp_path / name, index=False)
+        with pytest.raises(ValueError, match=rf"{name}: X contains NaN .* \(1 of 60 rows, the first is row 17\)"):
+            FusedLassoRegressor(categorical_features=["t"]).fit(tmp_path / name, "y")
+
+
+def test_skadmm_info_and_classes_are_printed_with_room(capsys, tmp_path):
+    assert run(["info"]) == 0
+    assert "signal-interior-point  " in capsys.readouterr().out
+    (tmp_path / "t.csv").write_text("a,y\n1,1.0\n2,2.0\n3,1.0\n4,2.0\n")
+    assert run(["fit", str(tmp_path / "t.csv"), "-o", str(tmp_path / "m"), "--alpha", "0.1", "-q"]) == 0
+    said = capsys.readouterr().out
+    assert "classes             1, 2\n" in said
+    assert said.endswith("positive coefficients favour class: 2\n")
+
+
+def test_an_intercept_without_ones_names_the_option(capsys, write, tmp_path):
+    assert run(["data", "convert", str(write(FRAME)), str(tmp_path / "blocks")]) == 0
+    fit = ["fit", str(tmp_path / "blocks"), "-o", "m", "--model", "fused-regressor", "--alpha", "0.1", "-q"]
+    capsys.readouterr()
+    assert run(fit) == 2
+    assert "or give fit_intercept=False (--no-intercept)" in capsys.readouterr().err
+
+
+def test_n_iter_leaves_out_the_selection_of_the_step():
+    model = FusedLassoRegressor(alpha=0.1, method="sa-admm", max_passes=3)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(FRAME[["use1", "use2", "use3"]], Y)
+    assert model.result_.selection_passes > 10
+    assert model.n_iter_ == np.ceil(model.result_.run_passes)

@@ -1,5 +1,7 @@
 """Faults that users reported: models, labels and folds that were not the same for every storage of a table."""
 
+from pathlib import Path
+
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
@@ -8,7 +10,15 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 
-from skadmm import FusedLassoClassifier, FusedLassoClassifierCV, FusedLassoRegressor, FusedLassoRegressorCV
+from skadmm import (
+    FusedLassoClassifier,
+    FusedLassoClassifierCV,
+    FusedLassoRegressor,
+    FusedLassoRegressorCV,
+    TrendFilter,
+    TrendFilterCV,
+    load,
+)
 from skadmm.backends import Processes
 from skadmm.backends.writer import write_blocks
 from skadmm.cli import run
@@ -331,3 +341,52 @@ def test_outputs_on_disk_are_joined_by_their_names(tmp_path):
     np.testing.assert_allclose(found.coef_, wanted.coef_, atol=1e-8)
     with pytest.raises(ValueError, match="task_graph has the node 'east'"):
         FusedLassoRegressor(0.05, task_graph=[("north", "east")]).fit(path, ["north", "south", "west"])
+
+
+def series_of_dates(storage, folder):
+    """A column of dates, weights and values, and what a fit takes after X."""
+    frame = pd.DataFrame({"day": pd.date_range("2024-01-01", periods=40), "w": np.linspace(1.0, 2.0, 40)})
+    frame["value"] = np.repeat([0.0, 2.0], 20) + 0.1 * np.random.default_rng(3).standard_normal(40)
+    named = {"y": "value", "sample_weight": "w"}
+    if storage == "parquet":
+        frame.to_parquet(folder / "t.parquet")
+        return frame, folder / "t.parquet", named
+    if storage == "csv":
+        frame.to_csv(folder / "t.csv", index=False)
+        return frame, folder / "t.csv", named
+    if storage == "lazy":
+        return frame, pl.from_pandas(frame).lazy(), named
+    given = {"y": frame["value"].to_numpy(), "sample_weight": frame["w"].to_numpy()}
+    return frame, dd.from_pandas(frame[["day"]], npartitions=3), given
+
+
+@pytest.mark.parametrize("storage", ["parquet", "csv", "lazy", "dask"])
+@pytest.mark.parametrize("options", [{"alpha": 0.05}, {"alpha": 0.05, "monotone": "increasing"}, {"alphas": 4}])
+def test_a_trend_of_dates_in_a_large_table(storage, options, tmp_path):
+    kind = TrendFilter if "alpha" in options else TrendFilterCV
+    frame, X, vectors = series_of_dates(storage, tmp_path)
+    wanted = kind(**options).fit(frame[["day"]], frame["value"], frame["w"])
+    found = kind(**options).fit(X, **vectors)
+    same_model(found, wanted)
+    assert found.dates_
+    np.testing.assert_array_equal(found.knots_, wanted.knots_)
+    later = frame[["day"]] + pd.Timedelta(hours=5)
+    np.testing.assert_allclose(found.predict(later), wanted.predict(later))
+    np.testing.assert_allclose(found.predict(X), wanted.predict(frame[["day"]]))
+    assert found.score(X, vectors["y"]) == pytest.approx(wanted.score(frame[["day"]], frame["value"]))
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_skadmm_fits_a_trend_of_dates_on_disk(ending, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    frame, X, _ = series_of_dates(ending, tmp_path)
+    fit = ["fit", str(X), "--model", "trend-filter", "--weight", "w", "--alpha", "0.05", "--on-disk", "-q"]
+    assert run([*fit, "-o", "m", "--report", "m.html"]) == 0
+    wanted = TrendFilter(alpha=0.05).fit(frame[["day"]], frame["value"], frame["w"])
+    same_model(load("m"), wanted)
+    assert "2024-01-" in Path("m.html").read_text()
+    frame.insert(1, "other", 1.0)
+    getattr(frame, f"to_{ending}")(X, index=False)
+    capsys.readouterr()
+    assert run([*fit, "-o", "n"]) == 2
+    assert "column 'day' holds dates" in capsys.readouterr().err

@@ -725,7 +725,7 @@ def test_a_folder_of_blocks_has_its_own_target(tmp_path):
     with pytest.raises(ValueError, match="y='target': a folder of blocks has its own"):
         model_of("FusedLassoRegressor").fit(table, "target")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(BlocksError, match="not a folder of blocks"):
+    with pytest.raises(BlocksError, match=r"not a folder of blocks.*a folder of Parquet files.*\.parquet"):
         model_of("FusedLassoRegressor").fit(tmp_path / "empty")
 
 

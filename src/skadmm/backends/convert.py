@@ -33,15 +33,16 @@ def convert(
     ----------
     source : path
         svmlight, CSV, TSV (plain or compressed), Parquet or npy, recognised by its ending, or a folder of Parquet
-        files. An npy file has no targets.
+        files.
     folder : path
         New or empty, or the folder of the same conversion that was stopped, which is continued.
     target : str, optional
-        The column of targets, numbers or texts; the last one by default. Not for svmlight.
+        The column of targets, numbers or texts; the last one by default. Of an npy file, whose columns have no names,
+        `target`, `weight` and `drop` are numbers of columns, as texts; it has no targets by default. Not for svmlight.
     weight : str, optional
         The column of sample weights. Not for svmlight.
     drop : tuple of str
-        Columns to leave out. Not for svmlight and npy.
+        Columns to leave out. Not for svmlight.
     labelled : bool
         False where no column holds targets. Not for svmlight, whose rows begin with them.
     block_rows : int, optional

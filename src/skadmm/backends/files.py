@@ -307,7 +307,10 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder}: there is no such folder")
     if not (folder / MANIFEST).is_file() or not (folder / CHECKSUM).is_file():
-        raise BlocksError(f"{folder}: not a folder of blocks, or not finished: it has no {MANIFEST}")
+        raise BlocksError(
+            f"{folder}: not a folder of blocks, or not finished: it has no {MANIFEST}; a folder of Parquet files "
+            "is a table as well, and holds files that end in .parquet or .pq"
+        )
     if (folder / MANIFEST).stat().st_size > LARGEST_MANIFEST or (folder / CHECKSUM).stat().st_size > 1000:
         raise BlocksError(f"{folder}: damaged: its manifest is too large")
     text = (folder / MANIFEST).read_bytes()

@@ -42,14 +42,29 @@ def frame_values(X: Any, name: str = "X") -> tuple[np.ndarray, list[str]] | None
         return _pandas_values(X, name)
     if is_polars(X):
         return _assembled({column: _decimals(X.get_column(column).to_numpy()) for column in X.columns}, name)
+    table = _arrow_table(X)
+    return None if table is None else _arrow_values(table, name)
+
+
+def from_arrow(X: Any) -> Any:
+    """A table of pyarrow, or one that exports an Arrow stream, as a DataFrame of pandas, with dates and categories;
+    other values as they are."""
+    if isinstance(X, np.ndarray) or is_pandas(X) or is_polars(X) or len(getattr(X, "shape", ())) == 1:
+        return X
+    table = _arrow_table(X)
+    return X if table is None else table.to_pandas()
+
+
+def _arrow_table(X: Any) -> Any:
+    """A table of pyarrow, a record batch of it, or what exports an Arrow stream, as a table of pyarrow; else None."""
     if hasattr(X, "__arrow_c_stream__") and not hasattr(X, "to_pylist"):
         import pyarrow as pa
 
-        return _arrow_values(pa.table(X), name)
-    if hasattr(X, "column_names") and hasattr(X, "to_pylist"):  # pyarrow: a table, or a record batch
+        return pa.table(X)
+    if hasattr(X, "column_names") and hasattr(X, "to_pylist"):
         import pyarrow as pa
 
-        return _arrow_values(X if isinstance(X, pa.Table) else pa.Table.from_batches([X]), name)
+        return X if isinstance(X, pa.Table) else pa.Table.from_batches([X])
     return None
 
 
@@ -72,6 +87,19 @@ def holds_dates(X: Any) -> bool:
     """Is X a column of dates, as :func:`dates_as_numbers` converts them?"""
     values = _times(X)
     return values is not None and values.dtype.kind == "M"
+
+
+def texts_as_dates(X: Any) -> Any:
+    """A DataFrame of pandas with columns of texts as dates, where all of them are dates as in 2024-01-31 or 2024-01-31
+    12:00."""
+    import pandas as pd
+
+    for name in X.select_dtypes(exclude=["number", "bool", "datetime", "datetimetz"]).columns:
+        try:
+            X = X.assign(**{name: pd.to_datetime(X[name], format="ISO8601", utc=True)})
+        except (ValueError, TypeError):
+            continue
+    return X
 
 
 def as_dates(nanoseconds: np.ndarray) -> np.ndarray:

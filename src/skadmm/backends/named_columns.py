@@ -205,6 +205,19 @@ def read_columns(X: Any, names: Sequence[str]) -> list[np.ndarray]:
     return [found[name] for name in names]
 
 
+def read_frame(X: Any, names: Sequence[str]) -> Any:
+    """Some columns of a table on disk as a DataFrame: of polars where X is a LazyFrame, else of pandas."""
+    if is_lazy(X):
+        return as_lazy(X).select(list(names)).collect()
+    import pandas as pd
+
+    source: Any = open_source(as_stored(X).path, Columns(labelled=False, features=tuple(names)))
+    frames = list(source.frames(list(names), []))
+    if not frames:
+        raise BlocksError(f"{as_stored(X).path}: there are no rows to read")
+    return pd.concat(frames, ignore_index=True)
+
+
 def without_columns(X: Any, names: Sequence[str]) -> Any:
     """A table on disk whose features are all but some columns."""
     if is_lazy(X):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import warnings
 from collections.abc import Iterator
 from itertools import islice
@@ -27,6 +28,8 @@ NPY_ENTRIES = 4_000_000
 """Entries of an npy file read at a time."""
 SAMPLE_BYTES = 1 << 18
 """Bytes of text from which the size of all numbers is estimated."""
+SEPARATORS = (",", ";", "\t", "|")
+"""Marks that separate columns in files; CSV takes the first, TSV the tab."""
 ENDINGS = {".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight", ".txt": "svmlight", ".csv": ",",
            ".tsv": "\t", ".parquet": "parquet", ".pq": "parquet", ".npy": "npy"}  # fmt: skip
 
@@ -50,7 +53,7 @@ class Columns(NamedTuple):
     """Which columns of a table are read as what."""
 
     target: str | None = None
-    """The column of targets; None means the last one."""
+    """The column of targets; None means the last one, and none in an npy file."""
     weight: str | None = None
     """The column of sample weights, where there is one."""
     features: tuple[str, ...] | None = None
@@ -131,7 +134,7 @@ def open_source(
     if kind == "parquet":
         return ParquetSource(path, wanted, block_rows, ones)
     if kind == "npy":
-        return NpySource(path, block_rows, ones, wanted.encoding)
+        return NpySource(path, wanted, block_rows, ones)
     return TableSource(path, wanted, block_rows, ones, kind)
 
 
@@ -221,7 +224,7 @@ class TextSource:
         except (ValueError, OverflowError) as error:
             if isinstance(error, BlocksError):
                 raise
-            raise BlocksError(f"{self.path}: after row {rows:,}: {error}") from error
+            raise BlocksError(f"{self.path}: {_after(rows)}{error}") from error
 
     def begin(self) -> int:
         """The position of the first row."""
@@ -272,6 +275,7 @@ class TableSource(TextSource):
     def __init__(self, path: Path, wanted: Columns, block_rows: int | None, ones: bool, separator: str) -> None:
         super().__init__(path, block_rows, ones)
         self.separator = separator
+        check_separator(path, separator)
         with self.open() as stream:
             head = stream.readline(LONGEST_LINE)
         try:
@@ -376,16 +380,22 @@ class ParquetSource:
                 if seen + size <= position:
                     seen += size
                     continue
+                before = seen
                 try:
                     for batch in file.iter_batches(self.block_rows, row_groups=[group], columns=self._chosen.all):
-                        seen += batch.num_rows
+                        before, seen = seen, seen + batch.num_rows
                         if seen > position:
                             frame = batch.to_pandas(ignore_metadata=True)
                             yield Block(*split_frame(frame, self._chosen, self.ones), seen)
                 except TextColumnError as error:
                     raise TextColumnError(error.column, error.value, self.path) from None
                 except (self._broken, OSError, ValueError) as error:
-                    raise BlocksError(f"{self.path}: after row {seen:,}: {error}") from error
+                    raise BlocksError(f"{self.path}: {_after(before)}{error}") from error
+
+
+def _after(rows: int) -> str:
+    """The beginning of a message about a block of rows, which says how many were read before it."""
+    return f"after row {rows:,}: " if rows else ""
 
 
 def _columns_of(schema: Any) -> list[str]:
@@ -396,12 +406,14 @@ def _columns_of(schema: Any) -> list[str]:
 
 
 class NpySource:
-    """An npy file of a two-dimensional array, mapped into memory, without targets; a position is a number of rows."""
+    """An npy file of a two-dimensional array, mapped into memory; a position is a number of rows. Its columns have no
+    names; where one is the target, the weight or left out, it is given by its number, counted from 0. Without a number
+    there are no targets."""
 
     names: list[str] | None = None
     columns: int | None = None
 
-    def __init__(self, path: Path, block_rows: int | None, ones: bool, encoding: Encoding | None = None) -> None:
+    def __init__(self, path: Path, wanted: Columns, block_rows: int | None, ones: bool) -> None:
         try:
             self._array = np.load(path, mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError) as error:
@@ -410,10 +422,28 @@ class NpySource:
             raise BlocksError(
                 f"{path}: shape {self._array.shape} of {self._array.dtype}: it takes a two-dimensional array of numbers"
             )
-        self.path, self.ones, self._encoding = path, ones, encoding
-        if encoding is not None:
-            self.names = encoding.names_out + ["1"] * ones
+        self.path, self.ones, self._encoding = path, ones, wanted.encoding
+        if wanted.encoding is not None:
+            self.names = wanted.encoding.names_out + ["1"] * ones
+        self._target = self._number(wanted.target) if wanted.labelled else None
+        self._weight = self._number(wanted.weight)
+        others = {self._target, self._weight, *map(self._number, wanted.dropped)}
+        self._features = [j for j in range(self._array.shape[1]) if j not in others]
+        if not self._features:
+            raise RefusedTableError(f"{path}: no column is left as a feature")
         self.block_rows = block_rows or max(1, NPY_ENTRIES // max(1, self._array.shape[1]))
+
+    def _number(self, name: str | None) -> int | None:
+        """The number of a column, which is given as a text."""
+        last = self._array.shape[1] - 1
+        if name is None:
+            return None
+        if not name.isdecimal() or int(name) > last:
+            raise NoColumnError(
+                f"{self.path}: there is no column {name!r}: an npy file has no named columns; give the number of a "
+                f"column, 0 … {last}, or in Python an array"
+            )
+        return int(name)
 
     @property
     def rows(self) -> int:
@@ -422,13 +452,14 @@ class NpySource:
 
     @property
     def width(self) -> int:
-        """The number of its columns."""
-        return int(self._array.shape[1])
+        """The number of its features."""
+        return len(self._features)
 
     def frames(self, columns: list[int], texts: list[int]) -> Iterator[Any]:
-        """Some columns, a block of rows at a time. They hold numbers, so `texts` is not needed."""
+        """Some features, a block of rows at a time. They hold numbers, so `texts` is not needed."""
+        wanted = [self._features[j] for j in columns]
         for start in range(0, self._array.shape[0], self.block_rows):
-            yield self._array[start : start + self.block_rows, columns]
+            yield self._array[start : start + self.block_rows, wanted]
 
     def share(self, position: int) -> float:
         """The share of the rows before `position`."""
@@ -442,9 +473,17 @@ class NpySource:
     def blocks(self, position: int, rows: int) -> Iterator[Block]:
         """The blocks after the first `position` rows."""
         for start in range(position, self._array.shape[0], self.block_rows):
-            X: Any = np.array(self._array[start : start + self.block_rows], dtype=np.float64)
+            part = self._array[start : start + self.block_rows]
+            X: Any = np.array(part if self.width == part.shape[1] else part[:, self._features], dtype=np.float64)
             X = X if self._encoding is None else self._encoding(X)
-            yield Block(with_ones(X) if self.ones else X, None, None, start + X.shape[0])
+            target = None if self._target is None else _numbers(part[:, self._target])
+            weight = None if self._weight is None else np.array(part[:, self._weight], dtype=np.float64)
+            yield Block(with_ones(X) if self.ones else X, target, weight, start + X.shape[0])
+
+
+def _numbers(column: np.ndarray) -> np.ndarray:
+    """A column as an array of float64; booleans and integers, which may be classes, keep their type."""
+    return np.array(column, dtype=None if column.dtype.kind in "iub" else np.float64)
 
 
 def parquet_files(path: Path) -> list[Path]:
@@ -455,6 +494,25 @@ def parquet_files(path: Path) -> list[Path]:
     if not files:
         raise BlocksError(f"{path}: it holds neither Parquet files nor blocks")
     return files
+
+
+def check_separator(path: Path, separator: str) -> None:
+    """Refuse a table of texts whose columns are separated by another mark, which its first line shows."""
+    with OPENERS.get(path.suffix.lower(), open)(path, "rb") as stream:
+        names, first = (stream.readline(LONGEST_LINE).decode("utf-8", errors="replace") for _ in range(2))
+    try:
+        number = {mark: len(next(csv.reader([names], delimiter=mark), [])) for mark in (separator, *SEPARATORS)}
+    except csv.Error:  # no names: the reader says so
+        return
+    mark = max(number, key=lambda mark: number[mark])
+    if number[mark] == number[separator]:
+        return
+    commas = mark == ";" and re.search(r"(^|;)\s*[-+]?\d*,\d+\s*(;|$)", names + ";" + first) is not None
+    also = ", and its numbers have decimal commas" if commas else ""
+    raise RefusedTableError(
+        f"{path}: its columns are separated by {mark!r}{also}: CSV takes commas between columns and decimal points, "
+        "and TSV tabs"
+    )
 
 
 def read_csv(source: Any, **options: Any) -> Any:

@@ -17,6 +17,7 @@ from skadmm.backends import worker
 from skadmm.backends.base import Evaluation, StoredSamples
 from skadmm.backends.local import LocalBackend, normalised
 from skadmm.backends.slicing import stack_rows
+from skadmm.backends.tables import class_count_error
 from skadmm.kernels.samples import Samples
 from skadmm.losses import Loss
 
@@ -144,6 +145,5 @@ def two_classes(found: list[np.ndarray], loss: Loss, classes: np.ndarray | None)
             raise ValueError(f"target holds classes other than {np.asarray(classes).tolist()}")
         return np.asarray(classes)
     if union.size != 2:
-        shown = ", ".join(repr(v) for v in union[:5].tolist())
-        raise ValueError(f"target has {union.size} class(es) ({shown}): the {loss.name} loss takes exactly two")
+        raise class_count_error(union, loss)
     return union

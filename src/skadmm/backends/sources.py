@@ -143,7 +143,8 @@ def as_folder(
         A folder of blocks; a file that :func:`skadmm.backends.convert.convert` takes, or one without some of its
         columns; or a folder of Parquet files.
     target, weight : str, optional
-        Columns of a file: the targets (the last column by default) and the sample weights.
+        Columns of a file: the targets (the last column by default; none in an npy file) and the sample weights. For an
+        npy file they are numbers of columns, as texts.
     drop : tuple of str
         Columns of a file to leave out.
     labelled : bool
@@ -242,6 +243,7 @@ def _key(path: Path, columns: Columns, ones: bool) -> str:
     """What identifies a conversion: the files with their sizes and times of change, and the options."""
     files = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in parquet_files(path)]
     encoded = [] if columns.encoding is None else [columns.encoding.digest()]
+    encoded += ["columns by number"] if kind_of(path) == "npy" else []
     about = json.dumps([VERSION, "typed targets", files, columns[:5], ones, *encoded])
     return hashlib.sha256(about.encode()).hexdigest()[:16]
 

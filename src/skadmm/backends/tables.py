@@ -200,11 +200,21 @@ def _classes(array: np.ndarray, loss: Loss) -> np.ndarray:
     except TypeError:
         raise TypeError("target mixes values that cannot be sorted: it takes classes of one type") from None
     if classes.size != 2 and not (loss.coupled and classes.size > 2):
-        shown = ", ".join(repr(v) for v in classes[:5].tolist()) + (", …" if classes.size > 5 else "")
-        takes = "two or more" if loss.coupled else "exactly two"
-        hint = "; for a target of numbers choose another loss, such as 'squared'" if classes.dtype.kind == "f" else ""
-        raise ValueError(f"target has {classes.size} class(es) ({shown}): the {loss.name} loss takes {takes}{hint}")
+        raise class_count_error(classes, loss)
     return classes
+
+
+def class_count_error(classes: np.ndarray, loss: Loss) -> ValueError:
+    """The error for a target of one class, or of more classes than the loss takes, with the loss that takes them."""
+    shown = ", ".join(repr(v) for v in classes[:5].tolist()) + (", …" if classes.size > 5 else "")
+    takes = "two or more" if loss.coupled else "exactly two"
+    hint = ""
+    if classes.dtype.kind == "f":
+        hint = "; for a target of numbers choose another loss, such as 'squared'"
+    elif classes.size > 2:
+        hint = "; loss='multinomial' (--loss multinomial) takes more"
+    number = "1 class" if classes.size == 1 else f"{classes.size} classes"
+    return ValueError(f"target has {number} ({shown}): the {loss.name} loss takes {takes}{hint}")
 
 
 def for_outputs(rows: DenseRows | CSRRows, target: np.ndarray, weight: np.ndarray) -> tuple[Any, np.ndarray]:

@@ -11,12 +11,13 @@ def installed() -> None:
     for name, version in versions().items():
         print(f"{name:<14}{version}")
     print(f"{'kernels':<14}{shipped.summary()}")
+    width = max(map(len, [*ALGORITHMS, *SOLVERS])) + 2
     print("\nmethods")
     for name, algorithm in ALGORITHMS.items():
-        print(f"  {name:<20}{algorithm.summary}")
+        print(f"  {name:<{width}}{algorithm.summary}")
     print("\nsecond-order solvers behind san-admm")
     for name, solver in SOLVERS.items():
-        print(f"  {name:<20}{solver.summary}")
+        print(f"  {name:<{width}}{solver.summary}")
     folders = data_folders()
     present = [name for name, entry in CATALOGUE.items() if find_file(entry.stems, folders)]
     print(f"\ndata files are searched for in {', '.join(map(str, folders))}")

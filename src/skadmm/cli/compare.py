@@ -26,7 +26,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def compare(
-    data: Path = typer.Argument(help="svmlight, CSV, TSV, Parquet, npz, or a folder of blocks or Parquet files."),  # noqa: B008
+    data: Path = typer.Argument(help="svmlight, CSV, TSV, Parquet, npy, npz, or a folder of blocks or Parquet files."),  # noqa: B008
     methods: str = typer.Option(
         "auto", help="Names of methods, separated by commas. [default: a few that suit the data]", show_default=False
     ),
@@ -34,7 +34,9 @@ def compare(
     drop: list[str] | None = typer.Option(None, help="Columns to leave out, separated by commas; may be repeated."),  # noqa: B008
     weight: str | None = typer.Option(None, help="The column of sample weights."),
     loss: str | None = typer.Option(
-        None, help="A loss, such as huber or 'huber(delta=2)'. [default: logistic for two classes, else squared]"
+        None,
+        help="A loss, such as huber or 'huber(delta=2)'. [default: logistic for two classes, multinomial for more that "
+        "are texts, else squared]",
     ),
     alpha: float = typer.Option(1e-4, help="The strength of the penalty."),
     l1_ratio: float = typer.Option(0.5, "--l1-ratio", help="The share of the plain l1 norm."),
@@ -53,11 +55,7 @@ def compare(
 
     table = open_table(data, target, drop, weight=weight, ones=False, levels=False)
     if loss is None:
-        target_values = np.asarray(table.target)
-        numbers = target_values.dtype.kind not in "OUS" and np.unique(target_values).size > 2
-        loss = "squared" if numbers else "logistic"
-        if numbers:
-            print("skadmm: the target has more than two values: --loss squared", file=sys.stderr)
+        loss = _default_loss(np.asarray(table.target))
     X, names = table.X, None
     if hasattr(X, "columns"):
         X, names = X.to_numpy(dtype=float), [str(name) for name in X.columns]
@@ -93,6 +91,16 @@ def compare(
     print("selection: the cost of choosing the step, in addition to the run")
     for failure in frame.attrs["failures"]:
         print(f"skadmm: {failure['method']}: {failure['message']}", file=sys.stderr)
+
+
+def _default_loss(target: np.ndarray) -> str:
+    """The loss for a target of two classes, of more classes (texts), or of numbers; a line says where it is another
+    than the first."""
+    if np.unique(target).size <= 2:
+        return "logistic"
+    loss = "multinomial" if target.dtype.kind in "OUS" else "squared"
+    print(f"skadmm: the target has more than two values: --loss {loss}", file=sys.stderr)
+    return loss
 
 
 def _penalty(X: Any, names: list[str] | None, graph: str, groups: Path | None, unknown: str, l1_ratio: float) -> Any:

@@ -59,7 +59,9 @@ def fetch(
 def convert(
     source: Path = typer.Argument(help="svmlight, CSV, TSV (also .gz, .bz2, .xz), Parquet, npy."),  # noqa: B008
     folder: Path = typer.Argument(help="The folder to write: a new one, or an unfinished one to continue."),  # noqa: B008
-    target: str | None = typer.Option(None, help="The column of targets. [default: the last]"),
+    target: str | None = typer.Option(
+        None, help="The column of targets, for npy its number from 0. [default: the last; npy: none]"
+    ),
     weight: str | None = typer.Option(None, help="The column of sample weights."),
     drop: list[str] | None = typer.Option(None, help="Columns to leave out, separated by commas; may be repeated."),  # noqa: B008
     block_rows: int | None = typer.Option(

@@ -42,7 +42,9 @@ def fit(
     out: Path = typer.Option(..., "--out", "-o", help="The file to write the model to."),  # noqa: B008
     model: str = typer.Option("fused-classifier", help=f"One of {', '.join(MODELS)}."),
     target: list[str] | None = typer.Option(  # noqa: B008
-        None, help="The column (or npz array) of targets; repeat it for several outputs. [default: the last; npz: y]"
+        None,
+        help="The column (or npz array) of targets, for npy its number from 0; repeat it for several outputs. "
+        "[default: the last; npz: y]",
     ),
     drop: list[str] | None = typer.Option(None, help="Columns to leave out, separated by commas; may be repeated."),  # noqa: B008
     weight: str | None = typer.Option(None, help="The column of sample weights."),

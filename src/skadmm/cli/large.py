@@ -12,7 +12,17 @@ from typing import Any
 import numpy as np
 
 from skadmm.cli._errors import CommandError
-from skadmm.cli.tables import Table, names_in, not_a_number, numbers_only, read_table
+from skadmm.cli.tables import (
+    NotNumbersError,
+    Table,
+    last_of_npy,
+    names_in,
+    not_a_number,
+    npy_table,
+    numbers_only,
+    read_table,
+    refuse_several,
+)
 from skadmm.cli.words import size_in_words
 
 LARGE_SHARE = 0.25
@@ -38,19 +48,56 @@ def open_table(
     the columns that need not be numbers, "from_dtype" for all that are not; `dates` says whether they may be dates;
     `other` is a column that is no feature and is taken from the table later; `levels` says whether the command takes
     columns of levels, which messages then advise."""
-    dropped = names_in(drop)
+    targets = [target] if isinstance(target, str) else list(target or ())
+    try:
+        return _opened(path, targets, names_in(drop), weight, other, texts, ones, on_disk, cache, quiet, dates, levels)
+    except NotNumbersError as error:
+        last = None if targets else _last_column(path)
+        if last is None:
+            raise
+        raise CommandError(f"{error}; without --target the last column, {last!r}, is the target", error.code) from error
+
+
+def _last_column(path: Path) -> str | None:
+    """The name of the last column of a file, which is the target by default; None where columns have no names."""
+    from skadmm.backends.readers import Columns, open_source
+
+    names = open_source(path, Columns(labelled=False)).names
+    return names[-1] if names else None
+
+
+def _opened(
+    path: Path,
+    targets: list[str],
+    dropped: list[str],
+    weight: str | None,
+    other: str | None,
+    texts: Any,
+    ones: bool,
+    on_disk: bool | None,
+    cache: Path | None,
+    quiet: bool,
+    dates: bool,
+    levels: bool,
+) -> Table:
+    """The table of :func:`open_table`."""
+    npy = path.is_file() and path.suffix.lower() == ".npy"
+    if npy:
+        refuse_several(targets)
     if not stays_on_disk(path, on_disk):
-        table = numbers_only(read_table(path, target, labelled=True), path, dropped, texts, dates, levels)
+        if npy:
+            return npy_table(path, targets[0] if targets else None, weight, dropped)
+        table = numbers_only(read_table(path, targets, labelled=True), path, dropped, texts, dates, levels)
         return table if weight is None else _with_weight(table, path, weight)
     from skadmm.backends import BlocksError, as_folder
-    from skadmm.backends.readers import TextColumnError
+    from skadmm.backends.readers import TextColumnError, kind_of
     from skadmm.backends.sources import is_block_folder
 
-    targets = [target] if isinstance(target, str) else list(target or ())
-    if (texts is not None or other is not None or len(targets) > 1) and not is_block_folder(path):
-        return _read_apart(path, targets, weight, other, dropped, texts, cache, quiet)
-    target = targets[0] if targets else None
+    apart = texts is not None or other is not None or len(targets) > 1 or dates
+    if apart and not (npy or is_block_folder(path) or kind_of(path) == "svmlight"):
+        return _read_apart(path, targets, weight, other, dropped, texts, cache, quiet, dates)
     try:
+        target = targets[0] if targets else last_of_npy(path) if npy else None
         folder = as_folder(path, target, weight, drop=tuple(dropped), ones=ones, cache=cache,
                            progress=None if quiet or not sys.stderr.isatty() else tell,
                            announce=None if quiet else partial(tell_size, path))  # fmt: skip
@@ -70,6 +117,7 @@ def _read_apart(
     texts: Any,
     cache: Path | None,
     quiet: bool,
+    dates: bool,
 ) -> Table:
     """A table that the model converts, once it knows what its columns are: its targets and weights as arrays."""
     from skadmm.backends import BlocksError
@@ -82,9 +130,10 @@ def _read_apart(
         targets = targets or [name for name in table.columns if name != weight][-1:]
         *found, last = read_columns(table, [*targets, *([] if weight is None else [weight])])
         table = without_columns(table, [*targets, *([] if weight is None else [weight])])
-        if texts is None:
+        features = [name for name in table.columns if name != other]
+        if texts is None and not (dates and len(features) == 1):  # positions may be dates
             for name in (name for name in table.text_columns() if name != other):
-                raise not_a_number(path, name, read_columns(table, [name])[0][0])
+                raise not_a_number(path, name, read_columns(table, [name])[0][0], dates=dates)
     except (BlocksError, ValueError) as error:
         raise _as_command_error(error) from error
     labels = [*found, last] if weight is None else found

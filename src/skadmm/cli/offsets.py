@@ -15,9 +15,11 @@ from skadmm.cli.tables import Table, column_of, without
 def check_link(loss: Any, exposure: str | None) -> None:
     """Refuse an exposure where the loss has no logarithmic link, such as the squared loss."""
     from skadmm.estimators._losses import mean_of
+    from skadmm.losses import as_loss
 
     if exposure is None:
         return
+    loss = as_loss(loss)  # an unknown name is an error of its own
     mean, margins = mean_of(loss), np.array([-1.0, 0.0, 1.0])
     if mean is None or not np.allclose(mean(margins), np.exp(margins)):
         raise CommandError(

@@ -15,7 +15,7 @@ from skadmm._names import no_column
 from skadmm.cli._errors import CommandError, naming
 from skadmm.cli.large import stays_on_disk, stored_table
 from skadmm.cli.offsets import check_link, take_offset
-from skadmm.cli.tables import Table, as_text, column_of, numbers_only, read_table, with_dates, without
+from skadmm.cli.tables import Table, as_text, column_of, numbers_only, read_table, without
 
 ENDINGS = (".csv", ".parquet")
 """What the file of predictions may be."""
@@ -28,7 +28,7 @@ def add_to(app: typer.Typer) -> None:
 
 def predict(
     model: Path = typer.Argument(help="A file that `skadmm fit` wrote."),  # noqa: B008
-    data: Path = typer.Argument(help="svmlight, CSV, TSV, Parquet, npz; a folder of blocks or Parquet files."),  # noqa: B008
+    data: Path = typer.Argument(help="svmlight, CSV, TSV, Parquet, npy, npz; a folder of blocks or Parquet files."),  # noqa: B008
     out: Path | None = typer.Option(None, "--out", "-o", help="A .csv or .parquet file. [default: standard output]"),  # noqa: B008
     target: list[str] | None = typer.Option(None, help="The column (or npz array) of targets; the score is printed."),  # noqa: B008
     identifier: str | None = typer.Option(None, "--id", help="A column of the data to copy beside each prediction."),
@@ -111,6 +111,7 @@ def features_of(estimator: Any, X: Any, data: Path) -> Any:
     """The columns that the model was fitted on, which it finds itself in a table on disk; texts are dates where they
     were dates. Those of a model without names are an array."""
     from skadmm.backends import is_stored
+    from skadmm.backends.frames import texts_as_dates
 
     if not hasattr(estimator, "feature_names_in_"):
         return X if is_stored(X) else numbers_only(Table(X, None), data, []).X.to_numpy(dtype=np.float64)
@@ -120,7 +121,7 @@ def features_of(estimator: Any, X: Any, data: Path) -> Any:
         raise CommandError(f"{data}: there is no column {missing[0]!r}, which the model was fitted on", 2)
     if is_stored(X):
         return X
-    return with_dates(X[names]) if getattr(estimator, "dates_", False) else X[names]
+    return texts_as_dates(X[names]) if getattr(estimator, "dates_", False) else X[names]
 
 
 def _loaded(model: Path, data: Path) -> Any:

@@ -1,4 +1,4 @@
-"""Tables from files: svmlight, CSV, Parquet and npz, plain or compressed."""
+"""Tables from files: svmlight, CSV, Parquet, npy and npz, plain or compressed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from skadmm.cli._errors import CommandError
 COMPRESSED = (".gz", ".bz2", ".xz")
 KINDS = {
     ".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight", ".txt": "svmlight",
-    ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet", ".npz": "npz",
+    ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet", ".npy": "npy", ".npz": "npz",
 }  # fmt: skip
 
 
@@ -51,9 +51,9 @@ def read_table(
 ) -> Table:
     """The table at `path`.
 
-    A folder of blocks (``skadmm data convert``) stays on disk. `target` names the column of labels (of a CSV or Parquet
-    file the last one by default; of an npz file the array "y"), or several columns of numbers. With `labelled` false,
-    labels are left out where they are, and need not be there.
+    A folder of blocks (``skadmm data convert``) stays on disk. `target` names the column of labels, or several columns
+    of numbers. By default it is the last column of a CSV, Parquet or npy file, whose columns are numbers, and the array
+    "y" of an npz file. With `labelled` false, labels are left out where they are, and need not be there.
     """
     names = (target,) if isinstance(target, str) else tuple(target or ())
     first = names[0] if names else None
@@ -62,14 +62,16 @@ def read_table(
     if not path.is_file():
         raise CommandError(f"{path}: there is no such file")
     kind = kind_of(path)
-    if len(names) > 1 and kind in ("svmlight", "npz"):
-        raise CommandError(f"--target {names[1]}: several targets are columns of a CSV, TSV or Parquet file", 2)
+    if kind in ("svmlight", "npy", "npz"):
+        refuse_several(names)
     try:
         if kind == "svmlight":
             from skadmm.datasets import read_svmlight
 
             X, y = read_svmlight(path, n_features)
             return Table(X, y)
+        if kind == "npy":
+            return npy_table(path, first, labelled=labelled)
         if kind == "npz":
             return _from_npz(path, first or "y", labelled)
         return _from_frame(_frame(path, kind), path, names, labelled)
@@ -81,6 +83,40 @@ def read_table(
         raise CommandError(f"{path}: {not_utf8(error)}") from error
     except (ValueError, OSError, EOFError, KeyError) as error:
         raise CommandError(f"{path}: cannot be read as {kind}: {error}") from error
+
+
+def refuse_several(targets: Sequence[str]) -> None:
+    """Refuse several targets of a file whose columns have no names."""
+    if len(targets) > 1:
+        raise CommandError(f"--target {targets[1]}: several targets are columns of a CSV, TSV or Parquet file", 2)
+
+
+def last_of_npy(path: Path) -> str:
+    """The number of the last column of an npy file, which holds the targets where no other column is given."""
+    from skadmm.backends.readers import Columns, open_source
+
+    source: Any = open_source(path, Columns(labelled=False))
+    return str(source.width - 1)
+
+
+def npy_table(
+    path: Path, target: str | None, weight: str | None = None, drop: Sequence[str] = (), *, labelled: bool = True
+) -> Table:
+    """An npy file in memory. Its columns have no names; they are given by their numbers."""
+    from skadmm.backends import BlocksError
+    from skadmm.backends.files import RefusedTableError
+    from skadmm.backends.readers import Columns, open_source
+
+    try:
+        target = target or (last_of_npy(path) if labelled else None)
+        wanted = Columns(target, weight, labelled=target is not None, dropped=tuple(drop))
+        blocks = list(open_source(path, wanted).blocks(0, 0))
+    except BlocksError as error:
+        raise CommandError(str(error), 2 if isinstance(error, RefusedTableError) else 1) from error
+    if not blocks:
+        raise CommandError(f"{path}: it has no rows", 2)
+    found = zip(*((block.X, block.target, block.weight) for block in blocks), strict=True)
+    return Table(*(None if parts[0] is None else np.concatenate(parts) for parts in found))
 
 
 def _from_folder(path: Path, target: str | None) -> Table:
@@ -99,15 +135,17 @@ def _from_folder(path: Path, target: str | None) -> Table:
 def _frame(path: Path, kind: str) -> Any:
     import pandas as pd
 
-    from skadmm.backends.readers import read_csv
+    from skadmm.backends.files import RefusedTableError
+    from skadmm.backends.readers import check_separator, read_csv
 
     if kind == "parquet":
         return pd.read_parquet(path)
-    frame = read_csv(path, sep="\t" if kind == "tsv" else ",")
-    mark = next((mark for mark in (";", "\t", "|") if mark in str(frame.columns[0])), None)
-    if len(frame.columns) == 1 and mark is not None:
-        raise CommandError(f"{path}: its columns are separated by {mark!r}: CSV takes commas, and TSV tabs", 2)
-    return frame
+    separator = "\t" if kind == "tsv" else ","
+    try:
+        check_separator(path, separator)
+    except RefusedTableError as error:
+        raise CommandError(str(error), 2) from error
+    return read_csv(path, sep=separator)
 
 
 def _from_frame(frame: Any, path: Path, targets: tuple[str, ...], labelled: bool) -> Table:
@@ -160,40 +198,34 @@ def not_a_date(path: Path, name: str, column: Any) -> CommandError | None:
     )
 
 
-def not_a_number(path: Path, name: str, value: Any, *, levels: bool = True, dates: bool = False) -> CommandError:
+class NotNumbersError(CommandError):
+    """A column of texts or dates among the features."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, 2)
+
+
+def not_a_number(path: Path, name: str, value: Any, *, levels: bool = True, dates: bool = False) -> NotNumbersError:
     """The error for a column of texts or dates, with what can be done about it; `levels` says whether the command takes
-    levels, and `dates` whether the model takes dates, which it does of a table in memory."""
+    levels, and `dates` whether the model takes dates, which it does as its only column."""
     if is_date(value):
-        own = "positions that are dates take --in-memory" if dates else "--model trend-filter takes dates as positions"
-        return CommandError(
+        takes = "a column of dates as positions"
+        own = f"a trend takes {takes} where there is no other" if dates else f"--model trend-filter takes {takes}"
+        return NotNumbersError(
             f"{path}: column {name!r} holds dates, such as {str(value)!r}: --drop {name}, or turn them into numbers, "
-            f"such as days since the first one; {own}",
-            2,
+            f"such as days since the first one; {own}"
         )
     if not levels:
-        return CommandError(
-            f"{path}: column {name!r} holds {value!r}, which is not a number: encode it, or --drop {name}", 2
+        return NotNumbersError(
+            f"{path}: column {name!r} holds {value!r}, which is not a number: encode it, or --drop {name}"
         )
     as_levels = f"--set 'categorical_features=[\"{name}\"]'"
     in_order = f'--set \'categorical_features={{"{name}":"ordered"}}\''
-    return CommandError(
+    return NotNumbersError(
         f"{path}: column {name!r} holds {value!r}, which is not a number: encode it, or --drop {name}, or fit a "
         f"coefficient for each of its levels: skadmm fit {as_levels}, or {in_order} if they have an order: "
-        'it sorts them, and a list such as ["first","second"] in place of "ordered" gives another order',
-        2,
+        'it sorts them, and a list such as ["first","second"] in place of "ordered" gives another order'
     )
-
-
-def with_dates(X: Any) -> Any:
-    """The table with columns of texts as dates, where all of them are dates as in 2024-01-31 or 2024-01-31 12:00."""
-    import pandas as pd
-
-    for name in X.select_dtypes(exclude=["number", "bool", "datetime", "datetimetz"]).columns:
-        try:
-            X = X.assign(**{name: pd.to_datetime(X[name], format="ISO8601", utc=True)})
-        except (ValueError, TypeError):
-            continue
-    return X
 
 
 def numbers_only(
@@ -201,6 +233,7 @@ def numbers_only(
 ) -> Table:
     """The table without some columns, once all that is left holds numbers, but for those named in `texts`, and where
     `dates` says so for dates. `levels` says whether the command takes columns of levels, which messages then advise."""
+    from skadmm.backends.frames import texts_as_dates
     from skadmm.backends.readers import is_number
 
     X = table.X
@@ -216,7 +249,7 @@ def numbers_only(
         raise CommandError(f"{path}: it has names of columns and no rows", 2)
     if not len(X.columns):
         raise CommandError(f"{path}: no column is left as a feature: --drop has all but the target", 2)
-    X = with_dates(X) if dates else X
+    X = texts_as_dates(X) if dates else X
     others = X.select_dtypes(exclude=["number", "bool", *(["datetime", "datetimetz"] if dates else [])])
     if str(X.columns[0] if len(X.columns) else "").startswith("Unnamed: "):
         left_out = f"--drop '{X.columns[0]}' leaves it out"

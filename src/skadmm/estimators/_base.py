@@ -152,6 +152,10 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         """`loss` as an instance, of the kind of loss that the model takes."""
         raise NotImplementedError
 
+    def _rows(self, X: Any, y: Any, sample_weight: Any, offset: Any, drop: Any) -> tuple[Any, Any, Any, Any]:
+        """X, y, the weights and the offset, once columns that are named or left out are found."""
+        return rows_of(self, X, y, sample_weight, offset, drop)
+
     def _read(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, np.ndarray | None]:
         """X, y and the weights, validated."""
         raise NotImplementedError
@@ -198,9 +202,9 @@ class StructuredModel(CallbackSupport, BaseEstimator):
             With several outputs a vector is added to each; with more than two classes every class has a column. Names
             of columns where X is a path or a LazyFrame.
         drop : str or list of str, optional
-            Columns of a table on disk that are not features, such as identifiers or dates. `predict` and `score` ignore
-            columns that the model was not fitted on, so that they need no such list. Of a DataFrame, give
-            ``X.drop(columns=...)``.
+            Columns of a table on disk that are not features, such as identifiers or dates. Of tables on disk, `predict`
+            and `score` ignore columns that the model was not fitted on, so that they need no such list. Of a DataFrame
+            in memory, whose other columns they refuse, give ``X.drop(columns=...)``, there too.
 
         Returns
         -------
@@ -208,7 +212,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         """
         self._check_parameters()
         if not isinstance(X, np.ndarray) or isinstance(y, str) or drop is not None:
-            X, y, sample_weight, offset = rows_of(self, X, y, sample_weight, offset, drop)
+            X, y, sample_weight, offset = self._rows(X, y, sample_weight, offset, drop)
         X, y, sample_weight = self._read(X, y, sample_weight)
         self.__dict__.pop("_online", None)
         targets = self._offset_targets(X, self._targets(y, sample_weight), offset)
@@ -247,7 +251,7 @@ class StructuredModel(CallbackSupport, BaseEstimator):
         xs = [x for result in results for x in result.x.reshape(result.n_outputs, -1)]
         coefs, intercepts, parts = zip(*map(prepared.solution, xs), strict=True)
         self._assign(np.array(coefs), np.array(intercepts))
-        passes = [int(np.ceil(result.passes)) for result in results]
+        passes = [int(np.ceil(result.passes - result.selection_passes)) for result in results]
         design = prepared.design
         self.scale_ = design.by_feature(design.scale) if design.copies.size else design.scale
         self.result_ = results[0] if len(results) == 1 else results

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import _check_feature_names, _check_n_features, check_array, check_X_y
 
-from skadmm.backends.frames import is_pandas, is_polars
+from skadmm.backends.frames import from_arrow, is_pandas, is_polars
 from skadmm.backends.levels import Encoding, Levels, Seen, categorical_columns, seen_columns, seen_levels
 from skadmm.estimators._graphs import FeatureGraph
 
@@ -26,6 +26,7 @@ UNKNOWN = ("error", "ignore")
 def reading(model: Any, X: Any, y: Any, options: dict[str, Any]) -> tuple[Any, Any]:
     """Validate y and encode X; the levels found are stored on `model`. With ``reset=False`` in `options` and no y, only
     X is returned, encoded as in the fit."""
+    X = from_arrow(X)
     if sp.issparse(X) or not (is_pandas(X) or is_polars(X) or isinstance(X, (np.ndarray, list, tuple))):
         raise TypeError(f"categorical_features: X is a {type(X).__name__}; it takes a DataFrame or an array")
     check_unknown(model)
@@ -174,13 +175,18 @@ def level_graph(model: Any) -> FeatureGraph:
     return FeatureGraph(joined, np.concatenate(weights), np.ones(len(joined)), shown)
 
 
-def level_groups(model: Any) -> list[np.ndarray]:
-    """The levels of each categorical column as a group, and every other column as one of its own."""
+def level_groups(model: Any) -> dict[str, np.ndarray]:
+    """The levels of each categorical column as a group, and every other column as one of its own, by the columns'
+    names."""
     names = getattr(model, "feature_names_in_", None)
-    groups = list(columns_of(model.categories_, model.n_features_in_, names).values())
-    inside = np.concatenate([np.empty(0, np.int64), *groups])
-    others = np.setdiff1d(np.arange(len(model.feature_names_out_)), inside)
-    return sorted([*groups, *(np.array([j]) for j in others)], key=lambda group: int(group[0]))
+    levels = columns_of(model.categories_, model.n_features_in_, names)
+    groups, start = {}, 0
+    for j in range(model.n_features_in_):
+        key = j if names is None else names[j]
+        columns = levels.get(key, np.array([start]))
+        groups[f"x{j}" if names is None else str(key)] = columns
+        start += columns.size
+    return groups
 
 
 def forget(model: Any) -> None:

@@ -22,7 +22,6 @@ from skadmm.estimators._callbacks import Tasks, with_callbacks
 from skadmm.estimators._checkpoint import NoCheckpoint, search_checkpoint
 from skadmm.estimators._design import build_design
 from skadmm.estimators._large import LargeTable, large_design, products, table_scores
-from skadmm.estimators._large_levels import rows_of
 from skadmm.estimators._prepared import Prepared
 from skadmm.estimators._progress import Counter
 from skadmm.estimators._search import (
@@ -123,9 +122,9 @@ class CrossValidated(StructuredModel):
         offset : array of shape (n_samples,) or (n_samples, n_outputs), str, or list of str, optional
             Known numbers that are added to the margins x·coef + intercept: for counts under exposure, its logarithm.
         drop : str or list of str, optional
-            Columns of a table on disk that are not features, such as identifiers or dates. `predict` and `score` ignore
-            columns that the model was not fitted on, so that they need no such list. Of a DataFrame, give
-            ``X.drop(columns=...)``.
+            Columns of a table on disk that are not features, such as identifiers or dates. Of tables on disk, `predict`
+            and `score` ignore columns that the model was not fitted on, so that they need no such list. Of a DataFrame
+            in memory, whose other columns they refuse, give ``X.drop(columns=...)``, there too.
         **params : groups, or other metadata
             ``groups`` goes to the splitter `cv`, such as GroupKFold. With
             ``sklearn.set_config(enable_metadata_routing=True)`` metadata go where they were requested.
@@ -137,7 +136,7 @@ class CrossValidated(StructuredModel):
         self._check_parameters()
         check_search(self)
         metadata, judge = routed(self, sample_weight, params)
-        given, y, weight, offset = rows_of(self, X, y, sample_weight, offset, drop)
+        given, y, weight, offset = self._rows(X, y, sample_weight, offset, drop)
         X, y, sample_weight = self._read(given, y, weight)
         judge = judge.weighing(given_weights(X, given, weight, sample_weight))
         targets = self._offset_targets(X, self._targets(y, sample_weight), offset)

@@ -11,7 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from skadmm import _summary
-from skadmm._names import argument_names
+from skadmm._names import argument_names, no_column
+from skadmm.backends.frames import from_arrow, is_polars
 from skadmm.estimators._columns import (
     are_integers,
     check_mode,
@@ -145,7 +146,7 @@ def feature_graph(
                 raise ValueError(f"graph={graph!r} is a grid of {int(np.prod(shape))} nodes: X has {d} features")
             rows = grid(shape)
     else:
-        graph = unframed(graph, names, ignore)
+        graph = unframed(graph, names, ignore, weights if isinstance(weights, str) else None)
         nodes, missing = _nodes_of(graph, names, ignore)
         if missing:
             graph, kept = _without(graph, missing, nodes or ())
@@ -213,15 +214,18 @@ EDGE_COLUMNS = ("source", "target", "weight")
 """The columns of a DataFrame of edges, as in networkx; without these names, its first two or three."""
 
 
-def unframed(graph: Any, names: Sequence[Any] | None, ignore: bool = False) -> Any:
-    """A DataFrame as an adjacency matrix in the order of X's columns, or as a list of edges; other values unchanged."""
+def unframed(graph: Any, names: Sequence[Any] | None, ignore: bool = False, value: str | None = None) -> Any:
+    """A DataFrame of pandas, polars or pyarrow as an adjacency matrix in the order of X's columns, or as a list of
+    edges, each with its entry in the column `value` where that is given; other values unchanged."""
+    graph = from_arrow(graph)
+    if is_polars(graph):
+        names_read = [graph.columns[k] for k in _edge_columns(list(graph.columns), value)]
+        return list(zip(*(graph.get_column(name).to_list() for name in names_read), strict=True))
     if not (hasattr(graph, "columns") and hasattr(graph, "index") and hasattr(graph, "loc")):
         return graph
     rows, columns = list(graph.index), list(graph.columns)
     if set(rows) != set(columns):
-        if set(EDGE_COLUMNS[:2]) <= set(columns):
-            graph = graph[[column for column in EDGE_COLUMNS if column in columns]]
-        return list(graph.itertuples(index=False, name=None))
+        return list(graph.iloc[:, _edge_columns(columns, value)].itertuples(index=False, name=None))
     if all(map(is_integer, columns)) and not are_integers(names):
         return graph.sort_index(axis=0).sort_index(axis=1).to_numpy()
     if names is None:
@@ -240,6 +244,17 @@ def unframed(graph: Any, names: Sequence[Any] | None, ignore: bool = False) -> A
     return graph.loc[list(names), list(names)].to_numpy()
 
 
+def _edge_columns(columns: list[Any], value: str | None) -> list[int]:
+    """The numbers of the columns of a DataFrame of edges that are read: both ends, and the value where there is one."""
+    named = set(EDGE_COLUMNS[:2]) <= set(columns)
+    if value is not None:
+        if value not in columns:
+            raise ValueError(f"edge_weights={value!r}: in the graph {no_column(value, list(map(str, columns)))}")
+        ends = [columns.index(name) for name in EDGE_COLUMNS[:2]] if named else [0, 1]
+        return [*ends, columns.index(value)]
+    return [columns.index(name) for name in EDGE_COLUMNS if name in columns] if named else list(range(len(columns)))
+
+
 def _nodes_of(graph: Any, names: Sequence[Any] | None, ignore: bool) -> tuple[list[Any] | None, set[Any]]:
     """The columns' names, where the graph's nodes are names (None where they are numbers or it has none), and the nodes
     to leave out."""
@@ -250,7 +265,9 @@ def _nodes_of(graph: Any, names: Sequence[Any] | None, ignore: bool) -> tuple[li
     elif isinstance(graph, np.ndarray) and graph.ndim == 2 and graph.dtype.kind in "OUS":
         labels = graph[:, :2].ravel().tolist()
     else:
-        return None, set()
+        shape: tuple[int, ...] = getattr(graph, "shape", ())  # three rows of three numbers may be edges with values
+        matrix = sp.issparse(graph) or (len(shape) == 2 and shape[0] == shape[1] > 3)
+        return (list(names) if matrix and names is not None else None), set()
     if all(isinstance(label, Real) for label in labels) and not are_integers(names):
         return None, set()
     if names is None:

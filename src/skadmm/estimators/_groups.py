@@ -42,13 +42,16 @@ def checked_groups(groups: Any, d: int, names: Sequence[Any] | None, unknown: st
         raise ValueError(f"groups={str(groups)!r} is a path: give its content, json.loads(Path(...).read_text())")
     if isinstance(groups, str) or not np.iterable(groups):
         raise ValueError(f"groups={groups!r}: it takes a list or a dict of groups, or one label per feature")
+    if hasattr(groups, "columns"):  # a DataFrame
+        kind = type(groups).__name__
+        raise ValueError(f"groups: it takes a list or a dict of groups, or one label per feature, got a {kind}")
     keys, entries = _entries(groups)
     if not entries:
         raise ValueError("groups is empty: it takes at least one group")
     columns = _numbers_of(names)
     are_labels = [isinstance(entry, str) or not np.iterable(entry) for entry in entries]
     if all(are_labels):
-        labels = entries if keys is None else _in_column_order(keys, entries, d, names)
+        labels = entries if keys is None else _in_column_order(keys, entries, d, names, ignore)
         if len(labels) != d:
             raise ValueError(f"groups has {len(labels)} labels: X has {d} features")
         if keys is None and all(isinstance(label, str) and label in columns for label in labels):
@@ -58,7 +61,9 @@ def checked_groups(groups: Any, d: int, names: Sequence[Any] | None, unknown: st
     if any(are_labels):
         odd = entries[are_labels.index(True)]
         raise ValueError(f"groups mixes sequences and single labels such as {odd!r}: it takes either")
-    found = _columns([list(group) for group in entries], columns, are_integers(names), ignore)
+    members_given = [group.tolist() if isinstance(group, np.ndarray) else list(group) for group in entries]
+    _check_once(keys, members_given)
+    found = _columns(members_given, columns, are_integers(names), ignore)
     if keys is not None:
         _check_named(keys, found, d, ignore)
     overlapping_groups([group for group in found if len(group)] if ignore else found, d)  # checks them
@@ -75,6 +80,14 @@ def _check_named(keys: list[Any], found: list[list[Any]], d: int, ignore: bool) 
         for member in group:
             if isinstance(member, (int, np.integer)) and not 0 <= member < d:
                 raise ValueError(f"groups[{key!r}] must hold features in 0 … {d - 1}, got {member}")
+
+
+def _check_once(keys: list[Any] | None, groups: list[list[Any]]) -> None:
+    """Raise with the name of a member that occurs twice in a group, as it was given."""
+    for g, group in enumerate(groups):
+        if len(set(group)) < len(group):
+            twice = next(member for k, member in enumerate(group) if member in group[:k])
+            raise ValueError(f"groups[{g if keys is None else keys[g]!r}] holds the feature {twice!r} twice")
 
 
 def ungrouped(groups: Any, found: list[np.ndarray], d: int) -> np.ndarray:
@@ -105,8 +118,11 @@ def _numbers_of(names: Sequence[Any] | None) -> dict[Any, int]:
     return columns
 
 
-def _in_column_order(keys: list[Any], labels: list[Any], d: int, names: Sequence[Any] | None) -> list[Any]:
-    """The label of each column; `keys` are the columns' names, or their numbers. Labels of other names are left out."""
+def _in_column_order(
+    keys: list[Any], labels: list[Any], d: int, names: Sequence[Any] | None, ignore: bool
+) -> list[Any]:
+    """The label of each column; `keys` are the columns' names, or their numbers. Labels of other names are refused, or
+    with `ignore` left out."""
     label_of = dict(zip(keys, labels, strict=True))
     if len(label_of) < len(keys):
         twice = next(key for key in keys if keys.count(key) > 1)
@@ -122,6 +138,12 @@ def _in_column_order(keys: list[Any], labels: list[Any], d: int, names: Sequence
     if missing:
         what = "column" if isinstance(missing[0], str) or are_integers(names) else "column number"
         raise ValueError(f"groups has no label for {what} {missing[0]!r} ({len(missing)} of {d} have none)")
+    known = set(wanted)
+    unknown = [key for key in keys if key not in known]
+    if unknown and not ignore:
+        refuse_unknown("groups", unknown, len(keys))
+    if unknown:
+        warn_unknown("groups", len(unknown), len(keys), "with their labels")
     return [label_of[key] for key in wanted]
 
 

@@ -129,8 +129,10 @@ def read_large(model: Any, X: Any, y: Any, sample_weight: Any, *, ones: bool) ->
         y = folder.target if y is None or columns[0] is not None else np.asarray(y)
         own = sample_weight is None or columns[1] is not None
         sample_weight = folder.sample_weight if own else np.asarray(sample_weight, dtype=float)
-        several = y is not None and y.ndim == 2 and model.__sklearn_tags__().target_tags.multi_output
-        if y is None or y.shape[:1] != (table.shape[0],) or not (y.ndim == 1 or several):
+        if y is None:
+            raise ValueError("y=None: the table has no targets of its own: give y as an array")
+        several = y.ndim == 2 and model.__sklearn_tags__().target_tags.multi_output
+        if y.shape[:1] != (table.shape[0],) or not (y.ndim == 1 or several):
             more = ", or as many rows" if model.__sklearn_tags__().target_tags.multi_output else ""
             raise ValueError(
                 f"y has shape {np.shape(y)}: it takes a vector of length {table.shape[0]}{more}, or names of columns"
@@ -211,8 +213,8 @@ def large_design(
     name."""
     d = table.shape[1]
     if isinstance(table.table, FileBlocks) and fit_intercept != table.ones:
-        wanted = "has no column of ones: convert it with --ones, or give fit_intercept=False"
-        unwanted = "has a column of ones: convert it without --ones, or give fit_intercept=True"
+        wanted = "has no column of ones: convert it with --ones, or give fit_intercept=False (--no-intercept)"
+        unwanted = "has a column of ones: convert it without --ones, or give fit_intercept=True (--intercept)"
         raise ValueError(f"fit_intercept={fit_intercept}: the folder {wanted if fit_intercept else unwanted}")
     scale = np.ones(d)
     if standardize:

@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skadmm.backends.frames import dates_as_numbers, holds_dates, is_pandas, is_polars
+from skadmm.backends.frames import dates_as_numbers, holds_dates, is_pandas, is_polars, texts_as_dates
+from skadmm.backends.kinds import is_dask
+from skadmm.backends.named_columns import column_names, computed, is_folder, read_columns, read_frame
+from skadmm.backends.sources import is_stored
 
 
 def numbers_of(X: Any, *, fitting: bool = True, after_dates: bool = False) -> Any:
@@ -32,6 +35,38 @@ def numbers_of(X: Any, *, fitting: bool = True, after_dates: bool = False) -> An
     if numbers is not X:
         _refuse_missing(X, np.asarray(numbers))
     return numbers
+
+
+def read_positions(X: Any, known: Any = None) -> Any:
+    """The column of positions of a large table with named columns as a DataFrame, so that they may be dates; None where
+    X is another table, or has several columns, none of which is the `known` one. Texts such as 2024-01-31 are dates."""
+    on_dask = is_dask(X) and hasattr(X, "columns")
+    if not on_dask and (not is_stored(X) or is_folder(X)):
+        return None
+    names = [str(name) for name in X.columns] if on_dask else column_names(X)
+    if known is not None and len(known) == 1 and known[0] in names:
+        names = list(known)
+    if len(names) != 1:
+        return None
+    frame = X[names].compute() if on_dask else read_frame(X, names)
+    return texts_as_dates(frame) if is_pandas(frame) else frame
+
+
+def positions_and_targets(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """X, y and the weights in memory, where X is a large table with named columns and one of them is left for
+    positions; else as they are. The signal has a coefficient at each position, which is in memory in any case."""
+    if not is_stored(X) or is_folder(X):
+        positions = read_positions(X)
+        return (X, y, sample_weight) if positions is None else (positions, computed(y), computed(sample_weight))
+    names = column_names(X)
+    target = names[-1] if y is None and names else y
+    vectors = [name for name in (target, sample_weight) if isinstance(name, str)]
+    left = [name for name in names if name not in vectors]
+    if len(left) != 1 or not set(vectors) <= set(names):
+        return X, y, sample_weight
+    found = iter(read_columns(X, vectors) if vectors else [])
+    y, sample_weight = (next(found) if isinstance(given, str) else given for given in (target, sample_weight))
+    return read_positions(X, left), y, sample_weight
 
 
 def _refuse_texts(X: Any) -> None:

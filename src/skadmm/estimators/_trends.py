@@ -12,15 +12,16 @@ from sklearn.model_selection import PredefinedSplit
 from sklearn.utils.validation import check_is_fitted
 
 from skadmm import _checks
-from skadmm.backends.frames import dates_as_numbers, for_sklearn, holds_dates
+from skadmm.backends.frames import dates_as_numbers, for_sklearn, from_arrow, holds_dates
+from skadmm.backends.kinds import is_dask
 from skadmm.backends.named_columns import computed
-from skadmm.backends.sources import is_npz, read_npz
+from skadmm.backends.sources import is_npz, is_stored, read_npz
 from skadmm.estimators._base import StructuredModel, validated
 from skadmm.estimators._bounds import DIRECTIONS
 from skadmm.estimators._graphs import feature_graph, unframed
 from skadmm.estimators._large import in_memory, is_large, table_of
 from skadmm.estimators._penalty import Penalty, checked_ratio, with_l1
-from skadmm.estimators._positions import numbers_of
+from skadmm.estimators._positions import numbers_of, positions_and_targets, read_positions
 from skadmm.operators import trend
 from skadmm.operators.canonical import canonical
 from skadmm.operators.discrete_spline import interpolation
@@ -85,6 +86,15 @@ class TrendModel(StructuredModel):
         if self.monotone is not None and self.monotone not in DIRECTIONS:
             raise ValueError(f"monotone={self.monotone!r}: it takes 'increasing', 'decreasing' or None")
 
+    def _rows(self, X: Any, y: Any, sample_weight: Any, offset: Any, drop: Any) -> tuple[Any, Any, Any, Any]:
+        signal = self.design != "matrix"
+        if signal and is_dask(X):  # before rows are brought here, which have to be numbers
+            X, y, sample_weight = positions_and_targets(X, y, sample_weight)
+        X, y, sample_weight, offset = super()._rows(X, y, sample_weight, offset, drop)
+        if signal and is_stored(X):
+            X, y, sample_weight = positions_and_targets(X, y, sample_weight)
+        return X, y, sample_weight, offset
+
     def _read(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, np.ndarray | None]:
         if is_large(X):
             self._signal = False  # a table, until its columns are counted
@@ -94,6 +104,7 @@ class TrendModel(StructuredModel):
                 return table, y, sample_weight
             # A signal has a coefficient for every position, so that they are in memory in any case.
             X, y, sample_weight = in_memory(table), computed(y), computed(sample_weight)
+        X = from_arrow(X)
         positions = X if self.design == "matrix" else numbers_of(X)
         self.dates_ = positions is not X and holds_dates(X)
         X, y, sample_weight = super()._read(dates_as_numbers(positions), y, sample_weight, **checks)
@@ -252,10 +263,12 @@ class TrendModel(StructuredModel):
         which for orders from two on soon leads far from the data.
         """
         check_is_fitted(self)
+        X = from_arrow(X)
         if self.positions_ is None:
             return super()._scores(dates_as_numbers(X))
         X = read_npz(X)[0] if is_npz(X) else X
-        X = in_memory(table_of(self, X)) if is_large(X) else self._numbers(X)
+        positions = read_positions(X, getattr(self, "feature_names_in_", None)) if is_large(X) else X
+        X = in_memory(table_of(self, X)) if positions is None else self._numbers(positions)
         X = validated(self, for_sklearn(X), accept_sparse="csr", dtype=np.float64, reset=False)
         order = int(self.order) if self.graph is None else 0
         return self.intercept_ + interpolation(self.positions_, _column(X), order) @ self.coef_

@@ -78,7 +78,7 @@ class FusedLassoClassifier(SeveralClasses, _Fused, OnlineClassification):
     edge_weights : None, False, True, str or array
         None: the absolute values that the graph carries (entries of the adjacency matrix, the edge attribute "weight",
         the third entry of an edge), else 1. False: 1. True: as None, but an error where the graph carries none. A
-        string: another edge attribute. An array: one number ≥ 0 per edge, in the order of the list or of
+        string: another attribute or column. An array: one number ≥ 0 per edge, in the order of the list or of
         ``graph.edges``; of an adjacency matrix row by row of its upper triangle.
     edge_signs : None, False, "adjacency" or array of −1 and +1
         −1 penalises the sum of the two coefficients of an edge in place of their difference. None: the signs of the
@@ -179,7 +179,7 @@ class FusedLassoClassifier(SeveralClasses, _Fused, OnlineClassification):
     result_ : Result or list of Result
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
-        Passes over the data.
+        Passes of the run over the data, without the selection of the step.
     n_samples_fit_ : int
         The number of rows that the model was fitted on.
 
@@ -283,7 +283,7 @@ class FusedLassoRegressor(SeveralOutputs, _Fused, OnlineRegression):
     edge_weights : None, False, True, str or array
         None: the absolute values that the graph carries (entries of the adjacency matrix, the edge attribute "weight",
         the third entry of an edge), else 1. False: 1. True: as None, but an error where the graph carries none. A
-        string: another edge attribute. An array: one number ≥ 0 per edge, in the order of the list or of
+        string: another attribute or column. An array: one number ≥ 0 per edge, in the order of the list or of
         ``graph.edges``; of an adjacency matrix row by row of its upper triangle.
     edge_signs : None, False, "adjacency" or array of −1 and +1
         −1 penalises the sum of the two coefficients of an edge in place of their difference. None: the signs of the
@@ -378,7 +378,7 @@ class FusedLassoRegressor(SeveralOutputs, _Fused, OnlineRegression):
     result_ : Result or list of Result
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
-        Passes over the data.
+        Passes of the run over the data, without the selection of the step.
     n_samples_fit_ : int
         The number of rows that the model was fitted on.
 
@@ -497,7 +497,7 @@ class FusedLassoClassifierCV(SeveralClasses, _Fused, CrossValidated, Classificat
     edge_weights : None, False, True, str or array
         None: the absolute values that the graph carries (entries of the adjacency matrix, the edge attribute "weight",
         the third entry of an edge), else 1. False: 1. True: as None, but an error where the graph carries none. A
-        string: another edge attribute. An array: one number ≥ 0 per edge, in the order of the list or of
+        string: another attribute or column. An array: one number ≥ 0 per edge, in the order of the list or of
         ``graph.edges``; of an adjacency matrix row by row of its upper triangle.
     edge_signs : None, False, "adjacency" or array of −1 and +1
         −1 penalises the sum of the two coefficients of an edge in place of their difference. None: the signs of the
@@ -596,7 +596,7 @@ class FusedLassoClassifierCV(SeveralClasses, _Fused, CrossValidated, Classificat
     result_ : Result or list of Result
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
-        Passes over the data.
+        Passes of the run over the data, without the selection of the step.
     n_samples_fit_ : int
         The number of rows that the model was fitted on.
     alpha_ : float
@@ -747,7 +747,7 @@ class FusedLassoRegressorCV(SeveralOutputs, _Fused, CrossValidated, Regression):
     edge_weights : None, False, True, str or array
         None: the absolute values that the graph carries (entries of the adjacency matrix, the edge attribute "weight",
         the third entry of an edge), else 1. False: 1. True: as None, but an error where the graph carries none. A
-        string: another edge attribute. An array: one number ≥ 0 per edge, in the order of the list or of
+        string: another attribute or column. An array: one number ≥ 0 per edge, in the order of the list or of
         ``graph.edges``; of an adjacency matrix row by row of its upper triangle.
     edge_signs : None, False, "adjacency" or array of −1 and +1
         −1 penalises the sum of the two coefficients of an edge in place of their difference. None: the signs of the
@@ -840,7 +840,7 @@ class FusedLassoRegressorCV(SeveralOutputs, _Fused, CrossValidated, Regression):
     result_ : Result or list of Result
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
-        Passes over the data.
+        Passes of the run over the data, without the selection of the step.
     n_samples_fit_ : int
         The number of rows that the model was fitted on.
     alpha_ : float

@@ -171,7 +171,7 @@ class GeneralizedLassoClassifier(SeveralClasses, _Generalized, OnlineClassificat
     result_ : Result or list of Result
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
-        Passes over the data.
+        Passes of the run over the data, without the selection of the step.
     n_samples_fit_ : int
         The number of rows that the model was fitted on.
 
@@ -347,7 +347,7 @@ class GeneralizedLassoRegressor(SeveralOutputs, _Generalized, OnlineRegression):
     result_ : Result or list of Result
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
-        Passes over the data.
+        Passes of the run over the data, without the selection of the step.
     n_samples_fit_ : int
         The number of rows that the model was fitted on.
 
@@ -542,7 +542,7 @@ class GeneralizedLassoClassifierCV(SeveralClasses, _Generalized, CrossValidated,
     result_ : Result or list of Result
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
-        Passes over the data.
+        Passes of the run over the data, without the selection of the step.
     n_samples_fit_ : int
         The number of rows that the model was fitted on.
     alpha_ : float
@@ -763,7 +763,7 @@ class GeneralizedLassoRegressorCV(SeveralOutputs, _Generalized, CrossValidated, 
     result_ : Result or list of Result
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
-        Passes over the data.
+        Passes of the run over the data, without the selection of the step.
     n_samples_fit_ : int
         The number of rows that the model was fitted on.
     alpha_ : float

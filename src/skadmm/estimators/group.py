@@ -60,7 +60,8 @@ class _Grouped(StructuredModel):
         if self.categorical_features is None:
             groups = checked_groups(self.groups, X.shape[1], names, self.unknown)
         elif self.groups is None:
-            groups = NamedGroups(level_groups(self))
+            by_name = level_groups(self)
+            groups = NamedGroups(list(by_name.values()), list(by_name))
         else:
             raise ValueError("groups: with categorical_features it takes None; the levels of a column are its group")
         factors = checked_factors(self.penalty_factor, X.shape[1], names)
@@ -232,7 +233,7 @@ class GroupLassoClassifier(SeveralClasses, _Grouped, OnlineClassification):
     result_ : Result or list of Result
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
-        Passes over the data.
+        Passes of the run over the data, without the selection of the step.
     n_samples_fit_ : int
         The number of rows that the model was fitted on.
 
@@ -425,7 +426,7 @@ class GroupLassoRegressor(SeveralOutputs, _Grouped, OnlineRegression):
     result_ : Result or list of Result
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
-        Passes over the data.
+        Passes of the run over the data, without the selection of the step.
     n_samples_fit_ : int
         The number of rows that the model was fitted on.
 
@@ -637,7 +638,7 @@ class GroupLassoClassifierCV(SeveralClasses, _GroupedSearch, Classification):
     result_ : Result or list of Result
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
-        Passes over the data.
+        Passes of the run over the data, without the selection of the step.
     n_samples_fit_ : int
         The number of rows that the model was fitted on.
     alpha_ : float
@@ -875,7 +876,7 @@ class GroupLassoRegressorCV(SeveralOutputs, _GroupedSearch, Regression):
     result_ : Result or list of Result
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
-        Passes over the data.
+        Passes of the run over the data, without the selection of the step.
     n_samples_fit_ : int
         The number of rows that the model was fitted on.
     alpha_ : float

@@ -179,12 +179,17 @@ def favoured_class(model: Any) -> Any:
 
 def in_favour(label: Any) -> str:
     """A line that says which class positive coefficients favour."""
-    return f"positive coefficients favour class: {label}"
+    return f"positive coefficients favour class: {as_label(label)}"
+
+
+def as_label(label: Any) -> str:
+    """A class as a text: numbers without the zero after their point."""
+    return f"{label:g}" if isinstance(label, float) else str(label)
 
 
 def _coefficients(model: Any, X: Any, y: Any) -> str:
     favoured = favoured_class(model)
-    said = "" if favoured is None else f"<p>Positive coefficients favour class: {html.escape(str(favoured))}.</p>"
+    said = "" if favoured is None else f"<p>Positive coefficients favour class: {html.escape(as_label(favoured))}.</p>"
     return f"{_pictures(model, X, y)}{said}{coefficients_table(model)}"
 
 

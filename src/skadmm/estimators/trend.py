@@ -94,7 +94,7 @@ class TrendFilter(TrendModel, Regression):
     result_ : Result or list of Result
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
-        Passes over the data.
+        Passes of the run over the data, without the selection of the step.
     n_samples_fit_ : int
         The number of rows that the model was fitted on.
 
@@ -262,7 +262,7 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
     result_ : Result or list of Result
         Status, duality gap and trace; a list for more than two classes.
     n_iter_ : int
-        Passes over the data.
+        Passes of the run over the data, without the selection of the step.
     n_samples_fit_ : int
         The number of rows that the model was fitted on.
     alpha_ : float

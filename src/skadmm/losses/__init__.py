@@ -22,7 +22,7 @@ from skadmm.losses.squared import Squared
 from skadmm.losses.squared_hinge import SquaredHinge
 from skadmm.losses.tweedie import Tweedie
 
-LOSSES: Registry[type] = Registry("loss")
+LOSSES: Registry[type] = Registry("loss", "losses")
 LOSSES.add("logistic", Logistic)
 LOSSES.add("squared", Squared)
 LOSSES.add("huber", Huber)

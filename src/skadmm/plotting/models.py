@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from skadmm import _checks
 from skadmm._types import TableLike, Values
-from skadmm.backends.frames import as_dates, dates_as_numbers
+from skadmm.backends.frames import as_dates, dates_as_numbers, from_arrow
 from skadmm.plotting.convergence import pyplot
 
 if TYPE_CHECKING:
@@ -324,7 +324,7 @@ def trend_fit(
     ax = new_axes(ax)
     dated = bool(getattr(model, "dates_", False))
     if y is not None:
-        given = at if X is None else np.asarray(dates_as_numbers(X), dtype=float)
+        given = at if X is None else np.asarray(dates_as_numbers(from_arrow(X)), dtype=float)
         positions = given.reshape(len(np.asarray(y)), -1)[:, 0]
         positions = as_dates(positions) if dated else positions
         ax.scatter(positions, np.asarray(y), s=9, color="#999999", alpha=0.7, linewidths=0, label="observed")

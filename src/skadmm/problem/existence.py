@@ -87,18 +87,20 @@ class Recession(NamedTuple):
 
     def __str__(self) -> str:
         shown = ", ".join(self.names[:20]) + (", …" if len(self.names) > 20 else "")
+        several = len(self.names) != 1
+        features = f"{len(self.names):,} features" if several else "1 feature"
+        coefficients, them = ("their coefficients grow", "them") if several else ("its coefficient grows", "it")
         if not self.labels:
-            why = f"no penalty applies to {len(self.names)} feature(s) along which no sample's loss increases ({shown})"
+            why = f"no penalty applies to {features} along which no sample's loss increases ({shown})"
         elif self.jointly:
-            why = (
-                f"no penalty changes when {len(self.names)} feature(s) move together ({shown}), which moves every "
-                "margin towards its label"
-            )
+            together = f"{features} move together ({shown})"
+            why = f"no penalty changes when {together}, which moves every margin towards its label"
         else:
-            why = f"no penalty applies to {len(self.names)} feature(s) that occur with one label only ({shown})"
+            occur = "occur" if several else "occurs"
+            why = f"no penalty applies to {features} that {occur} with one label only ({shown})"
         return (
-            f"there is no minimiser: {why}, so their coefficients grow without bound. Penalise every feature "
-            "(A = [G; I]), or drop them"
+            f"there is no minimiser: {why}, so {coefficients} without bound. Penalise every feature: l1_ratio > 0 or "
+            f"ridge > 0, or with Problem the identity added to A, stack(A, 'identity'); or drop {them}"
         )
 
 

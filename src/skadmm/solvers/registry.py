@@ -32,7 +32,7 @@ from skadmm.solvers.second_order.signal_newton import SignalNewton
 from skadmm.solvers.second_order.tied_set import TiedSet
 from skadmm.solvers.second_order.working_set import WorkingSet
 
-SOLVERS: Registry[type[SecondOrderSolver[Any]]] = Registry("method")
+SOLVERS: Registry[type[SecondOrderSolver[Any]]] = Registry("method", "solvers")
 T = TypeVar("T", bound=type[SecondOrderSolver[Any]])
 Solvers = tuple[type[SecondOrderSolver[Any]], ...]
 """Solvers in the order in which they take over from each other."""
