@@ -15,6 +15,7 @@ import scipy.sparse
 from skadmm import _cancel
 from skadmm.backends import FileBlocks, Processes, as_folder, is_dask, is_stored
 from skadmm.backends.named_columns import column_names, computed, is_folder, without_columns
+from skadmm.backends.not_finite import located
 from skadmm.backends.raw import temporary_folder
 from skadmm.backends.readers import Columns, TextColumnError, first_text, kind_of, open_source
 from skadmm.backends.repeated import repeated
@@ -415,12 +416,16 @@ def _source_scores(model: Any, X: Any, coef: np.ndarray, known: Any) -> np.ndarr
         raise FileNotFoundError(f"{path}: there is no such file or folder")
     wanted = Columns(features=None if known is None else tuple(map(str, known)), labelled=False, dropped=dropped)
     number = model.n_features_in_ if kind_of(path) == "svmlight" else None
-    parts = []
-    for block in open_source(path, wanted, columns=number).blocks(0, 0):
+    parts, rows = [], 0
+    source = open_source(path, wanted, columns=number)
+    for block in source.blocks(0, 0):
         _cancel.check_cancelled()
         if block.X.shape[1] != model.n_features_in_:
             expected = f"{type(model).__name__} expects {model.n_features_in_}"
             raise ValueError(f"{path}: it has {block.X.shape[1]} features, but {expected}")
+        if (error := located(block.X, source.names, rows)) is not None:
+            raise error
+        rows += block.X.shape[0]
         parts.append(np.asarray(block.X @ coef.T))
     return np.concatenate(parts) if parts else np.empty((0, coef.shape[0]))
 

@@ -1,0 +1,69 @@
+"""Faults that users reported: tables on disk that were read otherwise than the same rows in memory, or not at all."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow.dataset as pads
+import pytest
+import scipy.sparse as sp
+
+from skadmm import FusedLassoClassifier, FusedLassoRegressor
+from skadmm.cli import run
+from skadmm.io.cache import cache_folder
+
+RNG = np.random.default_rng(0)
+N = 60
+X = RNG.standard_normal((N, 4))
+Y = X[:, 0] + RNG.standard_normal(N)
+NAMES = list("abcd")
+FRAME = pd.DataFrame(X, columns=NAMES)
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("SKADMM_CACHE", str(tmp_path / "cache"))
+
+
+def stored(frame, storage, folder):
+    """A frame on disk."""
+    path = folder / f"t.{storage}"
+    if storage == "csv":
+        frame.to_csv(path, index=False)
+    elif storage == "npy":
+        np.save(path, frame.to_numpy())
+    elif storage == "svm":
+        lines = (" ".join(["0", *(f"{j + 1}:{v}" for j, v in enumerate(row))]) for row in frame.to_numpy())
+        path.write_text("\n".join(lines) + "\n")
+    elif storage == "folder":
+        path.mkdir()
+        frame[:N // 2].to_parquet(path / "0.parquet")
+        frame[N // 2:].to_parquet(path / "1.parquet")
+    elif storage == "lazy":
+        return pl.from_pandas(frame).lazy()
+    else:
+        path = folder / "t.parquet"
+        frame.to_parquet(path, row_group_size=20)
+        return pads.dataset(path) if storage == "dataset" else path
+    return path
+
+
+# -- rows that are predicted -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("storage", ["parquet", "folder", "csv", "npy", "svm", "lazy", "dataset"])
+def test_rows_with_nan_are_not_predicted(storage, value, tmp_path):
+    frame = FRAME.copy()
+    frame.loc[N - 5, "b"] = value
+    model = FusedLassoClassifier(alpha=0.01).fit(FRAME if storage not in ("npy", "svm") else X, Y > 0)
+    with pytest.raises(ValueError, match=rf"NaN or infinity in the column ('b'|1) \(1 of .*, the first is row {N - 5}\)"):
+        model.predict_proba(stored(frame, storage, tmp_path))
+
+
+def test_the_command_line_does_not_predict_rows_with_nan(tmp_path, capsys):
+    FusedLassoClassifier(alpha=0.01).fit(FRAME, Y > 0).save(tmp_path / "m.skadmm")
+    frame = FRAME.copy()
+    frame.loc[3, "b"] = np.nan
+    path = stored(frame, "folder", tmp_path)
+    assert run(["predict", str(tmp_path / "m.skadmm"), str(path), "--proba"]) == 2
+    assert "NaN or infinity in the column 'b'" in capsys.readouterr().err
