@@ -7,9 +7,10 @@ import pyarrow.dataset as pads
 import pytest
 import scipy.sparse as sp
 
-from skadmm import FusedLassoClassifier, FusedLassoRegressor
+from skadmm import FusedLassoClassifier, FusedLassoRegressor, FusedLassoRegressorCV, Problem
 from skadmm.cli import run
 from skadmm.io.cache import cache_folder
+from skadmm.regularizers import L1
 
 RNG = np.random.default_rng(0)
 N = 60
@@ -67,3 +68,25 @@ def test_the_command_line_does_not_predict_rows_with_nan(tmp_path, capsys):
     path = stored(frame, "folder", tmp_path)
     assert run(["predict", str(tmp_path / "m.skadmm"), str(path), "--proba"]) == 2
     assert "NaN or infinity in the column 'b'" in capsys.readouterr().err
+
+
+# -- names of columns where there are none ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("given", [{"y": "nope"}, {"sample_weight": "w"}, {"offset": "w"}])
+@pytest.mark.parametrize("model", [FusedLassoRegressor(0.1), FusedLassoRegressorCV(alphas=2, cv=2)], ids=["fit", "CV"])
+def test_names_of_columns_of_svmlight_are_refused(model, given, tmp_path):
+    with pytest.raises(ValueError, match=f"{next(iter(given))}='.*': it takes an array, or None: .* have no names"):
+        model.fit(stored(FRAME, "svm", tmp_path), **given)
+
+
+def test_a_problem_refuses_the_name_of_a_column_of_svmlight(tmp_path):
+    with pytest.raises(ValueError, match="target='nope': it takes an array, or None"):
+        Problem(stored(FRAME, "svm", tmp_path), "nope", psi=L1(0.1))
+
+
+@pytest.mark.parametrize("option", ["--weight", "--drop", "--target"])
+def test_the_command_line_refuses_names_of_columns_of_svmlight(option, tmp_path, capsys):
+    path = stored(FRAME, "svm", tmp_path)
+    assert run(["fit", str(path), "-o", str(tmp_path / "m.skadmm"), "--on-disk", option, "nope", "--alpha", "0.1"]) == 2
+    assert "there is no column 'nope': the columns of an svmlight file have no names" in capsys.readouterr().err

@@ -12,7 +12,7 @@ import numpy as np
 from skadmm._names import no_column, no_columns
 from skadmm.backends.files import BlocksError, FileBlocks
 from skadmm.backends.kinds import is_dask
-from skadmm.backends.readers import Columns, column_values, kind_of, open_source
+from skadmm.backends.readers import NO_NAMES, Columns, column_values, kind_of, open_source
 from skadmm.backends.sources import (
     StoredTable,
     as_folder,
@@ -52,6 +52,8 @@ def names_in(X: Any, what: str, vector: Any) -> list[str]:
     """The columns of X that `vector`, the argument `what`, names; none where it holds values."""
     if isinstance(vector, str):
         if is_stored(X) or is_npz(X):
+            if _is_svmlight(X):
+                raise ValueError(f"{what}={vector!r}: it takes an array, or None: {NO_NAMES}")
             return [vector]
         raise TypeError(
             f"{what}={vector!r}: the name of a column goes with a path, a LazyFrame or a dataset; for "
@@ -69,6 +71,13 @@ def names_in(X: Any, what: str, vector: Any) -> list[str]:
     if len(set(vector)) < len(vector):
         raise ValueError(f"{what}={list(vector)!r}: it takes every column once")
     return list(vector)
+
+
+def _is_svmlight(X: Any) -> bool:
+    if isinstance(X, FileBlocks) or is_lazy(X):
+        return False
+    path = as_stored(X).path
+    return path.is_file() and not is_npz(X) and kind_of(path) == "svmlight"
 
 
 def less_columns(X: Any, drop: Any, given: dict[str, Any], target: str) -> tuple[Any, Any]:

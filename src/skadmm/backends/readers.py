@@ -29,6 +29,7 @@ SAMPLE_BYTES = 1 << 18
 """Bytes of text from which the size of all numbers is estimated."""
 ENDINGS = {".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight", ".txt": "svmlight", ".csv": ",",
            ".tsv": "\t", ".parquet": "parquet", ".pq": "parquet", ".npy": "npy"}  # fmt: skip
+NO_NAMES = "the columns of an svmlight file have no names, and its targets are the first number of each line"
 
 
 class NoColumnError(RefusedTableError):
@@ -123,6 +124,9 @@ def open_source(
     if kind == "svmlight" and wanted.encoding is not None:
         raise TypeError(f"categorical_features: {path} holds sparse rows; it takes a table of columns")
     if kind == "svmlight":
+        for name in (wanted.target, wanted.weight, *wanted.dropped):
+            if name is not None:
+                raise NoColumnError(f"{path}: there is no column {name!r}: {NO_NAMES}")
         if ones and columns is None:
             raise BlocksError(f"{path}: a column of ones after sparse rows needs the number of columns (--columns)")
         return SvmlightSource(path, block_rows, ones, columns)
