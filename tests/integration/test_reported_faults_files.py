@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from skadmm import FusedLassoClassifier, FusedLassoRegressor, FusedLassoRegressorCV, Problem
+from skadmm.backends import as_folder
 from skadmm.cli import run
 from skadmm.io.cache import cache_folder
 from skadmm.regularizers import L1
@@ -90,3 +91,25 @@ def test_the_command_line_refuses_names_of_columns_of_svmlight(option, tmp_path,
     path = stored(FRAME, "svm", tmp_path)
     assert run(["fit", str(path), "-o", str(tmp_path / "m.skadmm"), "--on-disk", option, "nope", "--alpha", "0.1"]) == 2
     assert "there is no column 'nope': the columns of an svmlight file have no names" in capsys.readouterr().err
+
+
+# -- folders of Parquet files ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("beside", [".ipynb_checkpoints/0-checkpoint", "_temporary/0/0", "_old", ".1"])
+def test_hidden_files_of_a_folder_are_not_read(beside, tmp_path):
+    folder = stored(FRAME.assign(y=Y), "folder", tmp_path)
+    extra = folder / f"{beside}.parquet"
+    extra.parent.mkdir(parents=True, exist_ok=True)
+    FRAME.assign(y=1e6).to_parquet(extra)
+    assert as_folder(folder, "y").shape == FRAME.shape
+
+
+def test_a_folder_whose_names_hold_a_column_is_refused(tmp_path):
+    for year in (2020, 2021):
+        (tmp_path / "h" / f"year={year}").mkdir(parents=True)
+        FRAME.assign(y=Y).to_parquet(tmp_path / "h" / f"year={year}" / "0.parquet")
+    with pytest.raises(ValueError, match=r"the folder 'year=2020' holds .* partitioning=\"hive\""):
+        FusedLassoRegressor(0.1).fit(tmp_path / "h", "y")
+    table = pads.dataset(tmp_path / "h", partitioning="hive")
+    assert "year" in FusedLassoRegressor(0.1).fit(table, "y").feature_names_in_

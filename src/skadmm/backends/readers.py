@@ -452,13 +452,27 @@ class NpySource:
 
 
 def parquet_files(path: Path) -> list[Path]:
-    """The file, or all Parquet files in a folder and the folders in it, in the order of their names."""
+    """The file, or all Parquet files in a folder and the folders in it, in the order of their names. Files and folders
+    whose names begin with a dot or an underscore are those of other programs, and are left out."""
     if not path.is_dir():
         return [path]
-    files = sorted(file for ending in (".parquet", ".pq") for file in path.rglob(f"*{ending}") if file.is_file())
+    files = sorted(parquet_in(path))
     if not files:
         raise BlocksError(f"{path}: it holds neither Parquet files nor blocks")
+    for folder in (part for file in files for part in file.relative_to(path).parts[:-1] if "=" in part):
+        raise RefusedTableError(
+            f"{path}: the name of the folder {folder!r} holds the values of a column, which are not read: in Python give "
+            'pyarrow.dataset.dataset(path, partitioning="hive") as X, or write the column into the files'
+        )
     return files
+
+
+def parquet_in(path: Path) -> Iterator[Path]:
+    """The Parquet files in a folder and the folders in it, in no order."""
+    for ending in (".parquet", ".pq"):
+        for file in path.rglob(f"*{ending}"):
+            if file.is_file() and not any(part.startswith((".", "_")) for part in file.relative_to(path).parts):
+                yield file
 
 
 def read_csv(source: Any, **options: Any) -> Any:

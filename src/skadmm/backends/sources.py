@@ -22,7 +22,7 @@ from skadmm._types import FilePath, TableLike
 from skadmm.backends.convert import convert
 from skadmm.backends.files import MANIFEST, VERSION, BlocksError, FileBlocks
 from skadmm.backends.levels import Encoding
-from skadmm.backends.readers import Columns, kind_of, open_source, parquet_files
+from skadmm.backends.readers import Columns, kind_of, open_source, parquet_files, parquet_in
 from skadmm.backends.writer import PROGRESS
 from skadmm.io.cache import cache_folder
 
@@ -212,7 +212,7 @@ def is_block_folder(path: Path) -> bool:
         return False
     if (path / MANIFEST).exists() or (path / PROGRESS).exists():
         return True
-    return next((file for ending in ("*.parquet", "*.pq") for file in path.rglob(ending)), None) is None
+    return next(parquet_in(path), None) is None
 
 
 def _converted(
