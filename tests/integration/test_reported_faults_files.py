@@ -1,5 +1,12 @@
 """Faults that users reported: tables on disk that were read otherwise than the same rows in memory, or not at all."""
 
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -38,8 +45,8 @@ def stored(frame, storage, folder):
         path.write_text("\n".join(lines) + "\n")
     elif storage == "folder":
         path.mkdir()
-        frame[:N // 2].to_parquet(path / "0.parquet")
-        frame[N // 2:].to_parquet(path / "1.parquet")
+        frame[: N // 2].to_parquet(path / "0.parquet")
+        frame[N // 2 :].to_parquet(path / "1.parquet")
     elif storage == "lazy":
         return pl.from_pandas(frame).lazy()
     else:
@@ -58,7 +65,9 @@ def test_rows_with_nan_are_not_predicted(storage, value, tmp_path):
     frame = FRAME.copy()
     frame.loc[N - 5, "b"] = value
     model = FusedLassoClassifier(alpha=0.01).fit(FRAME if storage not in ("npy", "svm") else X, Y > 0)
-    with pytest.raises(ValueError, match=rf"NaN or infinity in the column ('b'|1) \(1 of .*, the first is row {N - 5}\)"):
+    with pytest.raises(
+        ValueError, match=rf"NaN or infinity in the column ('b'|1) \(1 of .*, the first is row {N - 5}\)"
+    ):
         model.predict_proba(stored(frame, storage, tmp_path))
 
 
@@ -113,3 +122,76 @@ def test_a_folder_whose_names_hold_a_column_is_refused(tmp_path):
         FusedLassoRegressor(0.1).fit(tmp_path / "h", "y")
     table = pads.dataset(tmp_path / "h", partitioning="hive")
     assert "year" in FusedLassoRegressor(0.1).fit(table, "y").feature_names_in_
+
+
+# -- several processes, and processes that were killed ---------------------------------------------------------------
+
+HOLDER = """
+import sys
+from pathlib import Path
+from skadmm.io.locks import locked, working_folder
+if sys.argv[1] == "work":
+    print(working_folder(Path(sys.argv[2]), "lazy-"), flush=True)
+    sys.stdin.read()
+with locked(Path(sys.argv[2]), print, print):
+    print("locked", flush=True)
+    sys.stdin.read()
+"""
+
+
+def holder(what, path):
+    """Another process that holds a lock until it is killed, and what it says."""
+    process = subprocess.Popen([sys.executable, "-c", HOLDER, what, str(path)], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, text=True)  # fmt: skip
+    return process, process.stdout.readline().strip()
+
+
+def test_threads_that_fit_the_same_new_file_wait_for_each_other(tmp_path):
+    path = stored(FRAME.assign(y=Y), "csv", tmp_path)
+    with ThreadPoolExecutor(4) as pool:
+        models = list(pool.map(lambda _: FusedLassoRegressor(0.1).fit(path, "y"), range(4)))
+    assert all(np.array_equal(model.coef_, models[0].coef_) for model in models)
+    assert not list(cache_folder("blocks").glob("*.lock"))
+
+
+def test_a_conversion_waits_for_another_process_and_takes_what_it_made(tmp_path, monkeypatch):
+    path = stored(FRAME.assign(y=Y), "csv", tmp_path)
+    folder = as_folder(path, "y").folder
+    lock = folder.with_name(folder.name + ".lock")
+    folder.rename(tmp_path / "made")
+    process, said = holder("lock", lock)
+    assert said == "locked"
+    told = []
+
+    def other_finishes(given):  # called after a while of waiting
+        told.append(given)
+        (tmp_path / "made").rename(folder)
+        process.kill()
+
+    monkeypatch.setattr("skadmm.backends.sources._tell_waiting", other_finishes)
+    monkeypatch.setattr("skadmm.backends.sources.convert", None)
+    assert as_folder(path, "y").shape == FRAME.shape
+    assert told == [path]
+    process.communicate()
+
+
+def test_the_lock_of_a_killed_process_holds_nobody(tmp_path):
+    path = stored(FRAME.assign(y=Y), "csv", tmp_path)
+    folder = as_folder(path, "y").folder
+    shutil.rmtree(folder)
+    folder.with_name(folder.name + ".lock").write_text(str(os.getpid()))  # a number that runs: ours
+    assert as_folder(path, "y").shape == FRAME.shape
+
+
+def test_folders_of_killed_processes_are_removed(tmp_path):
+    cache = cache_folder("blocks")
+    cache.mkdir(parents=True)
+    killed, left = holder("work", cache)
+    killed.kill()
+    killed.communicate()
+    running, kept = holder("work", cache)
+    mine = FusedLassoRegressor(0.1).fit(pl.from_pandas(FRAME.assign(y=Y)).lazy(), "y")
+    assert mine.coef_.shape == (4,)
+    assert (Path(left).exists(), Path(kept).exists()) == (False, True)
+    running.kill()
+    running.communicate()

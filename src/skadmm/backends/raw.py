@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,6 +26,7 @@ from skadmm.backends.readers import Columns, kind_of, open_source
 from skadmm.backends.sources import SPARE_DISK, StoredTable, as_folder, as_lazy, as_stored, is_block_folder, is_lazy
 from skadmm.backends.writer import write_blocks
 from skadmm.io.cache import cache_folder
+from skadmm.io.locks import working_folder
 from skadmm.kernels.rows import as_matrix
 
 ROWS_PER_CHUNK = 16_384
@@ -260,7 +260,7 @@ def temporary_folder(prefix: str, needed: float = 0.0) -> Path:
             f"X: this model needs about {SPARE_DISK * needed / 1e9:,.3g} GB on the disk of this process, and {cache} "
             f"has {free / 1e9:,.3g} GB left: set SKADMM_CACHE to a folder on another disk"
         )
-    return Path(tempfile.mkdtemp(prefix=prefix, dir=cache))
+    return working_folder(cache, prefix)
 
 
 def written(

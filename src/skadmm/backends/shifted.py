@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ from skadmm.backends.processes.table import Processes
 from skadmm.backends.sources import SPARE_DISK
 from skadmm.backends.writer import write_blocks
 from skadmm.io.cache import cache_folder
+from skadmm.io.locks import working_folder
 from skadmm.kernels.rows import as_matrix, is_dense, stored_entries
 
 ROWS_PER_CHUNK = 16_384
@@ -78,7 +78,7 @@ def _folder(source: FileBlocks, centre: np.ndarray, unit: np.ndarray) -> FileBlo
     entry = NUMBER if is_dense(source.rows) else NUMBER + INDEX
     if SPARE_DISK * entry * stored_entries(source.rows) > shutil.disk_usage(cache).free:
         return None
-    work = Path(tempfile.mkdtemp(prefix="shifted-", dir=cache))
+    work = working_folder(cache, "shifted-")
     try:
         write_blocks(work / "blocks", _changed(source, centre, unit))
         folder = FileBlocks(work / "blocks")

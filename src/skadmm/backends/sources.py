@@ -3,21 +3,22 @@ converted once into a folder of blocks in a cache."""
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
 import shutil
-import tempfile
+import sys
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import scipy.sparse
 
+from skadmm._cancel import check_cancelled
 from skadmm._types import FilePath, TableLike
 from skadmm.backends.convert import convert
 from skadmm.backends.files import MANIFEST, VERSION, BlocksError, FileBlocks
@@ -25,6 +26,7 @@ from skadmm.backends.levels import Encoding
 from skadmm.backends.readers import Columns, kind_of, open_source, parquet_files, parquet_in
 from skadmm.backends.writer import PROGRESS
 from skadmm.io.cache import cache_folder
+from skadmm.io.locks import locked, remove_abandoned, working_folder
 
 SPARE_DISK = 1.1
 """A conversion needs this many times its estimated size on the disk."""
@@ -221,21 +223,36 @@ def _converted(
     """The folder in the cache that `path` was converted into, now or before."""
     name = path.name.split(".")[0][:40] or "table"
     folder = cache / f"{name}-{_key(path, columns, ones)}"
-    if (folder / MANIFEST).exists():
-        try:
-            return FileBlocks(folder)
-        except BlocksError:  # damaged: it is made again
-            shutil.rmtree(folder)
+    if (found := _finished(folder)) is not None:
+        return found
     cache.mkdir(parents=True, exist_ok=True)
-    number = _svmlight_columns(path) if ones and kind_of(path) == "svmlight" else None
-    needed = _check_disk(path, columns, ones, number, cache)
-    if announce is not None:
-        announce(needed, folder)
-    with _only_one(folder):
+    remove_abandoned(cache)
+    with locked(folder.with_name(folder.name + ".lock"), partial(_tell_waiting, path), check_cancelled):
+        if (found := _finished(folder)) is not None:  # another process or thread has made it meanwhile
+            return found
+        if (folder / MANIFEST).exists():  # damaged: it is made again
+            shutil.rmtree(folder)
+        number = _svmlight_columns(path) if ones and kind_of(path) == "svmlight" else None
+        needed = _check_disk(path, columns, ones, number, cache)
+        if announce is not None:
+            announce(needed, folder)
         convert(path, folder, target=columns.target, weight=columns.weight, drop=columns.dropped,
                 labelled=columns.labelled, ones=ones, columns=number, encoding=columns.encoding,
                 progress=progress)  # fmt: skip
     return FileBlocks(folder)
+
+
+def _finished(folder: Path) -> FileBlocks | None:
+    """A folder that a conversion has finished; None where there is none, or a damaged one."""
+    try:
+        return FileBlocks(folder) if (folder / MANIFEST).exists() else None
+    except BlocksError:
+        return None
+
+
+def _tell_waiting(path: Path) -> None:
+    if sys.stderr is not None and sys.stderr.isatty():
+        print(f"skadmm: another process is converting {path}: waiting for it", file=sys.stderr, flush=True)
 
 
 def _key(path: Path, columns: Columns, ones: bool) -> str:
@@ -263,46 +280,10 @@ def _check_disk(path: Path, columns: Columns, ones: bool, number: int | None, ca
     return size
 
 
-@contextlib.contextmanager
-def _only_one(folder: Path) -> Iterator[None]:
-    """Let one process at a time convert into a folder."""
-    lock = folder.with_name(folder.name + ".lock")
-    for _ in range(2):
-        try:
-            handle = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
-            break
-        except FileExistsError:
-            owner = lock.read_text(errors="replace").strip()
-            if owner.isdigit() and _runs(int(owner)):
-                raise BlocksError(f"{folder}: process {owner} is converting the same table: wait for it") from None
-            lock.unlink(missing_ok=True)  # left behind by a process that was killed: its conversion continues
-    else:
-        raise BlocksError(f"{folder}: another process is converting the same table: wait for it")
-    try:
-        os.write(handle, str(os.getpid()).encode())
-        os.close(handle)
-        yield
-    finally:
-        lock.unlink(missing_ok=True)
-
-
-def _runs(process: int) -> bool:
-    """Is there a process of this number? Where the system does not say, assume so."""
-    if os.name == "nt":
-        return True
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
 def _from_lazy(frame: Any, columns: Columns, ones: bool, cache: Path, progress: Report | None) -> FileBlocks:
     """A LazyFrame has no name to find it by again, so its folder is removed with the object that uses it."""
     cache.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix="lazy-", dir=cache))
+    work = working_folder(cache, "lazy-")
     try:
         as_lazy(frame).sink_parquet(work / "table.parquet")
         convert(work / "table.parquet", work / "blocks", target=columns.target, weight=columns.weight,

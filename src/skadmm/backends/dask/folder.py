@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from skadmm.backends.files import BlocksError, FileBlocks
 from skadmm.backends.sources import SPARE_DISK
 from skadmm.backends.writer import write_blocks
 from skadmm.io.cache import cache_folder
+from skadmm.io.locks import working_folder
 
 NUMBER = 8
 """Bytes of an entry."""
@@ -39,7 +39,7 @@ def dask_folder(X: Any, names: list[str] | None, *, ones: bool) -> FileBlocks:
             f"X: this model needs its rows on the disk of this process, about {needed / 1e9:,.3g} GB, and {cache} has "
             f"{free / 1e9:,.3g} GB left: set SKADMM_CACHE to a folder on another disk"
         )
-    work = Path(tempfile.mkdtemp(prefix="dask-", dir=cache))
+    work = working_folder(cache, "dask-")
     try:
         write_blocks(work / "blocks", _computed(X), ones=ones)
         folder = FileBlocks(work / "blocks")
