@@ -195,3 +195,13 @@ def test_folders_of_killed_processes_are_removed(tmp_path):
     assert (Path(left).exists(), Path(kept).exists()) == (False, True)
     running.kill()
     running.communicate()
+
+
+def test_a_file_of_the_same_size_and_time_is_read_again(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,y\n1,1\n2,2\n3,3\n")
+    stat = path.stat()
+    assert as_folder(path, "y").target.tolist() == [1, 2, 3]
+    path.write_text("a,y\n1,4\n2,5\n3,6\n")
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    assert as_folder(path, "y").target.tolist() == [4, 5, 6]

@@ -256,8 +256,12 @@ def _tell_waiting(path: Path) -> None:
 
 
 def _key(path: Path, columns: Columns, ones: bool) -> str:
-    """What identifies a conversion: the files with their sizes and times of change, and the options."""
-    files = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in parquet_files(path)]
+    """What identifies a conversion: the files with their sizes and times of change, and the options. The time of change
+    of a file may be set back to what it was; that of its entry and its number, which a new file has, may not."""
+    found = [(file, file.stat()) for file in parquet_files(path)]
+    files = [
+        (str(file.resolve()), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino) for file, stat in found
+    ]
     encoded = [] if columns.encoding is None else [columns.encoding.digest()]
     about = json.dumps([VERSION, "typed targets", files, columns[:5], ones, *encoded])
     return hashlib.sha256(about.encode()).hexdigest()[:16]
