@@ -12,7 +12,6 @@ import pandas as pd
 import polars as pl
 import pyarrow.dataset as pads
 import pytest
-import scipy.sparse as sp
 
 from skadmm import FusedLassoClassifier, FusedLassoRegressor, FusedLassoRegressorCV, Problem
 from skadmm.backends import as_folder

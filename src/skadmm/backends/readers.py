@@ -461,8 +461,8 @@ def parquet_files(path: Path) -> list[Path]:
         raise BlocksError(f"{path}: it holds neither Parquet files nor blocks")
     for folder in (part for file in files for part in file.relative_to(path).parts[:-1] if "=" in part):
         raise RefusedTableError(
-            f"{path}: the name of the folder {folder!r} holds the values of a column, which are not read: in Python give "
-            'pyarrow.dataset.dataset(path, partitioning="hive") as X, or write the column into the files'
+            f"{path}: the name of the folder {folder!r} holds the values of a column, which are not read: in Python "
+            'give pyarrow.dataset.dataset(path, partitioning="hive") as X, or write the column into the files'
         )
     return files
 

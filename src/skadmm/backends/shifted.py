@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import weakref
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np

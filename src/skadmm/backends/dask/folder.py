@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import weakref
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from skadmm import _cancel
