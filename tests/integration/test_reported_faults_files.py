@@ -1,5 +1,6 @@
 """Faults that users reported: tables on disk that were read otherwise than the same rows in memory, or not at all."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -15,8 +16,10 @@ import pytest
 
 from skadmm import FusedLassoClassifier, FusedLassoRegressor, FusedLassoRegressorCV, Problem
 from skadmm.backends import as_folder
+from skadmm.backends.readers import Columns, open_source
 from skadmm.cli import run
 from skadmm.io.cache import cache_folder
+from skadmm.kernels.rows import as_matrix
 from skadmm.regularizers import L1
 
 RNG = np.random.default_rng(0)
@@ -204,3 +207,54 @@ def test_a_file_of_the_same_size_and_time_is_read_again(tmp_path):
     path.write_text("a,y\n1,4\n2,5\n3,6\n")
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     assert as_folder(path, "y").target.tolist() == [4, 5, 6]
+
+
+# -- Parquet in many small parts -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("parts", ["row groups", "files"])
+def test_small_parts_are_gathered_into_blocks(parts, tmp_path):
+    frame = FRAME.assign(y=Y)
+    if parts == "files":
+        (tmp_path / "t").mkdir()
+        for row in range(N):
+            frame[row : row + 1].to_parquet(tmp_path / "t" / f"{row:03}.parquet")
+    else:
+        frame.to_parquet(tmp_path / "t", row_group_size=1)
+    (tmp_path / "t").rename(path := tmp_path / ("t" if parts == "files" else "t.parquet"))
+    folder = as_folder(path, "y")
+    assert len(json.loads((folder.folder / "manifest.json").read_text())["blocks"]) == 1
+    np.testing.assert_array_equal(as_matrix(folder.rows), X)
+    np.testing.assert_array_equal(folder.target, Y)
+
+
+@pytest.mark.parametrize("position", [0, 1, 10, 19, 20, 33, 59])
+def test_gathered_blocks_continue_at_any_row(position, tmp_path):
+    path = stored(FRAME, "folder", tmp_path)  # of two files
+    source = open_source(path, Columns(labelled=False), block_rows=7)
+    blocks = list(source.blocks(position, position))
+    np.testing.assert_array_equal(np.concatenate([block.X for block in blocks]), X[position:])
+    assert [block.position for block in blocks] == [min(end, N) for end in range(position + 7, N + 7, 7)]
+
+
+def test_files_of_other_types_and_orders_are_read_by_name(tmp_path):
+    (tmp_path / "t").mkdir()
+    FRAME.round().astype(int).to_parquet(tmp_path / "t" / "0.parquet")
+    FRAME[["d", "b", "a", "c"]].to_parquet(tmp_path / "t" / "1.parquet")
+    folder = as_folder(tmp_path / "t", labelled=False)
+    np.testing.assert_array_equal(as_matrix(folder.rows), np.vstack([X.round(), X]))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda frame: frame.drop(columns="b"), r"1.parquet: there is no column 'b', which 0.parquet has"),
+        (lambda frame: frame.assign(e=1.0), r"1.parquet: there is a column 'e', which 0.parquet does not have"),
+    ],
+)
+def test_files_with_other_columns_are_named(change, message, tmp_path):
+    (tmp_path / "t").mkdir()
+    FRAME.to_parquet(tmp_path / "t" / "0.parquet")
+    change(FRAME).to_parquet(tmp_path / "t" / "1.parquet")
+    with pytest.raises(ValueError, match=message):
+        as_folder(tmp_path / "t", labelled=False)

@@ -90,7 +90,10 @@ class Chosen(NamedTuple):
 def chosen_columns(path: Path, names: list[str], wanted: Columns) -> Chosen:
     """The columns of a table with these names that are read; an error names the one that is missing."""
     least = 2 if wanted.labelled else 1
-    if len(set(names)) != len(names) or len(names) < least:
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise RefusedTableError(f"{path}: it has two columns named {twice!r}: each name must occur once")
+    if len(names) < least:
         number = "two or more columns" if wanted.labelled else "one or more columns"
         raise BlocksError(f"{path}: it takes {number}, each with a name of its own")
     target = (names[-1] if wanted.target is None else wanted.target) if wanted.labelled else None
@@ -332,19 +335,21 @@ class ParquetSource:
             raise ImportError("Parquet needs pyarrow: pip install 'skadmm[parquet]'") from error
         self.path, self.block_rows, self.ones = path, block_rows or PARQUET_ROWS, ones
         self._broken, self._release = ArrowException, default_memory_pool().release_unused
-        self._files = []
-        for file in parquet_files(path):
+        self._files = parquet_files(path)
+        self._metadata: list[Any] = []
+        names: list[str] = []
+        for file in self._files:
             try:
-                self._files.append(pq.ParquetFile(file))
+                with pq.ParquetFile(file) as opened:  # thousands of files are not held open together
+                    found = _columns_of(opened.schema_arrow)
+                    self._metadata.append(opened.metadata)
             except (ArrowException, OSError, ValueError) as error:
                 raise BlocksError(f"{file}: not a Parquet file, or damaged ({error})") from error
-        names = _columns_of(self._files[0].schema_arrow)
-        for file, other in zip(parquet_files(path), self._files, strict=True):
-            if _columns_of(other.schema_arrow) != names:
-                raise BlocksError(f"{file}: its columns are not those of the other files in {path}")
+            names = names or found
+            _check_same_columns(file, found, self._files[0], names)
         self._chosen = chosen_columns(path, names, wanted)
         self.names: list[str] | None = self._chosen.names_out + ["1"] * ones
-        self.rows = sum(file.metadata.num_rows for file in self._files)
+        self.rows = sum(metadata.num_rows for metadata in self._metadata)
 
     def share(self, position: int) -> float:
         """The share of the rows before `position`."""
@@ -361,35 +366,81 @@ class ParquetSource:
 
     def frames(self, columns: list[str], texts: list[str]) -> Iterator[Any]:
         """Some columns, a block of rows at a time. Columns have types of their own, so `texts` is not needed."""
-        for file in self._files:
-            for batch in file.iter_batches(self.block_rows, columns=columns):
-                yield batch.to_pandas(ignore_metadata=True)[columns]
+        for table in self._tables(0, columns):
+            yield table.to_pandas(ignore_metadata=True)
 
     def blocks(self, position: int, rows: int) -> Iterator[Block]:
-        """The blocks after the first `position` rows. No block spans two row groups."""
+        """The blocks after the first `position` rows."""
         try:
             yield from self._blocks(position)
         finally:  # what decoding took is given back to the system, because a fit may follow
             self._release()
 
     def _blocks(self, position: int) -> Iterator[Block]:
+        try:
+            for table in self._tables(position, self._chosen.all):
+                frame = table.to_pandas(ignore_metadata=True)
+                del table
+                parts = split_frame(frame, self._chosen, self.ones)
+                position += len(frame)
+                yield Block(*parts, position)
+        except TextColumnError as error:
+            raise TextColumnError(error.column, error.value, self.path) from None
+        except (self._broken, OSError, ValueError) as error:
+            raise BlocksError(f"{self.path}: after row {position:,}: {error}") from error
+
+    def _tables(self, position: int, columns: list[str]) -> Iterator[Any]:
+        """The rows after the first `position`, `block_rows` at a time however small row groups and files are. Only
+        where files have different types, less."""
+        import pyarrow as pa
+
+        held: list[Any] = []
+        count = 0
+        for batch in self._batches(position, columns):
+            if held and not batch.schema.equals(held[0].schema):
+                yield pa.Table.from_batches(held)
+                held, count = [], 0
+            while count + batch.num_rows >= self.block_rows:
+                room = self.block_rows - count
+                yield pa.Table.from_batches([*held, batch.slice(0, room)])
+                held, count, batch = [], 0, batch.slice(room)
+            if batch.num_rows:
+                held.append(batch)
+                count += batch.num_rows
+        if held:
+            yield pa.Table.from_batches(held)
+
+    def _batches(self, position: int, columns: list[str]) -> Iterator[Any]:
+        import pyarrow.parquet as pq
+
         seen = 0
-        for file in self._files:
-            for group in range(file.num_row_groups):
-                size = file.metadata.row_group(group).num_rows
-                if seen + size <= position:
-                    seen += size
-                    continue
-                try:
-                    for batch in file.iter_batches(self.block_rows, row_groups=[group], columns=self._chosen.all):
-                        seen += batch.num_rows
-                        if seen > position:
-                            frame = batch.to_pandas(ignore_metadata=True)
-                            yield Block(*split_frame(frame, self._chosen, self.ones), seen)
-                except TextColumnError as error:
-                    raise TextColumnError(error.column, error.value, self.path) from None
-                except (self._broken, OSError, ValueError) as error:
-                    raise BlocksError(f"{self.path}: after row {seen:,}: {error}") from error
+        for path, metadata in zip(self._files, self._metadata, strict=True):
+            if seen + metadata.num_rows <= position:
+                seen += metadata.num_rows
+                continue
+            groups = range(metadata.num_row_groups)
+            while groups and seen + metadata.row_group(groups[0]).num_rows <= position:
+                seen += metadata.row_group(groups[0]).num_rows
+                groups = groups[1:]
+            with pq.ParquetFile(path, metadata=metadata) as file:
+                for batch in file.iter_batches(self.block_rows, row_groups=list(groups), columns=columns):
+                    seen += batch.num_rows
+                    if seen > position:
+                        rest = batch.slice(max(0, batch.num_rows - (seen - position)))
+                        yield rest.select(columns).replace_schema_metadata(None)
+
+
+def _check_same_columns(file: Path, found: list[str], first: Path, names: list[str]) -> None:
+    """Raise where a file of a folder has other columns than the first one; they may be in another order."""
+    lacking = [name for name in names if name not in found]
+    more = [name for name in found if name not in names]
+    if lacking or more:
+        what = (
+            f"no column {lacking[0]!r}, which {first.name} has"
+            if lacking
+            else (f"a column {more[0]!r}, which {first.name} does not have")
+        )
+        raise RefusedTableError(f"{file}: there is {what}: the files of a folder have the same columns")
 
 
 def _columns_of(schema: Any) -> list[str]:
