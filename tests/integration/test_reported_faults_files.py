@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -130,6 +131,7 @@ def test_a_folder_whose_names_hold_a_column_is_refused(tmp_path):
 
 HOLDER = """
 import sys
+from decimal import Decimal
 from pathlib import Path
 from skadmm.io.locks import locked, working_folder
 if sys.argv[1] == "work":
@@ -258,3 +260,37 @@ def test_files_with_other_columns_are_named(change, message, tmp_path):
     change(FRAME).to_parquet(tmp_path / "t" / "1.parquet")
     with pytest.raises(ValueError, match=message):
         as_folder(tmp_path / "t", labelled=False)
+
+
+# -- types of columns ------------------------------------------------------------------------------------------------
+
+DECIMALS = [Decimal(int(value)) / 4 for value in RNG.integers(0, 9, N)]
+
+
+@pytest.mark.parametrize("storage", ["parquet", "lazy", "dataset"])
+def test_decimal_columns_are_numbers(storage, tmp_path):
+    frame = FRAME.assign(k=DECIMALS, w=[Decimal("0.5")] * N, y=[Decimal(str(round(value, 4))) for value in Y])
+    wanted = FusedLassoRegressor(0.1).fit(FRAME.assign(k=frame["k"].astype(float)), Y.round(4), np.full(N, 0.5))
+    table = stored(frame, storage, tmp_path)
+    found = FusedLassoRegressor(0.1).fit(table, "y", "w")
+    np.testing.assert_allclose(found.coef_, wanted.coef_, atol=1e-8)
+    assert found.score(table, "y") > 0
+    several = FusedLassoRegressor(0.1).fit(table, ["y", "k"], "w")
+    assert several.coef_.shape == (2, 4)
+
+
+@pytest.mark.parametrize("storage", ["parquet", "csv"])
+def test_a_missing_truth_value_is_a_missing_value(storage, tmp_path):
+    flags = [True, None, *[False] * (N - 2)]
+    with pytest.raises(ValueError, match="row 1: column 'k' holds NaN or infinity"):
+        FusedLassoRegressor(0.1).fit(stored(FRAME.assign(k=flags, y=Y), storage, tmp_path), "y")
+
+
+def test_numbers_that_are_texts_are_named_as_such(tmp_path):
+    with pytest.raises(ValueError, match="column 'k' holds the text '1', and not a number: convert it to numbers"):
+        FusedLassoRegressor(0.1).fit(stored(FRAME.assign(k="1", y=Y), "parquet", tmp_path), "y")
+
+
+def test_weights_that_are_texts_are_named(tmp_path):
+    with pytest.raises(ValueError, match="the column 'k' of weights holds 'heavy', which is not a number"):
+        FusedLassoRegressor(0.1).fit(stored(FRAME.assign(k="heavy", y=Y), "parquet", tmp_path), "y", "k")

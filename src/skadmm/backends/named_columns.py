@@ -12,7 +12,7 @@ import numpy as np
 from skadmm._names import no_column, no_columns
 from skadmm.backends.files import BlocksError, FileBlocks
 from skadmm.backends.kinds import is_dask
-from skadmm.backends.readers import NO_NAMES, Columns, column_values, kind_of, open_source
+from skadmm.backends.readers import NO_NAMES, Columns, column_values, kind_of, known_numbers, open_source
 from skadmm.backends.sources import (
     StoredTable,
     as_folder,
@@ -201,7 +201,8 @@ def read_columns(X: Any, names: Sequence[str]) -> list[np.ndarray]:
     wanted = list(dict.fromkeys(names))
     if is_lazy(X):
         frame = as_lazy(X).select(wanted).collect()
-        return [frame[name].to_numpy() for name in names]
+        columns = [frame[name].to_numpy() for name in names]
+        return [values if (found := known_numbers(values)) is None else found for values in columns]
     path = as_stored(X).path
     source: Any = open_source(path, Columns(labelled=False, features=tuple(wanted)))
     try:

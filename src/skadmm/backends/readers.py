@@ -41,9 +41,13 @@ class TextColumnError(BlocksError):
 
     def __init__(self, column: str, value: Any, path: Path | None = None) -> None:
         where = "" if path is None else f"{path}: "
-        self.fault = f"{where}column {column!r} holds {value!r}, which is not a number"
+        what = (
+            f"the text {value!r}, and not a number" if _reads_as_number(value) else f"{value!r}, which is not a number"
+        )
+        self.fault = f"{where}column {column!r} holds {what}"
         without = f"X.drop(columns=[{column!r}])" if path is None else f"drop=[{column!r}]"
-        super().__init__(f"{self.fault}: encode it, leave it out ({without}), or name it in categorical_features")
+        encode = "convert it to numbers" if _reads_as_number(value) else "encode it"
+        super().__init__(f"{self.fault}: {encode}, leave it out ({without}), or name it in categorical_features")
         self.column, self.value = column, value
 
 
@@ -548,20 +552,53 @@ def not_utf8(error: UnicodeDecodeError) -> str:
 def split_frame(frame: Any, chosen: Chosen, ones: bool) -> Parts:
     """X as an array of float64, or sparse where it is encoded; the targets, numbers or texts; and the weights."""
     features = frame[chosen.features]
-    weight = None if chosen.weight is None else frame[chosen.weight].to_numpy(dtype=np.float64)
+    weight = None if chosen.weight is None else _weights(frame, chosen.weight)
     if chosen.encoding is not None:
         X = chosen.encoding(features)
         return (with_ones(X) if ones else X), _targets(frame, chosen.target), weight
+    numbers = {}
     for name, dtype in features.dtypes.items():
         if getattr(dtype, "kind", "O") not in "fiub":
-            raise TextColumnError(str(name), first_text(features[name]))
-    X = features.to_numpy(dtype=np.float64)
+            found = known_numbers(features[name])
+            if found is None:
+                raise TextColumnError(str(name), first_text(features[name]))
+            numbers[name] = found
+    X = (features.assign(**numbers) if numbers else features).to_numpy(dtype=np.float64)
     return (with_ones(X) if ones else X), _targets(frame, chosen.target), weight
+
+
+def known_numbers(column: Any) -> np.ndarray | None:
+    """A column of Python objects that are decimal numbers, or truth values beside missing ones, as float64 with NaN;
+    None where it holds anything else."""
+    from decimal import Decimal
+
+    import pandas as pd
+
+    if column.dtype != object:
+        return None
+    missing = np.asarray(pd.isna(column))
+    values = np.asarray(column, dtype=object)
+    if not all(isinstance(value, (Decimal, bool, np.bool_)) for value in values[~missing]):
+        return None
+    values = np.where(missing, np.nan, values)
+    return values.astype(np.float64)
+
+
+def _weights(frame: Any, name: str) -> np.ndarray:
+    try:
+        return np.asarray(frame[name].to_numpy(dtype=np.float64))
+    except (TypeError, ValueError):
+        value = first_text(frame[name])
+        raise ValueError(f"the column {name!r} of weights holds {value!r}, which is not a number") from None
 
 
 def first_text(column: Any) -> Any:
     """The first value of a column that is not a number; the first of all where only the type is another one."""
     return next((value for value in column if not is_number(value)), column.iloc[0])
+
+
+def _reads_as_number(value: Any) -> bool:
+    return isinstance(value, str) and is_number(value)
 
 
 def is_number(value: Any) -> bool:
@@ -584,6 +621,8 @@ def column_values(frame: Any, name: str) -> np.ndarray:
         return column.to_numpy()
     if getattr(column.dtype, "kind", "O") in "fiub":
         return column.to_numpy(dtype=np.float64)
+    if (numbers := known_numbers(column)) is not None and not np.isnan(numbers).any():
+        return numbers
     if column.isna().any():
         raise ValueError(f"the column {name!r} has missing values")
     return column.astype(str).to_numpy(dtype=object)

@@ -23,7 +23,7 @@ from skadmm._types import FilePath, TableLike
 from skadmm.backends.convert import convert
 from skadmm.backends.files import MANIFEST, VERSION, BlocksError, FileBlocks
 from skadmm.backends.levels import Encoding
-from skadmm.backends.readers import Columns, kind_of, open_source, parquet_files, parquet_in
+from skadmm.backends.readers import Columns, kind_of, known_numbers, open_source, parquet_files, parquet_in
 from skadmm.backends.writer import PROGRESS
 from skadmm.io.cache import cache_folder
 from skadmm.io.locks import locked, remove_abandoned, working_folder
@@ -66,7 +66,8 @@ class StoredTable:
         """The features that are not numbers in the first rows."""
         source: Any = open_source(self.path, Columns(labelled=False, dropped=self.dropped))
         first = next(source.frames(source.names, []), None)
-        return [] if first is None else list(first.select_dtypes(exclude=["number", "bool"]).columns)
+        others = [] if first is None else list(first.select_dtypes(exclude=["number", "bool"]).columns)
+        return [name for name in others if known_numbers(first[name]) is None]
 
 
 def is_stored(X: TableLike) -> bool:
