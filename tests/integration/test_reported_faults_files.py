@@ -16,7 +16,7 @@ import pyarrow.dataset as pads
 import pytest
 
 from skadmm import FusedLassoClassifier, FusedLassoRegressor, FusedLassoRegressorCV, Problem
-from skadmm.backends import as_folder
+from skadmm.backends import Processes, as_folder
 from skadmm.backends.readers import Columns, open_source
 from skadmm.cli import run
 from skadmm.io.cache import cache_folder
@@ -294,3 +294,24 @@ def test_numbers_that_are_texts_are_named_as_such(tmp_path):
 def test_weights_that_are_texts_are_named(tmp_path):
     with pytest.raises(ValueError, match="the column 'k' of weights holds 'heavy', which is not a number"):
         FusedLassoRegressor(0.1).fit(stored(FRAME.assign(k="heavy", y=Y), "parquet", tmp_path), "y", "k")
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        (np.ones(N - 1), rf"sample_weight has shape \({N - 1},\): it takes a vector of length {N}"),
+        (["heavy"] * N, "sample_weight has dtype <U5: it takes numbers"),
+        (-np.ones(N), "sample_weight takes numbers ≥ 0"),
+    ],
+)
+@pytest.mark.parametrize("model", [FusedLassoRegressor(0.1), FusedLassoClassifier(0.1)], ids=["regressor", "classifier"])
+@pytest.mark.parametrize("storage", ["parquet", "processes"])
+def test_weights_that_do_not_fit_the_rows(storage, model, weight, message, tmp_path):
+    table = Processes(X, workers=1) if storage == "processes" else stored(FRAME, storage, tmp_path)
+    with pytest.raises((TypeError, ValueError), match=message):
+        model.fit(table, Y > 0, weight)
+
+
+def test_one_weight_stands_for_all_rows(tmp_path):
+    found = FusedLassoRegressor(0.1).fit(stored(FRAME, "parquet", tmp_path), Y, 2.0)
+    np.testing.assert_allclose(found.coef_, FusedLassoRegressor(0.1).fit(FRAME, Y).coef_, atol=1e-8)

@@ -13,7 +13,7 @@ import pandas as pd
 import scipy.sparse
 
 from skadmm import _cancel
-from skadmm.backends import FileBlocks, Processes, as_folder, is_dask, is_stored
+from skadmm.backends import FileBlocks, Processes, as_folder, as_weight, is_dask, is_stored
 from skadmm.backends.named_columns import column_names, computed, is_folder, without_columns
 from skadmm.backends.not_finite import located
 from skadmm.backends.raw import temporary_folder
@@ -129,7 +129,7 @@ def read_large(model: Any, X: Any, y: Any, sample_weight: Any, *, ones: bool) ->
         table = LargeTable(folder)
         y = folder.target if y is None or columns[0] is not None else np.asarray(y)
         own = sample_weight is None or columns[1] is not None
-        sample_weight = folder.sample_weight if own else np.asarray(sample_weight, dtype=float)
+        sample_weight = _checked_weight(folder.sample_weight if own else sample_weight, table.shape[0])
         several = y is not None and y.ndim == 2 and model.__sklearn_tags__().target_tags.multi_output
         if y is None or y.shape[:1] != (table.shape[0],) or not (y.ndim == 1 or several):
             more = ", or as many rows" if model.__sklearn_tags__().target_tags.multi_output else ""
@@ -139,7 +139,7 @@ def read_large(model: Any, X: Any, y: Any, sample_weight: Any, *, ones: bool) ->
     elif isinstance(X, Processes):
         table = LargeTable(X)
         y = X.target if y is None else np.asarray(y)
-        sample_weight = X.sample_weight if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        sample_weight = _checked_weight(X.sample_weight if sample_weight is None else sample_weight, table.shape[0])
         if y is None or y.shape != (table.shape[0],):
             raise ValueError(f"y has shape {np.shape(y)}: it takes a vector of length {table.shape[0]}")
     else:
@@ -152,6 +152,19 @@ def read_large(model: Any, X: Any, y: Any, sample_weight: Any, *, ones: bool) ->
     if not hasattr(model, "categories_"):  # the columns of an encoded table are not those that were given
         set_features(model, int(table.shape[1]), table.names)
     return table, y, sample_weight
+
+
+def _checked_weight(weight: Any, n: int) -> np.ndarray | None:
+    """The weights of n rows as they were given, once they are checked as in memory; one number stands for all."""
+    if weight is None:
+        return None
+    weight = np.full(n, weight) if np.ndim(weight) == 0 else np.asarray(weight)
+    try:
+        weight = np.asarray(weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"sample_weight has dtype {weight.dtype}: it takes numbers") from None
+    as_weight(weight, n)
+    return weight
 
 
 def set_features(model: Any, count: int, names: list[str] | None) -> None:
