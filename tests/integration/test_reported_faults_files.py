@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -304,7 +305,9 @@ def test_weights_that_are_texts_are_named(tmp_path):
         (-np.ones(N), "sample_weight takes numbers ≥ 0"),
     ],
 )
-@pytest.mark.parametrize("model", [FusedLassoRegressor(0.1), FusedLassoClassifier(0.1)], ids=["regressor", "classifier"])
+@pytest.mark.parametrize(
+    "model", [FusedLassoRegressor(0.1), FusedLassoClassifier(0.1)], ids=["regressor", "classifier"]
+)
 @pytest.mark.parametrize("storage", ["parquet", "processes"])
 def test_weights_that_do_not_fit_the_rows(storage, model, weight, message, tmp_path):
     table = Processes(X, workers=1) if storage == "processes" else stored(FRAME, storage, tmp_path)
@@ -315,3 +318,37 @@ def test_weights_that_do_not_fit_the_rows(storage, model, weight, message, tmp_p
 def test_one_weight_stands_for_all_rows(tmp_path):
     found = FusedLassoRegressor(0.1).fit(stored(FRAME, "parquet", tmp_path), Y, 2.0)
     np.testing.assert_allclose(found.coef_, FusedLassoRegressor(0.1).fit(FRAME, Y).coef_, atol=1e-8)
+
+
+# -- messages about LazyFrames and datasets --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("levels", [False, True])
+@pytest.mark.parametrize("storage", ["lazy", "dataset"])
+def test_a_missing_column_of_a_lazy_frame_is_named(storage, levels, tmp_path):
+    frame = FRAME.assign(town=np.where(Y > 0, "Ulm", "Bern"))
+    options = {"categorical_features": ["town"]} if levels else {}
+    model = FusedLassoRegressor(0.1, **options).fit(frame if levels else FRAME, Y)
+    table = stored(frame.drop(columns="b").assign(y=Y), storage, tmp_path)
+    for method in (lambda: model.predict(table), lambda: model.score(table, "y")):
+        with pytest.raises(ValueError, match="^X: there is no column 'b'"):
+            method()
+
+
+@pytest.mark.parametrize(
+    ("change", "y", "message"),
+    [
+        ({"t": "x"}, "y", "^X: column 't' holds 'x', which is not a number"),
+        ({"t": np.nan}, "y", r"^X: row 0: column 't' holds NaN"),
+        ({}, "nope", "^X: there is no column 'nope'"),
+    ],
+)
+@pytest.mark.parametrize("levels", [False, True])
+def test_messages_about_a_lazy_frame_say_x(levels, change, y, message, tmp_path):
+    frame = FRAME.assign(town="Ulm", **change, y=Y) if levels else FRAME.assign(**change, y=Y)
+    options = {"categorical_features": ["town"]} if levels else {}
+    with pytest.raises(ValueError) as error:  # noqa: PT011
+        FusedLassoRegressor(0.1, **options).fit(stored(frame, "lazy", tmp_path), y)
+    assert "lazy-" not in str(error.value)
+    if not levels:
+        assert re.search(message, str(error.value))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -23,7 +24,16 @@ from skadmm.backends.levels import (
 )
 from skadmm.backends.processes.table import Processes
 from skadmm.backends.readers import Columns, kind_of, open_source
-from skadmm.backends.sources import SPARE_DISK, StoredTable, as_folder, as_lazy, as_stored, is_block_folder, is_lazy
+from skadmm.backends.sources import (
+    SPARE_DISK,
+    StoredTable,
+    as_folder,
+    as_lazy,
+    as_stored,
+    is_block_folder,
+    is_lazy,
+    named_x,
+)
 from skadmm.backends.writer import write_blocks
 from skadmm.io.cache import cache_folder
 from skadmm.io.locks import working_folder
@@ -135,9 +145,13 @@ class RawLazy:
         work = temporary_folder("lazy-")
         weakref.finalize(self, shutil.rmtree, work, ignore_errors=True)
         frame.sink_parquet(work / "table.parquet")
-        self._file = RawFile(StoredTable(work / "table.parquet", cache=work), columns)
         self._work = work
+        with self._named():
+            self._file = RawFile(StoredTable(work / "table.parquet", cache=work), columns)
         self.names, self.width = self._file.names, self._file.width
+
+    def _named(self) -> AbstractContextManager[None]:
+        return named_x(self._work / "table.parquet")
 
     def dtypes(self) -> dict[int, Levels]:
         """As in a DataFrame of polars."""
@@ -148,16 +162,19 @@ class RawLazy:
     def seen(self, columns: list[int]) -> list[Seen]:
         """One reading of these columns."""
         known = self.dtypes()
-        found = self._file.seen(columns)
+        with self._named():
+            found = self._file.seen(columns)
         return [seen._replace(known=known.get(j)) for j, seen in zip(columns, found, strict=True)]
 
     def mapped(self, function: Callable[[Any], Any], encoding: Encoding) -> list[Any]:
         """One reading of the rows."""
-        return self._file.mapped(function, encoding)
+        with self._named():
+            return self._file.mapped(function, encoding)
 
     def encoded(self, encoding: Encoding, *, ones: bool) -> FileBlocks:
         """A folder of blocks in the place of the file."""
-        folder = self._file.encoded(encoding, ones=ones)
+        with self._named():
+            folder = self._file.encoded(encoding, ones=ones)
         (self._work / "table.parquet").unlink()
         weakref.finalize(folder, _keep, self)
         return folder

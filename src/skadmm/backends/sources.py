@@ -3,13 +3,14 @@ converted once into a folder of blocks in a cache."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import shutil
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,7 +24,15 @@ from skadmm._types import FilePath, TableLike
 from skadmm.backends.convert import convert
 from skadmm.backends.files import MANIFEST, VERSION, BlocksError, FileBlocks
 from skadmm.backends.levels import Encoding
-from skadmm.backends.readers import Columns, kind_of, known_numbers, open_source, parquet_files, parquet_in
+from skadmm.backends.readers import (
+    Columns,
+    TextColumnError,
+    kind_of,
+    known_numbers,
+    open_source,
+    parquet_files,
+    parquet_in,
+)
 from skadmm.backends.writer import PROGRESS
 from skadmm.io.cache import cache_folder
 from skadmm.io.locks import locked, remove_abandoned, working_folder
@@ -118,6 +127,19 @@ def as_lazy(X: Any) -> Any:
         raise ImportError("X is a dataset of pyarrow, which is read by polars: pip install polars, or give the path of "
                           "its files") from None  # fmt: skip
     return pl.scan_pyarrow_dataset(X)
+
+
+@contextlib.contextmanager
+def named_x(path: Path) -> Iterator[None]:
+    """In messages about a file that was written for a LazyFrame, name X, which is what was given."""
+    try:
+        yield
+    except ValueError as error:
+        for old in (str(path), path.name):
+            error.args = tuple(part.replace(old, "X") if isinstance(part, str) else part for part in error.args)
+            if isinstance(error, TextColumnError):
+                error.fault = error.fault.replace(old, "X")
+        raise
 
 
 def is_npz(X: Any) -> bool:
@@ -291,9 +313,10 @@ def _from_lazy(frame: Any, columns: Columns, ones: bool, cache: Path, progress: 
     work = working_folder(cache, "lazy-")
     try:
         as_lazy(frame).sink_parquet(work / "table.parquet")
-        convert(work / "table.parquet", work / "blocks", target=columns.target, weight=columns.weight,
-                drop=columns.dropped, labelled=columns.labelled, ones=ones, encoding=columns.encoding,
-                progress=progress)  # fmt: skip
+        with named_x(work / "table.parquet"):
+            convert(work / "table.parquet", work / "blocks", target=columns.target, weight=columns.weight,
+                    drop=columns.dropped, labelled=columns.labelled, ones=ones, encoding=columns.encoding,
+                    progress=progress)  # fmt: skip
         (work / "table.parquet").unlink()
         folder = FileBlocks(work / "blocks")
     except BaseException:

@@ -13,14 +13,15 @@ import pandas as pd
 import scipy.sparse
 
 from skadmm import _cancel
+from skadmm._names import no_column
 from skadmm.backends import FileBlocks, Processes, as_folder, as_weight, is_dask, is_stored
 from skadmm.backends.named_columns import column_names, computed, is_folder, without_columns
 from skadmm.backends.not_finite import located
 from skadmm.backends.raw import temporary_folder
-from skadmm.backends.readers import Columns, TextColumnError, first_text, kind_of, open_source
+from skadmm.backends.readers import Columns, NoColumnError, TextColumnError, first_text, kind_of, open_source
 from skadmm.backends.repeated import repeated
 from skadmm.backends.slicing import slice_rows
-from skadmm.backends.sources import as_lazy, as_stored, is_lazy
+from skadmm.backends.sources import as_lazy, as_stored, is_lazy, named_x
 from skadmm.estimators._conditioning import ColumnMoments, Conditioned, conditioned
 from skadmm.estimators._design import NO_COPIES, Design, check_copies
 from skadmm.estimators._large_numbers import MAX_SIZE, refuse_columns
@@ -377,8 +378,7 @@ def large_scores(model: Any, X: Any) -> np.ndarray:
     coef = np.atleast_2d(np.asarray(model.coef_, dtype=float))
     known = getattr(model, "feature_names_in_", None)
     if is_lazy(X):
-        frame = as_lazy(X)
-        return _lazy_scores(model, frame if known is None else frame.select(list(known)), coef, known)
+        return _lazy_scores(model, _known_columns(as_lazy(X), known), coef, known)
     if is_stored(X) and not is_folder(X):
         return shaped(_source_scores(model, X, coef, known), model)
     table = LargeTable(X) if isinstance(X, Processes) else LargeTable(as_folder(X)) if is_stored(X) else _from_dask(X)
@@ -412,12 +412,24 @@ def _margins(coef: np.ndarray, part: Any) -> np.ndarray:
     return np.asarray(part @ coef.T)
 
 
+def _known_columns(frame: Any, known: Any) -> Any:
+    """The columns of a LazyFrame that a model was fitted on; an error where one is missing."""
+    if known is None:
+        return frame
+    names = list(frame.collect_schema().names())
+    for name in known:
+        if name not in names:
+            raise NoColumnError(f"X: {no_column(str(name), names)}")
+    return frame.select(list(known))
+
+
 def _lazy_scores(model: Any, frame: Any, coef: np.ndarray, known: Any) -> np.ndarray:
     """Scores of the rows of a LazyFrame, which are written to a file that is read a block at a time."""
     work = temporary_folder("lazy-")
     try:
         frame.sink_parquet(work / "table.parquet")
-        return shaped(_source_scores(model, work / "table.parquet", coef, known), model)
+        with named_x(work / "table.parquet"):
+            return shaped(_source_scores(model, work / "table.parquet", coef, known), model)
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
