@@ -17,8 +17,9 @@ import pyarrow.dataset as pads
 import pytest
 
 from skadmm import FusedLassoClassifier, FusedLassoRegressor, FusedLassoRegressorCV, Problem
-from skadmm.backends import Processes, as_folder
+from skadmm.backends import Processes, as_folder, readers
 from skadmm.backends.readers import Columns, open_source
+from skadmm.backends.writer import write_blocks
 from skadmm.cli import run
 from skadmm.io.cache import cache_folder
 from skadmm.kernels.rows import as_matrix
@@ -352,3 +353,29 @@ def test_messages_about_a_lazy_frame_say_x(levels, change, y, message, tmp_path)
     assert "lazy-" not in str(error.value)
     if not levels:
         assert re.search(message, str(error.value))
+
+
+# -- messages --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("y", ["y", ["y", "z"]])
+@pytest.mark.parametrize("storage", ["parquet", "csv", "folder"])
+def test_the_row_of_a_missing_target_is_named(storage, y, tmp_path, monkeypatch):
+    monkeypatch.setattr(readers, "PARQUET_ROWS", 25)
+    frame = FRAME.assign(z=1.0, y=np.where(Y > 0, "sick", "healthy"))
+    frame.loc[47, "y"] = None
+    with pytest.raises(ValueError, match="the column 'y' has missing values, the first in row 47"):
+        FusedLassoClassifier(0.1).fit(stored(frame, storage, tmp_path), y)
+
+
+@pytest.mark.parametrize(
+    ("target", "weight", "message"),
+    [
+        (Y[1:], None, rf"block 1: its target has the shape \({N - 1},\): it takes a vector of length {N}"),
+        (np.column_stack([Y, Y]), None, rf"block 1: its target has the shape \({N}, 2\).* several outputs to fit"),
+        (Y, np.ones(3), r"block 1: its weight has the shape \(3,\)"),
+    ],
+)
+def test_blocks_with_targets_of_another_length_are_refused(target, weight, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        write_blocks(tmp_path / "b", [(X, Y, None if weight is None else Y**2), (X, target, weight)])

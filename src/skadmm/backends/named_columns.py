@@ -12,7 +12,7 @@ import numpy as np
 from skadmm._names import no_column, no_columns
 from skadmm.backends.files import BlocksError, FileBlocks
 from skadmm.backends.kinds import is_dask
-from skadmm.backends.readers import NO_NAMES, Columns, column_values, kind_of, known_numbers, open_source
+from skadmm.backends.readers import NO_NAMES, Columns, MissingError, column_values, kind_of, known_numbers, open_source
 from skadmm.backends.sources import (
     StoredTable,
     as_folder,
@@ -205,8 +205,13 @@ def read_columns(X: Any, names: Sequence[str]) -> list[np.ndarray]:
         return [values if (found := known_numbers(values)) is None else found for values in columns]
     path = as_stored(X).path
     source: Any = open_source(path, Columns(labelled=False, features=tuple(wanted)))
+    parts, rows = [], 0
     try:
-        parts = [[column_values(frame, name) for name in wanted] for frame in source.frames(wanted, [])]
+        for frame in source.frames(wanted, []):
+            parts.append([column_values(frame, name) for name in wanted])
+            rows += len(frame)
+    except MissingError as error:
+        raise BlocksError(f"{path}: {MissingError(error.column, rows + error.row)}") from None
     except ValueError as error:
         raise BlocksError(f"{path}: {error}") from error
     if not parts:

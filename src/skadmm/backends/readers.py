@@ -51,6 +51,14 @@ class TextColumnError(BlocksError):
         self.column, self.value = column, value
 
 
+class MissingError(ValueError):
+    """A column of texts, in which a value is missing."""
+
+    def __init__(self, column: str, row: int) -> None:
+        super().__init__(f"the column {column!r} has missing values, the first in row {row:,}")
+        self.column, self.row = column, row
+
+
 class Columns(NamedTuple):
     """Which columns of a table are read as what."""
 
@@ -229,6 +237,8 @@ class TextSource:
             return self.parse(text)
         except TextColumnError as error:
             raise TextColumnError(error.column, error.value, self.path) from None
+        except MissingError as error:
+            raise BlocksError(f"{self.path}: {MissingError(error.column, rows + error.row)}") from None
         except (ValueError, OverflowError) as error:
             if isinstance(error, BlocksError):
                 raise
@@ -390,6 +400,8 @@ class ParquetSource:
                 yield Block(*parts, position)
         except TextColumnError as error:
             raise TextColumnError(error.column, error.value, self.path) from None
+        except MissingError as error:
+            raise BlocksError(f"{self.path}: {MissingError(error.column, position + error.row)}") from None
         except (self._broken, OSError, ValueError) as error:
             raise BlocksError(f"{self.path}: after row {position:,}: {error}") from error
 
@@ -624,5 +636,5 @@ def column_values(frame: Any, name: str) -> np.ndarray:
     if (numbers := known_numbers(column)) is not None and not np.isnan(numbers).any():
         return numbers
     if column.isna().any():
-        raise ValueError(f"the column {name!r} has missing values")
+        raise MissingError(name, int(np.argmax(column.isna())))
     return column.astype(str).to_numpy(dtype=object)
