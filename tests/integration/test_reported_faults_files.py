@@ -379,3 +379,21 @@ def test_the_row_of_a_missing_target_is_named(storage, y, tmp_path, monkeypatch)
 def test_blocks_with_targets_of_another_length_are_refused(target, weight, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         write_blocks(tmp_path / "b", [(X, Y, None if weight is None else Y**2), (X, target, weight)])
+
+
+@pytest.mark.parametrize("storage", ["csv", "lazy"])
+def test_a_cache_that_is_no_folder_is_named(storage, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("SKADMM_CACHE", str(tmp_path / "file"))
+    with pytest.raises(OSError, match=r"SKADMM_CACHE=.*file: tables on disk cannot be kept in .*file.blocks: "):
+        FusedLassoRegressor(0.1).fit(stored(FRAME.assign(y=Y), storage, tmp_path), "y")
+
+
+def test_a_cache_dir_that_is_a_file_is_named(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    path = stored(FRAME.assign(y=Y), "csv", tmp_path)
+    told = ["fit", str(path), "-o", str(tmp_path / "m.skadmm"), "--on-disk", "--alpha", "0.1", "--cache-dir"]
+    assert run([*told, str(tmp_path / "file")]) == 2
+    assert "file: it takes a folder, and this is a file" in capsys.readouterr().err
+    assert run([*told, str(tmp_path / "file" / "folder")]) == 1
+    assert "cannot be kept in" in capsys.readouterr().err

@@ -35,7 +35,7 @@ from skadmm.backends.sources import (
     named_x,
 )
 from skadmm.backends.writer import write_blocks
-from skadmm.io.cache import cache_folder
+from skadmm.io.cache import cache_folder, made
 from skadmm.io.locks import working_folder
 from skadmm.kernels.rows import as_matrix
 
@@ -270,7 +270,7 @@ def _refuse_sparse(rows: Any) -> None:
 def temporary_folder(prefix: str, needed: float = 0.0) -> Path:
     """A new folder in the cache, once the disk has about `needed` free bytes."""
     cache = cache_folder("blocks")
-    cache.mkdir(parents=True, exist_ok=True)
+    made(cache)
     free = shutil.disk_usage(cache).free
     if SPARE_DISK * needed > free:
         raise BlocksError(

@@ -15,7 +15,7 @@ from skadmm.backends.files import FileBlocks
 from skadmm.backends.processes.table import Processes
 from skadmm.backends.sources import SPARE_DISK
 from skadmm.backends.writer import write_blocks
-from skadmm.io.cache import cache_folder
+from skadmm.io.cache import cache_folder, made
 from skadmm.io.locks import working_folder
 from skadmm.kernels.rows import as_matrix, is_dense, stored_entries
 
@@ -73,7 +73,7 @@ def less_centre(matrix: scipy.sparse.csr_array, centre: np.ndarray) -> scipy.spa
 def _folder(source: FileBlocks, centre: np.ndarray, unit: np.ndarray) -> FileBlocks | None:
     """A folder with the changed rows, without targets and weights."""
     cache = cache_folder("blocks")
-    cache.mkdir(parents=True, exist_ok=True)
+    made(cache)
     entry = NUMBER if is_dense(source.rows) else NUMBER + INDEX
     if SPARE_DISK * entry * stored_entries(source.rows) > shutil.disk_usage(cache).free:
         return None

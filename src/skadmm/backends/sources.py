@@ -34,7 +34,7 @@ from skadmm.backends.readers import (
     parquet_in,
 )
 from skadmm.backends.writer import PROGRESS
-from skadmm.io.cache import cache_folder
+from skadmm.io.cache import cache_folder, made
 from skadmm.io.locks import locked, remove_abandoned, working_folder
 
 SPARE_DISK = 1.1
@@ -248,7 +248,7 @@ def _converted(
     folder = cache / f"{name}-{_key(path, columns, ones)}"
     if (found := _finished(folder)) is not None:
         return found
-    cache.mkdir(parents=True, exist_ok=True)
+    made(cache)
     remove_abandoned(cache)
     with locked(folder.with_name(folder.name + ".lock"), partial(_tell_waiting, path), check_cancelled):
         if (found := _finished(folder)) is not None:  # another process or thread has made it meanwhile
@@ -309,7 +309,7 @@ def _check_disk(path: Path, columns: Columns, ones: bool, number: int | None, ca
 
 def _from_lazy(frame: Any, columns: Columns, ones: bool, cache: Path, progress: Report | None) -> FileBlocks:
     """A LazyFrame has no name to find it by again, so its folder is removed with the object that uses it."""
-    cache.mkdir(parents=True, exist_ok=True)
+    made(cache)
     work = working_folder(cache, "lazy-")
     try:
         as_lazy(frame).sink_parquet(work / "table.parquet")

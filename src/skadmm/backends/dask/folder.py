@@ -12,7 +12,7 @@ from skadmm.backends.dask.blocks import current_client, row_blocks
 from skadmm.backends.files import BlocksError, FileBlocks
 from skadmm.backends.sources import SPARE_DISK
 from skadmm.backends.writer import write_blocks
-from skadmm.io.cache import cache_folder
+from skadmm.io.cache import cache_folder, made
 from skadmm.io.locks import working_folder
 
 NUMBER = 8
@@ -30,7 +30,7 @@ def dask_folder(X: Any, names: list[str] | None, *, ones: bool) -> FileBlocks:
         Add a last column of ones, for an intercept.
     """
     cache = cache_folder("blocks")
-    cache.mkdir(parents=True, exist_ok=True)
+    made(cache)
     needed = SPARE_DISK * NUMBER * X.shape[0] * (X.shape[1] + int(ones))
     free = shutil.disk_usage(cache).free
     if needed > free:
