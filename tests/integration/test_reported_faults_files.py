@@ -332,7 +332,7 @@ def test_a_missing_column_of_a_lazy_frame_is_named(storage, levels, tmp_path):
     model = FusedLassoRegressor(0.1, **options).fit(frame if levels else FRAME, Y)
     table = stored(frame.drop(columns="b").assign(y=Y), storage, tmp_path)
     for method in (lambda: model.predict(table), lambda: model.score(table, "y")):
-        with pytest.raises(ValueError, match="^X: there is no column 'b'"):
+        with pytest.raises(ValueError, match=r"^X: there is no column 'b'"):
             method()
 
 

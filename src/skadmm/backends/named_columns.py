@@ -202,7 +202,7 @@ def read_columns(X: Any, names: Sequence[str]) -> list[np.ndarray]:
     if is_lazy(X):
         frame = as_lazy(X).select(wanted).collect()
         columns = [frame[name].to_numpy() for name in names]
-        return [values if (found := known_numbers(values)) is None else found for values in columns]
+        return [values if (numbers := known_numbers(values)) is None else numbers for values in columns]
     path = as_stored(X).path
     source: Any = open_source(path, Columns(labelled=False, features=tuple(wanted)))
     parts, rows = [], 0

@@ -75,7 +75,9 @@ class StoredTable:
         """The features that are not numbers in the first rows."""
         source: Any = open_source(self.path, Columns(labelled=False, dropped=self.dropped))
         first = next(source.frames(source.names, []), None)
-        others = [] if first is None else list(first.select_dtypes(exclude=["number", "bool"]).columns)
+        if first is None:
+            return []
+        others = first.select_dtypes(exclude=["number", "bool"]).columns
         return [name for name in others if known_numbers(first[name]) is None]
 
 
