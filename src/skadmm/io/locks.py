@@ -27,13 +27,13 @@ _working: dict[Path, int] = {}
 def locked(path: Path, waiting: Callable[[], None], check: Callable[[], None]) -> Iterator[None]:
     """Hold the lock of a file, which is removed afterwards. Where another process or thread holds it, wait: `check` is
     called at every attempt and may raise, `waiting` once after a second."""
-    start, told = time.monotonic(), False
+    start, announced = time.monotonic(), False
     path.parent.mkdir(parents=True, exist_ok=True)
     while (handle := _taken(path)) is None:
         check()
-        if not told and time.monotonic() - start > PATIENCE:
+        if not announced and time.monotonic() - start > PATIENCE:
             waiting()
-            told = True
+            announced = True
         time.sleep(PAUSE)
     try:
         yield
