@@ -397,3 +397,12 @@ def test_a_cache_dir_that_is_a_file_is_named(tmp_path, capsys):
     assert "file: it takes a folder, and this is a file" in capsys.readouterr().err
     assert run([*told, str(tmp_path / "file" / "folder")]) == 1
     assert "cannot be kept in" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("storage", ["npy", "blocks"])
+def test_an_offset_by_name_where_columns_have_none(storage, tmp_path):
+    if storage == "blocks":
+        write_blocks(tmp_path / "b", [(X, Y)])
+    path = tmp_path / "b" if storage == "blocks" else stored(FRAME, storage, tmp_path)
+    with pytest.raises(ValueError, match="there is no column 'w': the columns of X have no names"):
+        FusedLassoRegressor(0.1).fit(path, offset="w")

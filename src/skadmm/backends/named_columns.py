@@ -132,7 +132,10 @@ def _droppable(X: Any, names: list[str]) -> list[str]:
 
 
 def _last_column(X: Any, others: Sequence[str]) -> str:
-    names = [name for name in column_names(X) if name not in others]
+    known = column_names(X)
+    if not known:
+        raise ValueError(f"there is no column {others[0]!r}: the columns of X have no names; it takes an array")
+    names = [name for name in known if name not in others]
     if not names:
         raise ValueError(f"X has only the columns {list(others)!r}, and y=None takes another one")
     return names[-1]
