@@ -36,7 +36,7 @@ from skadmm.backends.sources import (
 )
 from skadmm.backends.writer import write_blocks
 from skadmm.io.cache import cache_folder, made
-from skadmm.io.locks import working_folder
+from skadmm.io.locks import remove_working, working_folder
 from skadmm.kernels.rows import as_matrix
 
 ROWS_PER_CHUNK = 16_384
@@ -143,7 +143,7 @@ class RawLazy:
     def __init__(self, frame: Any, columns: Columns) -> None:
         self._schema = frame.collect_schema()
         work = temporary_folder("lazy-")
-        weakref.finalize(self, shutil.rmtree, work, ignore_errors=True)
+        weakref.finalize(self, remove_working, work)
         frame.sink_parquet(work / "table.parquet")
         self._work = work
         with self._named():
@@ -289,9 +289,9 @@ def written(
         write_blocks(work / "blocks", blocks, ones=ones)
         folder = FileBlocks(work / "blocks")
     except BaseException:
-        shutil.rmtree(work, ignore_errors=True)
+        remove_working(work)
         raise
     folder.names = None if names is None else [*names, "1"][: folder.d]
     folder.target, folder.sample_weight = vectors
-    weakref.finalize(folder, shutil.rmtree, work, ignore_errors=True)
+    weakref.finalize(folder, remove_working, work)
     return folder

@@ -16,7 +16,7 @@ from skadmm.backends.processes.table import Processes
 from skadmm.backends.sources import SPARE_DISK
 from skadmm.backends.writer import write_blocks
 from skadmm.io.cache import cache_folder, made
-from skadmm.io.locks import working_folder
+from skadmm.io.locks import remove_working, working_folder
 from skadmm.kernels.rows import as_matrix, is_dense, stored_entries
 
 ROWS_PER_CHUNK = 16_384
@@ -82,10 +82,10 @@ def _folder(source: FileBlocks, centre: np.ndarray, unit: np.ndarray) -> FileBlo
         write_blocks(work / "blocks", _changed(source, centre, unit))
         folder = FileBlocks(work / "blocks")
     except BaseException:
-        shutil.rmtree(work, ignore_errors=True)
+        remove_working(work)
         raise
     folder.names, folder.ones = source.names, source.ones
-    weakref.finalize(folder, shutil.rmtree, work, ignore_errors=True)
+    weakref.finalize(folder, remove_working, work)
     return folder
 
 

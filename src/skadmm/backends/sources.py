@@ -35,7 +35,7 @@ from skadmm.backends.readers import (
 )
 from skadmm.backends.writer import PROGRESS
 from skadmm.io.cache import cache_folder, made
-from skadmm.io.locks import locked, remove_abandoned, working_folder
+from skadmm.io.locks import locked, remove_abandoned, remove_working, working_folder
 
 SPARE_DISK = 1.1
 """A conversion needs this many times its estimated size on the disk."""
@@ -322,9 +322,9 @@ def _from_lazy(frame: Any, columns: Columns, ones: bool, cache: Path, progress: 
         (work / "table.parquet").unlink()
         folder = FileBlocks(work / "blocks")
     except BaseException:
-        shutil.rmtree(work, ignore_errors=True)
+        remove_working(work)
         raise
-    weakref.finalize(folder, shutil.rmtree, work, ignore_errors=True)
+    weakref.finalize(folder, remove_working, work)
     return folder
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import shutil
 from collections.abc import Callable, Iterator
 from functools import partial, reduce
 from typing import Any
@@ -25,6 +24,7 @@ from skadmm.backends.sources import as_lazy, as_stored, is_lazy, named_x
 from skadmm.estimators._conditioning import ColumnMoments, Conditioned, conditioned
 from skadmm.estimators._design import NO_COPIES, Design, check_copies
 from skadmm.estimators._large_numbers import MAX_SIZE, refuse_columns
+from skadmm.io.locks import remove_working
 from skadmm.kernels.rows import as_matrix, is_dense, multiply
 from skadmm.losses import as_loss
 from skadmm.operators.moments import Moments, Sums, column_moments, column_sums
@@ -431,7 +431,7 @@ def _lazy_scores(model: Any, frame: Any, coef: np.ndarray, known: Any) -> np.nda
         with named_x(work / "table.parquet"):
             return shaped(_source_scores(model, work / "table.parquet", coef, known), model)
     finally:
-        shutil.rmtree(work, ignore_errors=True)
+        remove_working(work)
 
 
 def _source_scores(model: Any, X: Any, coef: np.ndarray, known: Any) -> np.ndarray:

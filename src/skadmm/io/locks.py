@@ -38,24 +38,32 @@ def locked(path: Path, waiting: Callable[[], None], check: Callable[[], None]) -
     try:
         yield
     finally:
-        with contextlib.suppress(OSError):  # Windows keeps a file that others have open
+        if sys.platform == "win32":  # which keeps files that are open
+            os.close(handle)
+        with contextlib.suppress(OSError):
             path.unlink()
-        os.close(handle)
+        if sys.platform != "win32":
+            os.close(handle)
 
 
 def working_folder(cache: Path, prefix: str) -> Path:
-    """A new folder for the time of a fit, which whoever asks for it removes. Those that killed processes have left in
-    the cache are removed here."""
+    """A new folder for the time of a fit, to be removed by :func:`remove_working`. Those that killed processes have
+    left in the cache are removed here."""
     remove_abandoned(cache)
-    for work, handle in list(_working.items()):
-        if not work.exists() and _working.pop(work, None) is not None:
-            os.close(handle)
     while True:
         work = Path(tempfile.mkdtemp(prefix=prefix, dir=cache))
         taken = _taken(work / OWNED)
         if taken is not None:
             _working[work] = taken
             return work
+
+
+def remove_working(work: Path) -> None:
+    """Remove a folder that :func:`working_folder` has made."""
+    handle = _working.pop(work, None)
+    if handle is not None:
+        os.close(handle)
+    shutil.rmtree(work, ignore_errors=True)
 
 
 def remove_abandoned(cache: Path) -> None:

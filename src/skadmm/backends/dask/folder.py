@@ -13,7 +13,7 @@ from skadmm.backends.files import BlocksError, FileBlocks
 from skadmm.backends.sources import SPARE_DISK
 from skadmm.backends.writer import write_blocks
 from skadmm.io.cache import cache_folder, made
-from skadmm.io.locks import working_folder
+from skadmm.io.locks import remove_working, working_folder
 
 NUMBER = 8
 """Bytes of an entry."""
@@ -43,10 +43,10 @@ def dask_folder(X: Any, names: list[str] | None, *, ones: bool) -> FileBlocks:
         write_blocks(work / "blocks", _computed(X), ones=ones)
         folder = FileBlocks(work / "blocks")
     except BaseException:
-        shutil.rmtree(work, ignore_errors=True)
+        remove_working(work)
         raise
     folder.names = None if names is None else [*names, "1"][: folder.d]
-    weakref.finalize(folder, shutil.rmtree, work, ignore_errors=True)
+    weakref.finalize(folder, remove_working, work)
     return folder
 
 
