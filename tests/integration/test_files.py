@@ -272,7 +272,7 @@ def test_steps_say_what_they_will_read(tmp_path, monkeypatch):
         ("a,b\n1,2\nx,1\n", "column 'a' holds 'x', which is not a number"),
         ("a,b\n1,\n", "NaN or infinity"),
         ("a\n1\n", "two or more columns"),
-        ("a,a\n1,2\n", "a name of its own"),
+        ("a,a\n1,2\n", "two columns named .a."),
         ("", "two or more columns|no first line"),
         ("a,b\n", "no rows"),
     ],

@@ -12,7 +12,7 @@ import numpy as np
 from skadmm._names import no_column, no_columns
 from skadmm.backends.files import BlocksError, FileBlocks
 from skadmm.backends.kinds import is_dask
-from skadmm.backends.readers import Columns, column_values, kind_of, open_source
+from skadmm.backends.readers import NO_NAMES, Columns, MissingError, column_values, kind_of, known_numbers, open_source
 from skadmm.backends.sources import (
     StoredTable,
     as_folder,
@@ -52,6 +52,8 @@ def names_in(X: Any, what: str, vector: Any) -> list[str]:
     """The columns of X that `vector`, the argument `what`, names; none where it holds values."""
     if isinstance(vector, str):
         if is_stored(X) or is_npz(X):
+            if _is_svmlight(X):
+                raise ValueError(f"{what}={vector!r}: it takes an array, or None: {NO_NAMES}")
             return [vector]
         raise TypeError(
             f"{what}={vector!r}: the name of a column goes with a path, a LazyFrame or a dataset; for "
@@ -69,6 +71,13 @@ def names_in(X: Any, what: str, vector: Any) -> list[str]:
     if len(set(vector)) < len(vector):
         raise ValueError(f"{what}={list(vector)!r}: it takes every column once")
     return list(vector)
+
+
+def _is_svmlight(X: Any) -> bool:
+    if isinstance(X, FileBlocks) or is_lazy(X):
+        return False
+    path = as_stored(X).path
+    return path.is_file() and not is_npz(X) and kind_of(path) == "svmlight"
 
 
 def less_columns(X: Any, drop: Any, given: dict[str, Any], target: str) -> tuple[Any, Any]:
@@ -123,7 +132,10 @@ def _droppable(X: Any, names: list[str]) -> list[str]:
 
 
 def _last_column(X: Any, others: Sequence[str]) -> str:
-    names = [name for name in column_names(X) if name not in others]
+    known = column_names(X)
+    if not known:
+        raise ValueError(f"there is no column {others[0]!r}: the columns of X have no names; it takes an array")
+    names = [name for name in known if name not in others]
     if not names:
         raise ValueError(f"X has only the columns {list(others)!r}, and y=None takes another one")
     return names[-1]
@@ -192,11 +204,17 @@ def read_columns(X: Any, names: Sequence[str]) -> list[np.ndarray]:
     wanted = list(dict.fromkeys(names))
     if is_lazy(X):
         frame = as_lazy(X).select(wanted).collect()
-        return [frame[name].to_numpy() for name in names]
+        columns = [frame[name].to_numpy() for name in names]
+        return [values if (numbers := known_numbers(values)) is None else numbers for values in columns]
     path = as_stored(X).path
     source: Any = open_source(path, Columns(labelled=False, features=tuple(wanted)))
+    parts, rows = [], 0
     try:
-        parts = [[column_values(frame, name) for name in wanted] for frame in source.frames(wanted, [])]
+        for frame in source.frames(wanted, []):
+            parts.append([column_values(frame, name) for name in wanted])
+            rows += len(frame)
+    except MissingError as error:
+        raise BlocksError(f"{path}: {MissingError(error.column, rows + error.row)}") from None
     except ValueError as error:
         raise BlocksError(f"{path}: {error}") from error
     if not parts:

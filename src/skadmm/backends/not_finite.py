@@ -19,8 +19,12 @@ class NotFiniteError(ValueError):
         self.fault, self.columns = fault, columns
 
 
-def located(X: Any, names: list[Any] | None = None) -> NotFiniteError | None:
-    """The error for a table in memory that has NaN or infinity; None where all its numbers are finite."""
+def located(X: Any, names: list[Any] | None = None, before: int | None = None) -> NotFiniteError | None:
+    """The error for a table in memory that has NaN or infinity; None where all its numbers are finite. `before` is the
+    number of rows that were read before these, all of them finite, where X is a block of a larger table."""
+    entries = X.data if sp.issparse(X) else X
+    if isinstance(entries, np.ndarray) and entries.dtype.kind in "fiub" and np.isfinite(entries).all():
+        return None
     bad = _bad(X)
     counts = np.asarray(bad.sum(axis=0)).ravel()
     columns = np.flatnonzero(counts)
@@ -28,7 +32,9 @@ def located(X: Any, names: list[Any] | None = None) -> NotFiniteError | None:
         return None
     labels = names or list(getattr(X, "columns", range(counts.size)))
     rows = np.flatnonzero(np.asarray(bad.sum(axis=1)).ravel())
-    extent = f"{rows.size:,} of {bad.shape[0]:,} rows, the first is row {rows[0]:,}"
+    first = rows[0] + (before or 0)
+    seen = f"{bad.shape[0]:,} rows" if before is None else f"the {before + bad.shape[0]:,} rows read so far"
+    extent = f"{rows.size:,} of {seen}, the first is row {first:,}"
     if columns.size == 1:
         where = f"the column {labels[columns[0]]!r} ({extent})"
     else:

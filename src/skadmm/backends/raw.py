@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -24,9 +24,19 @@ from skadmm.backends.levels import (
 )
 from skadmm.backends.processes.table import Processes
 from skadmm.backends.readers import Columns, kind_of, open_source
-from skadmm.backends.sources import SPARE_DISK, StoredTable, as_folder, as_lazy, as_stored, is_block_folder, is_lazy
+from skadmm.backends.sources import (
+    SPARE_DISK,
+    StoredTable,
+    as_folder,
+    as_lazy,
+    as_stored,
+    is_block_folder,
+    is_lazy,
+    named_x,
+)
 from skadmm.backends.writer import write_blocks
-from skadmm.io.cache import cache_folder
+from skadmm.io.cache import cache_folder, made
+from skadmm.io.locks import remove_working, working_folder
 from skadmm.kernels.rows import as_matrix
 
 ROWS_PER_CHUNK = 16_384
@@ -133,11 +143,15 @@ class RawLazy:
     def __init__(self, frame: Any, columns: Columns) -> None:
         self._schema = frame.collect_schema()
         work = temporary_folder("lazy-")
-        weakref.finalize(self, shutil.rmtree, work, ignore_errors=True)
+        weakref.finalize(self, remove_working, work)
         frame.sink_parquet(work / "table.parquet")
-        self._file = RawFile(StoredTable(work / "table.parquet", cache=work), columns)
         self._work = work
+        with self._named():
+            self._file = RawFile(StoredTable(work / "table.parquet", cache=work), columns)
         self.names, self.width = self._file.names, self._file.width
+
+    def _named(self) -> AbstractContextManager[None]:
+        return named_x(self._work / "table.parquet")
 
     def dtypes(self) -> dict[int, Levels]:
         """As in a DataFrame of polars."""
@@ -148,16 +162,19 @@ class RawLazy:
     def seen(self, columns: list[int]) -> list[Seen]:
         """One reading of these columns."""
         known = self.dtypes()
-        found = self._file.seen(columns)
+        with self._named():
+            found = self._file.seen(columns)
         return [seen._replace(known=known.get(j)) for j, seen in zip(columns, found, strict=True)]
 
     def mapped(self, function: Callable[[Any], Any], encoding: Encoding) -> list[Any]:
         """One reading of the rows."""
-        return self._file.mapped(function, encoding)
+        with self._named():
+            return self._file.mapped(function, encoding)
 
     def encoded(self, encoding: Encoding, *, ones: bool) -> FileBlocks:
         """A folder of blocks in the place of the file."""
-        folder = self._file.encoded(encoding, ones=ones)
+        with self._named():
+            folder = self._file.encoded(encoding, ones=ones)
         (self._work / "table.parquet").unlink()
         weakref.finalize(folder, _keep, self)
         return folder
@@ -253,14 +270,14 @@ def _refuse_sparse(rows: Any) -> None:
 def temporary_folder(prefix: str, needed: float = 0.0) -> Path:
     """A new folder in the cache, once the disk has about `needed` free bytes."""
     cache = cache_folder("blocks")
-    cache.mkdir(parents=True, exist_ok=True)
+    made(cache)
     free = shutil.disk_usage(cache).free
     if SPARE_DISK * needed > free:
         raise BlocksError(
             f"X: this model needs about {SPARE_DISK * needed / 1e9:,.3g} GB on the disk of this process, and {cache} "
             f"has {free / 1e9:,.3g} GB left: set SKADMM_CACHE to a folder on another disk"
         )
-    return Path(tempfile.mkdtemp(prefix=prefix, dir=cache))
+    return working_folder(cache, prefix)
 
 
 def written(
@@ -272,9 +289,9 @@ def written(
         write_blocks(work / "blocks", blocks, ones=ones)
         folder = FileBlocks(work / "blocks")
     except BaseException:
-        shutil.rmtree(work, ignore_errors=True)
+        remove_working(work)
         raise
     folder.names = None if names is None else [*names, "1"][: folder.d]
     folder.target, folder.sample_weight = vectors
-    weakref.finalize(folder, shutil.rmtree, work, ignore_errors=True)
+    weakref.finalize(folder, remove_working, work)
     return folder

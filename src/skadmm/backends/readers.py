@@ -32,6 +32,7 @@ SEPARATORS = (",", ";", "\t", "|")
 """Marks that separate columns in files; CSV takes the first, TSV the tab."""
 ENDINGS = {".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight", ".txt": "svmlight", ".csv": ",",
            ".tsv": "\t", ".parquet": "parquet", ".pq": "parquet", ".npy": "npy"}  # fmt: skip
+NO_NAMES = "the columns of an svmlight file have no names, and its targets are the first number of each line"
 
 
 class NoColumnError(RefusedTableError):
@@ -43,10 +44,22 @@ class TextColumnError(BlocksError):
 
     def __init__(self, column: str, value: Any, path: Path | None = None) -> None:
         where = "" if path is None else f"{path}: "
-        self.fault = f"{where}column {column!r} holds {value!r}, which is not a number"
+        what = (
+            f"the text {value!r}, and not a number" if _reads_as_number(value) else f"{value!r}, which is not a number"
+        )
+        self.fault = f"{where}column {column!r} holds {what}"
         without = f"X.drop(columns=[{column!r}])" if path is None else f"drop=[{column!r}]"
-        super().__init__(f"{self.fault}: encode it, leave it out ({without}), or name it in categorical_features")
+        encode = "convert it to numbers" if _reads_as_number(value) else "encode it"
+        super().__init__(f"{self.fault}: {encode}, leave it out ({without}), or name it in categorical_features")
         self.column, self.value = column, value
+
+
+class MissingError(ValueError):
+    """A column of texts, in which a value is missing."""
+
+    def __init__(self, column: str, row: int) -> None:
+        super().__init__(f"the column {column!r} has missing values, the first in row {row:,}")
+        self.column, self.row = column, row
 
 
 class Columns(NamedTuple):
@@ -92,7 +105,10 @@ class Chosen(NamedTuple):
 def chosen_columns(path: Path, names: list[str], wanted: Columns) -> Chosen:
     """The columns of a table with these names that are read; an error names the one that is missing."""
     least = 2 if wanted.labelled else 1
-    if len(set(names)) != len(names) or len(names) < least:
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise RefusedTableError(f"{path}: it has two columns named {twice!r}: each name must occur once")
+    if len(names) < least:
         number = "two or more columns" if wanted.labelled else "one or more columns"
         raise BlocksError(f"{path}: it takes {number}, each with a name of its own")
     target = (names[-1] if wanted.target is None else wanted.target) if wanted.labelled else None
@@ -126,6 +142,9 @@ def open_source(
     if kind == "svmlight" and wanted.encoding is not None:
         raise TypeError(f"categorical_features: {path} holds sparse rows; it takes a table of columns")
     if kind == "svmlight":
+        for name in (wanted.target, wanted.weight, *wanted.dropped):
+            if name is not None:
+                raise NoColumnError(f"{path}: there is no column {name!r}: {NO_NAMES}")
         if ones and columns is None:
             raise BlocksError(f"{path}: a column of ones after sparse rows needs the number of columns (--columns)")
         return SvmlightSource(path, block_rows, ones, columns)
@@ -221,6 +240,8 @@ class TextSource:
             return self.parse(text)
         except TextColumnError as error:
             raise TextColumnError(error.column, error.value, self.path) from None
+        except MissingError as error:
+            raise BlocksError(f"{self.path}: {MissingError(error.column, rows + error.row)}") from None
         except (ValueError, OverflowError) as error:
             if isinstance(error, BlocksError):
                 raise
@@ -332,19 +353,21 @@ class ParquetSource:
             raise ImportError("Parquet needs pyarrow: pip install 'skadmm[parquet]'") from error
         self.path, self.block_rows, self.ones = path, block_rows or PARQUET_ROWS, ones
         self._broken, self._release = ArrowException, default_memory_pool().release_unused
-        self._files = []
-        for file in parquet_files(path):
+        self._files = parquet_files(path)
+        self._metadata: list[Any] = []
+        names: list[str] = []
+        for file in self._files:
             try:
-                self._files.append(pq.ParquetFile(file))
+                with pq.ParquetFile(file) as opened:  # thousands of files are not held open together
+                    found = _columns_of(opened.schema_arrow)
+                    self._metadata.append(opened.metadata)
             except (ArrowException, OSError, ValueError) as error:
                 raise BlocksError(f"{file}: not a Parquet file, or damaged ({error})") from error
-        names = _columns_of(self._files[0].schema_arrow)
-        for file, other in zip(parquet_files(path), self._files, strict=True):
-            if _columns_of(other.schema_arrow) != names:
-                raise BlocksError(f"{file}: its columns are not those of the other files in {path}")
+            names = names or found
+            _check_same_columns(file, found, self._files[0], names)
         self._chosen = chosen_columns(path, names, wanted)
         self.names: list[str] | None = self._chosen.names_out + ["1"] * ones
-        self.rows = sum(file.metadata.num_rows for file in self._files)
+        self.rows = sum(metadata.num_rows for metadata in self._metadata)
 
     def share(self, position: int) -> float:
         """The share of the rows before `position`."""
@@ -361,41 +384,88 @@ class ParquetSource:
 
     def frames(self, columns: list[str], texts: list[str]) -> Iterator[Any]:
         """Some columns, a block of rows at a time. Columns have types of their own, so `texts` is not needed."""
-        for file in self._files:
-            for batch in file.iter_batches(self.block_rows, columns=columns):
-                yield batch.to_pandas(ignore_metadata=True)[columns]
+        for table in self._tables(0, columns):
+            yield table.to_pandas(ignore_metadata=True)
 
     def blocks(self, position: int, rows: int) -> Iterator[Block]:
-        """The blocks after the first `position` rows. No block spans two row groups."""
+        """The blocks after the first `position` rows."""
         try:
             yield from self._blocks(position)
         finally:  # what decoding took is given back to the system, because a fit may follow
             self._release()
 
     def _blocks(self, position: int) -> Iterator[Block]:
+        try:
+            for table in self._tables(position, self._chosen.all):
+                frame = table.to_pandas(ignore_metadata=True)
+                del table
+                parts = split_frame(frame, self._chosen, self.ones)
+                position += len(frame)
+                yield Block(*parts, position)
+        except TextColumnError as error:
+            raise TextColumnError(error.column, error.value, self.path) from None
+        except MissingError as error:
+            raise BlocksError(f"{self.path}: {MissingError(error.column, position + error.row)}") from None
+        except (self._broken, OSError, ValueError) as error:
+            raise BlocksError(f"{self.path}: {_after(position)}{error}") from error
+
+    def _tables(self, position: int, columns: list[str]) -> Iterator[Any]:
+        """The rows after the first `position`, `block_rows` at a time however small row groups and files are. Only
+        where files have different types, less."""
+        import pyarrow as pa
+
+        held: list[Any] = []
+        count = 0
+        for batch in self._batches(position, columns):
+            if held and not batch.schema.equals(held[0].schema):
+                yield pa.Table.from_batches(held)
+                held, count = [], 0
+            while count + batch.num_rows >= self.block_rows:
+                room = self.block_rows - count
+                yield pa.Table.from_batches([*held, batch.slice(0, room)])
+                held, count, batch = [], 0, batch.slice(room)
+            if batch.num_rows:
+                held.append(batch)
+                count += batch.num_rows
+        if held:
+            yield pa.Table.from_batches(held)
+
+    def _batches(self, position: int, columns: list[str]) -> Iterator[Any]:
+        import pyarrow.parquet as pq
+
         seen = 0
-        for file in self._files:
-            for group in range(file.num_row_groups):
-                size = file.metadata.row_group(group).num_rows
-                if seen + size <= position:
-                    seen += size
-                    continue
-                before = seen
-                try:
-                    for batch in file.iter_batches(self.block_rows, row_groups=[group], columns=self._chosen.all):
-                        before, seen = seen, seen + batch.num_rows
-                        if seen > position:
-                            frame = batch.to_pandas(ignore_metadata=True)
-                            yield Block(*split_frame(frame, self._chosen, self.ones), seen)
-                except TextColumnError as error:
-                    raise TextColumnError(error.column, error.value, self.path) from None
-                except (self._broken, OSError, ValueError) as error:
-                    raise BlocksError(f"{self.path}: {_after(before)}{error}") from error
+        for path, metadata in zip(self._files, self._metadata, strict=True):
+            if seen + metadata.num_rows <= position:
+                seen += metadata.num_rows
+                continue
+            groups = range(metadata.num_row_groups)
+            while groups and seen + metadata.row_group(groups[0]).num_rows <= position:
+                seen += metadata.row_group(groups[0]).num_rows
+                groups = groups[1:]
+            with pq.ParquetFile(path, metadata=metadata) as file:
+                for batch in file.iter_batches(self.block_rows, row_groups=list(groups), columns=columns):
+                    seen += batch.num_rows
+                    if seen > position:
+                        rest = batch.slice(max(0, batch.num_rows - (seen - position)))
+                        yield rest.select(columns).replace_schema_metadata(None)
 
 
 def _after(rows: int) -> str:
     """The beginning of a message about a block of rows, which says how many were read before it."""
     return f"after row {rows:,}: " if rows else ""
+
+
+def _check_same_columns(file: Path, found: list[str], first: Path, names: list[str]) -> None:
+    """Raise where a file of a folder has other columns than the first one; they may be in another order."""
+    lacking = [name for name in names if name not in found]
+    more = [name for name in found if name not in names]
+    if lacking or more:
+        what = (
+            f"no column {lacking[0]!r}, which {first.name} has"
+            if lacking
+            else (f"a column {more[0]!r}, which {first.name} does not have")
+        )
+        raise RefusedTableError(f"{file}: there is {what}: the files of a folder have the same columns")
 
 
 def _columns_of(schema: Any) -> list[str]:
@@ -487,12 +557,18 @@ def _numbers(column: np.ndarray) -> np.ndarray:
 
 
 def parquet_files(path: Path) -> list[Path]:
-    """The file, or all Parquet files in a folder and the folders in it, in the order of their names."""
+    """The file, or all Parquet files in a folder and the folders in it, in the order of their names. Files and folders
+    whose names begin with a dot or an underscore are those of other programs, and are left out."""
     if not path.is_dir():
         return [path]
-    files = sorted(file for ending in (".parquet", ".pq") for file in path.rglob(f"*{ending}") if file.is_file())
+    files = sorted(parquet_in(path))
     if not files:
         raise BlocksError(f"{path}: it holds neither Parquet files nor blocks")
+    for folder in (part for file in files for part in file.relative_to(path).parts[:-1] if "=" in part):
+        raise RefusedTableError(
+            f"{path}: the name of the folder {folder!r} holds the values of a column, which are not read: in Python "
+            'give pyarrow.dataset.dataset(path, partitioning="hive") as X, or write the column into the files'
+        )
     return files
 
 
@@ -513,6 +589,14 @@ def check_separator(path: Path, separator: str) -> None:
         f"{path}: its columns are separated by {mark!r}{also}: CSV takes commas between columns and decimal points, "
         "and TSV tabs"
     )
+
+
+def parquet_in(path: Path) -> Iterator[Path]:
+    """The Parquet files in a folder and the folders in it, in no order."""
+    for ending in (".parquet", ".pq"):
+        for file in path.rglob(f"*{ending}"):
+            if file.is_file() and not any(part.startswith((".", "_")) for part in file.relative_to(path).parts):
+                yield file
 
 
 def read_csv(source: Any, **options: Any) -> Any:
@@ -537,20 +621,53 @@ def not_utf8(error: UnicodeDecodeError) -> str:
 def split_frame(frame: Any, chosen: Chosen, ones: bool) -> Parts:
     """X as an array of float64, or sparse where it is encoded; the targets, numbers or texts; and the weights."""
     features = frame[chosen.features]
-    weight = None if chosen.weight is None else frame[chosen.weight].to_numpy(dtype=np.float64)
+    weight = None if chosen.weight is None else _weights(frame, chosen.weight)
     if chosen.encoding is not None:
         X = chosen.encoding(features)
         return (with_ones(X) if ones else X), _targets(frame, chosen.target), weight
+    numbers = {}
     for name, dtype in features.dtypes.items():
         if getattr(dtype, "kind", "O") not in "fiub":
-            raise TextColumnError(str(name), first_text(features[name]))
-    X = features.to_numpy(dtype=np.float64)
+            found = known_numbers(features[name])
+            if found is None:
+                raise TextColumnError(str(name), first_text(features[name]))
+            numbers[name] = found
+    X = (features.assign(**numbers) if numbers else features).to_numpy(dtype=np.float64)
     return (with_ones(X) if ones else X), _targets(frame, chosen.target), weight
+
+
+def known_numbers(column: Any) -> np.ndarray | None:
+    """A column of Python objects that are decimal numbers, or truth values beside missing ones, as float64 with NaN;
+    None where it holds anything else."""
+    from decimal import Decimal
+
+    import pandas as pd
+
+    if column.dtype != object:
+        return None
+    missing = np.asarray(pd.isna(column))
+    values = np.asarray(column, dtype=object)
+    if not all(isinstance(value, (Decimal, bool, np.bool_)) for value in values[~missing]):
+        return None
+    values = np.where(missing, np.nan, values)
+    return values.astype(np.float64)
+
+
+def _weights(frame: Any, name: str) -> np.ndarray:
+    try:
+        return np.asarray(frame[name].to_numpy(dtype=np.float64))
+    except (TypeError, ValueError):
+        value = first_text(frame[name])
+        raise ValueError(f"the column {name!r} of weights holds {value!r}, which is not a number") from None
 
 
 def first_text(column: Any) -> Any:
     """The first value of a column that is not a number; the first of all where only the type is another one."""
     return next((value for value in column if not is_number(value)), column.iloc[0])
+
+
+def _reads_as_number(value: Any) -> bool:
+    return isinstance(value, str) and is_number(value)
 
 
 def is_number(value: Any) -> bool:
@@ -573,6 +690,8 @@ def column_values(frame: Any, name: str) -> np.ndarray:
         return column.to_numpy()
     if getattr(column.dtype, "kind", "O") in "fiub":
         return column.to_numpy(dtype=np.float64)
+    if (numbers := known_numbers(column)) is not None and not np.isnan(numbers).any():
+        return numbers
     if column.isna().any():
-        raise ValueError(f"the column {name!r} has missing values")
+        raise MissingError(name, int(np.argmax(column.isna())))
     return column.astype(str).to_numpy(dtype=object)

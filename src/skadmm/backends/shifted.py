@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 import weakref
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,8 @@ from skadmm.backends.files import FileBlocks
 from skadmm.backends.processes.table import Processes
 from skadmm.backends.sources import SPARE_DISK
 from skadmm.backends.writer import write_blocks
-from skadmm.io.cache import cache_folder
+from skadmm.io.cache import cache_folder, made
+from skadmm.io.locks import remove_working, working_folder
 from skadmm.kernels.rows import as_matrix, is_dense, stored_entries
 
 ROWS_PER_CHUNK = 16_384
@@ -74,19 +73,19 @@ def less_centre(matrix: scipy.sparse.csr_array, centre: np.ndarray) -> scipy.spa
 def _folder(source: FileBlocks, centre: np.ndarray, unit: np.ndarray) -> FileBlocks | None:
     """A folder with the changed rows, without targets and weights."""
     cache = cache_folder("blocks")
-    cache.mkdir(parents=True, exist_ok=True)
+    made(cache)
     entry = NUMBER if is_dense(source.rows) else NUMBER + INDEX
     if SPARE_DISK * entry * stored_entries(source.rows) > shutil.disk_usage(cache).free:
         return None
-    work = Path(tempfile.mkdtemp(prefix="shifted-", dir=cache))
+    work = working_folder(cache, "shifted-")
     try:
         write_blocks(work / "blocks", _changed(source, centre, unit))
         folder = FileBlocks(work / "blocks")
     except BaseException:
-        shutil.rmtree(work, ignore_errors=True)
+        remove_working(work)
         raise
     folder.names, folder.ones = source.names, source.ones
-    weakref.finalize(folder, shutil.rmtree, work, ignore_errors=True)
+    weakref.finalize(folder, remove_working, work)
     return folder
 
 

@@ -8,23 +8,34 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
+import sys
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import scipy.sparse
 
+from skadmm._cancel import check_cancelled
 from skadmm._types import FilePath, TableLike
 from skadmm.backends.convert import convert
 from skadmm.backends.files import MANIFEST, VERSION, BlocksError, FileBlocks
 from skadmm.backends.levels import Encoding
-from skadmm.backends.readers import Columns, kind_of, open_source, parquet_files
+from skadmm.backends.readers import (
+    Columns,
+    TextColumnError,
+    kind_of,
+    known_numbers,
+    open_source,
+    parquet_files,
+    parquet_in,
+)
 from skadmm.backends.writer import PROGRESS
-from skadmm.io.cache import cache_folder
+from skadmm.io.cache import cache_folder, made
+from skadmm.io.locks import locked, remove_abandoned, remove_working, working_folder
 
 SPARE_DISK = 1.1
 """A conversion needs this many times its estimated size on the disk."""
@@ -64,7 +75,10 @@ class StoredTable:
         """The features that are not numbers in the first rows."""
         source: Any = open_source(self.path, Columns(labelled=False, dropped=self.dropped))
         first = next(source.frames(source.names, []), None)
-        return [] if first is None else list(first.select_dtypes(exclude=["number", "bool"]).columns)
+        if first is None:
+            return []
+        others = first.select_dtypes(exclude=["number", "bool"]).columns
+        return [name for name in others if known_numbers(first[name]) is None]
 
 
 def is_stored(X: TableLike) -> bool:
@@ -115,6 +129,19 @@ def as_lazy(X: Any) -> Any:
         raise ImportError("X is a dataset of pyarrow, which is read by polars: pip install polars, or give the path of "
                           "its files") from None  # fmt: skip
     return pl.scan_pyarrow_dataset(X)
+
+
+@contextlib.contextmanager
+def named_x(path: Path) -> Iterator[None]:
+    """In messages about a file that was written for a LazyFrame, name X, which is what was given."""
+    try:
+        yield
+    except ValueError as error:
+        for old in (str(path), path.name):
+            error.args = tuple(part.replace(old, "X") if isinstance(part, str) else part for part in error.args)
+            if isinstance(error, TextColumnError):
+                error.fault = error.fault.replace(old, "X")
+        raise
 
 
 def is_npz(X: Any) -> bool:
@@ -213,7 +240,7 @@ def is_block_folder(path: Path) -> bool:
         return False
     if (path / MANIFEST).exists() or (path / PROGRESS).exists():
         return True
-    return next((file for ending in ("*.parquet", "*.pq") for file in path.rglob(ending)), None) is None
+    return next(parquet_in(path), None) is None
 
 
 def _converted(
@@ -222,26 +249,45 @@ def _converted(
     """The folder in the cache that `path` was converted into, now or before."""
     name = path.name.split(".")[0][:40] or "table"
     folder = cache / f"{name}-{_key(path, columns, ones)}"
-    if (folder / MANIFEST).exists():
-        try:
-            return FileBlocks(folder)
-        except BlocksError:  # damaged: it is made again
+    if (found := _finished(folder)) is not None:
+        return found
+    made(cache)
+    remove_abandoned(cache)
+    with locked(folder.with_name(folder.name + ".lock"), partial(_tell_waiting, path), check_cancelled):
+        if (found := _finished(folder)) is not None:  # another process or thread has made it meanwhile
+            return found
+        if (folder / MANIFEST).exists():  # damaged: it is made again
             shutil.rmtree(folder)
-    cache.mkdir(parents=True, exist_ok=True)
-    number = _svmlight_columns(path) if ones and kind_of(path) == "svmlight" else None
-    needed = _check_disk(path, columns, ones, number, cache)
-    if announce is not None:
-        announce(needed, folder)
-    with _only_one(folder):
+        number = _svmlight_columns(path) if ones and kind_of(path) == "svmlight" else None
+        needed = _check_disk(path, columns, ones, number, cache)
+        if announce is not None:
+            announce(needed, folder)
         convert(path, folder, target=columns.target, weight=columns.weight, drop=columns.dropped,
                 labelled=columns.labelled, ones=ones, columns=number, encoding=columns.encoding,
                 progress=progress)  # fmt: skip
     return FileBlocks(folder)
 
 
+def _finished(folder: Path) -> FileBlocks | None:
+    """A folder that a conversion has finished; None where there is none, or a damaged one."""
+    try:
+        return FileBlocks(folder) if (folder / MANIFEST).exists() else None
+    except BlocksError:
+        return None
+
+
+def _tell_waiting(path: Path) -> None:
+    if sys.stderr is not None and sys.stderr.isatty():
+        print(f"skadmm: another process is converting {path}: waiting for it", file=sys.stderr, flush=True)
+
+
 def _key(path: Path, columns: Columns, ones: bool) -> str:
-    """What identifies a conversion: the files with their sizes and times of change, and the options."""
-    files = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in parquet_files(path)]
+    """What identifies a conversion: the files with their sizes and times of change, and the options. The time of change
+    of a file may be set back to what it was; that of its entry and its number, which a new file has, may not."""
+    found = [(file, file.stat()) for file in parquet_files(path)]
+    files = [
+        (str(file.resolve()), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino) for file, stat in found
+    ]
     encoded = [] if columns.encoding is None else [columns.encoding.digest()]
     encoded += ["columns by number"] if kind_of(path) == "npy" else []
     about = json.dumps([VERSION, "typed targets", files, columns[:5], ones, *encoded])
@@ -265,57 +311,22 @@ def _check_disk(path: Path, columns: Columns, ones: bool, number: int | None, ca
     return size
 
 
-@contextlib.contextmanager
-def _only_one(folder: Path) -> Iterator[None]:
-    """Let one process at a time convert into a folder."""
-    lock = folder.with_name(folder.name + ".lock")
-    for _ in range(2):
-        try:
-            handle = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
-            break
-        except FileExistsError:
-            owner = lock.read_text(errors="replace").strip()
-            if owner.isdigit() and _runs(int(owner)):
-                raise BlocksError(f"{folder}: process {owner} is converting the same table: wait for it") from None
-            lock.unlink(missing_ok=True)  # left behind by a process that was killed: its conversion continues
-    else:
-        raise BlocksError(f"{folder}: another process is converting the same table: wait for it")
-    try:
-        os.write(handle, str(os.getpid()).encode())
-        os.close(handle)
-        yield
-    finally:
-        lock.unlink(missing_ok=True)
-
-
-def _runs(process: int) -> bool:
-    """Is there a process of this number? Where the system does not say, assume so."""
-    if os.name == "nt":
-        return True
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
 def _from_lazy(frame: Any, columns: Columns, ones: bool, cache: Path, progress: Report | None) -> FileBlocks:
     """A LazyFrame has no name to find it by again, so its folder is removed with the object that uses it."""
-    cache.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix="lazy-", dir=cache))
+    made(cache)
+    work = working_folder(cache, "lazy-")
     try:
         as_lazy(frame).sink_parquet(work / "table.parquet")
-        convert(work / "table.parquet", work / "blocks", target=columns.target, weight=columns.weight,
-                drop=columns.dropped, labelled=columns.labelled, ones=ones, encoding=columns.encoding,
-                progress=progress)  # fmt: skip
+        with named_x(work / "table.parquet"):
+            convert(work / "table.parquet", work / "blocks", target=columns.target, weight=columns.weight,
+                    drop=columns.dropped, labelled=columns.labelled, ones=ones, encoding=columns.encoding,
+                    progress=progress)  # fmt: skip
         (work / "table.parquet").unlink()
         folder = FileBlocks(work / "blocks")
     except BaseException:
-        shutil.rmtree(work, ignore_errors=True)
+        remove_working(work)
         raise
-    weakref.finalize(folder, shutil.rmtree, work, ignore_errors=True)
+    weakref.finalize(folder, remove_working, work)
     return folder
 
 

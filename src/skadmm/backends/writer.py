@@ -266,8 +266,20 @@ def write_blocks(
     writer = BlockWriter(Path(folder), {"source": "blocks"}, dtype=dtype, ones=ones)
     for number, block in enumerate(blocks):
         X, target, weight = (*block, None, None)[:3]
+        _check_vectors(number, X.shape[0], {"target": target, "weight": weight})
         writer.write(Block(with_ones(X) if ones else X, target, weight, number + 1))
     writer.finish()
+
+
+def _check_vectors(number: int, rows: int, vectors: dict[str, Any]) -> None:
+    """Raise where the targets or weights of a block are not one number for each row."""
+    for what, vector in vectors.items():
+        if vector is not None and np.shape(vector) != (rows,):
+            more = ": give the columns of several outputs to fit, as y" if np.ndim(vector) == 2 else ""
+            raise ValueError(
+                f"block {number}: its {what} has the shape {np.shape(vector)}: it takes a vector of length {rows}, the "
+                f"number of its rows{more}"
+            )
 
 
 def with_ones(X: Any) -> Any:

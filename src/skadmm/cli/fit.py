@@ -111,6 +111,8 @@ def fit(
             raise CommandError(f"{written} exists already: --force replaces it", 2)
         if written is not None and not written.parent.is_dir():
             raise CommandError(f"{written.parent}: there is no such folder")
+    if cache_dir is not None and cache_dir.exists() and not cache_dir.is_dir():
+        raise CommandError(f"--cache-dir {cache_dir}: it takes a folder, and this is a file", 2)
     search = _given(checkpoint=checkpoint, selection=selection, scoring=scoring, folds=folds, alphas=alphas, jobs=jobs)
     estimator = _estimator(model, alpha, search)
     further = parameters(settings, estimator.get_params(deep=False))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import shutil
 from collections.abc import Callable, Iterator
 from functools import partial, reduce
 from typing import Any
@@ -13,16 +12,19 @@ import pandas as pd
 import scipy.sparse
 
 from skadmm import _cancel
-from skadmm.backends import FileBlocks, Processes, as_folder, is_dask, is_stored
+from skadmm._names import no_column
+from skadmm.backends import FileBlocks, Processes, as_folder, as_weight, is_dask, is_stored
 from skadmm.backends.named_columns import column_names, computed, is_folder, without_columns
+from skadmm.backends.not_finite import located
 from skadmm.backends.raw import temporary_folder
-from skadmm.backends.readers import Columns, TextColumnError, first_text, kind_of, open_source
+from skadmm.backends.readers import Columns, NoColumnError, TextColumnError, first_text, kind_of, open_source
 from skadmm.backends.repeated import repeated
 from skadmm.backends.slicing import slice_rows
-from skadmm.backends.sources import as_lazy, as_stored, is_lazy
+from skadmm.backends.sources import as_lazy, as_stored, is_lazy, named_x
 from skadmm.estimators._conditioning import ColumnMoments, Conditioned, conditioned
 from skadmm.estimators._design import NO_COPIES, Design, check_copies
 from skadmm.estimators._large_numbers import MAX_SIZE, refuse_columns
+from skadmm.io.locks import remove_working
 from skadmm.kernels.rows import as_matrix, is_dense, multiply
 from skadmm.losses import as_loss
 from skadmm.operators.moments import Moments, Sums, column_moments, column_sums
@@ -128,7 +130,7 @@ def read_large(model: Any, X: Any, y: Any, sample_weight: Any, *, ones: bool) ->
         table = LargeTable(folder)
         y = folder.target if y is None or columns[0] is not None else np.asarray(y)
         own = sample_weight is None or columns[1] is not None
-        sample_weight = folder.sample_weight if own else np.asarray(sample_weight, dtype=float)
+        sample_weight = _checked_weight(folder.sample_weight if own else sample_weight, table.shape[0])
         if y is None:
             raise ValueError("y=None: the table has no targets of its own: give y as an array")
         several = y.ndim == 2 and model.__sklearn_tags__().target_tags.multi_output
@@ -140,7 +142,7 @@ def read_large(model: Any, X: Any, y: Any, sample_weight: Any, *, ones: bool) ->
     elif isinstance(X, Processes):
         table = LargeTable(X)
         y = X.target if y is None else np.asarray(y)
-        sample_weight = X.sample_weight if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        sample_weight = _checked_weight(X.sample_weight if sample_weight is None else sample_weight, table.shape[0])
         if y is None or y.shape != (table.shape[0],):
             raise ValueError(f"y has shape {np.shape(y)}: it takes a vector of length {table.shape[0]}")
     else:
@@ -153,6 +155,19 @@ def read_large(model: Any, X: Any, y: Any, sample_weight: Any, *, ones: bool) ->
     if not hasattr(model, "categories_"):  # the columns of an encoded table are not those that were given
         set_features(model, int(table.shape[1]), table.names)
     return table, y, sample_weight
+
+
+def _checked_weight(weight: Any, n: int) -> np.ndarray | None:
+    """The weights of n rows as they were given, once they are checked as in memory; one number stands for all."""
+    if weight is None:
+        return None
+    weight = np.full(n, weight) if np.ndim(weight) == 0 else np.asarray(weight)
+    try:
+        weight = np.asarray(weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"sample_weight has dtype {weight.dtype}: it takes numbers") from None
+    as_weight(weight, n)
+    return weight
 
 
 def set_features(model: Any, count: int, names: list[str] | None) -> None:
@@ -365,8 +380,7 @@ def large_scores(model: Any, X: Any) -> np.ndarray:
     coef = np.atleast_2d(np.asarray(model.coef_, dtype=float))
     known = getattr(model, "feature_names_in_", None)
     if is_lazy(X):
-        frame = as_lazy(X)
-        return _lazy_scores(model, frame if known is None else frame.select(list(known)), coef, known)
+        return _lazy_scores(model, _known_columns(as_lazy(X), known), coef, known)
     if is_stored(X) and not is_folder(X):
         return shaped(_source_scores(model, X, coef, known), model)
     table = LargeTable(X) if isinstance(X, Processes) else LargeTable(as_folder(X)) if is_stored(X) else _from_dask(X)
@@ -400,14 +414,26 @@ def _margins(coef: np.ndarray, part: Any) -> np.ndarray:
     return np.asarray(part @ coef.T)
 
 
+def _known_columns(frame: Any, known: Any) -> Any:
+    """The columns of a LazyFrame that a model was fitted on; an error where one is missing."""
+    if known is None:
+        return frame
+    names = list(frame.collect_schema().names())
+    for name in known:
+        if name not in names:
+            raise NoColumnError(f"X: {no_column(str(name), names)}")
+    return frame.select(list(known))
+
+
 def _lazy_scores(model: Any, frame: Any, coef: np.ndarray, known: Any) -> np.ndarray:
     """Scores of the rows of a LazyFrame, which are written to a file that is read a block at a time."""
     work = temporary_folder("lazy-")
     try:
         frame.sink_parquet(work / "table.parquet")
-        return shaped(_source_scores(model, work / "table.parquet", coef, known), model)
+        with named_x(work / "table.parquet"):
+            return shaped(_source_scores(model, work / "table.parquet", coef, known), model)
     finally:
-        shutil.rmtree(work, ignore_errors=True)
+        remove_working(work)
 
 
 def _source_scores(model: Any, X: Any, coef: np.ndarray, known: Any) -> np.ndarray:
@@ -417,12 +443,16 @@ def _source_scores(model: Any, X: Any, coef: np.ndarray, known: Any) -> np.ndarr
         raise FileNotFoundError(f"{path}: there is no such file or folder")
     wanted = Columns(features=None if known is None else tuple(map(str, known)), labelled=False, dropped=dropped)
     number = model.n_features_in_ if kind_of(path) == "svmlight" else None
-    parts = []
-    for block in open_source(path, wanted, columns=number).blocks(0, 0):
+    parts, rows = [], 0
+    source = open_source(path, wanted, columns=number)
+    for block in source.blocks(0, 0):
         _cancel.check_cancelled()
         if block.X.shape[1] != model.n_features_in_:
             expected = f"{type(model).__name__} expects {model.n_features_in_}"
             raise ValueError(f"{path}: it has {block.X.shape[1]} features, but {expected}")
+        if (error := located(block.X, source.names, rows)) is not None:
+            raise error
+        rows += block.X.shape[0]
         parts.append(np.asarray(block.X @ coef.T))
     return np.concatenate(parts) if parts else np.empty((0, coef.shape[0]))
 

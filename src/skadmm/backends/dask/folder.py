@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 import weakref
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from skadmm import _cancel
@@ -14,7 +12,8 @@ from skadmm.backends.dask.blocks import current_client, row_blocks
 from skadmm.backends.files import BlocksError, FileBlocks
 from skadmm.backends.sources import SPARE_DISK
 from skadmm.backends.writer import write_blocks
-from skadmm.io.cache import cache_folder
+from skadmm.io.cache import cache_folder, made
+from skadmm.io.locks import remove_working, working_folder
 
 NUMBER = 8
 """Bytes of an entry."""
@@ -31,7 +30,7 @@ def dask_folder(X: Any, names: list[str] | None, *, ones: bool) -> FileBlocks:
         Add a last column of ones, for an intercept.
     """
     cache = cache_folder("blocks")
-    cache.mkdir(parents=True, exist_ok=True)
+    made(cache)
     needed = SPARE_DISK * NUMBER * X.shape[0] * (X.shape[1] + int(ones))
     free = shutil.disk_usage(cache).free
     if needed > free:
@@ -39,15 +38,15 @@ def dask_folder(X: Any, names: list[str] | None, *, ones: bool) -> FileBlocks:
             f"X: this model needs its rows on the disk of this process, about {needed / 1e9:,.3g} GB, and {cache} has "
             f"{free / 1e9:,.3g} GB left: set SKADMM_CACHE to a folder on another disk"
         )
-    work = Path(tempfile.mkdtemp(prefix="dask-", dir=cache))
+    work = working_folder(cache, "dask-")
     try:
         write_blocks(work / "blocks", _computed(X), ones=ones)
         folder = FileBlocks(work / "blocks")
     except BaseException:
-        shutil.rmtree(work, ignore_errors=True)
+        remove_working(work)
         raise
     folder.names = None if names is None else [*names, "1"][: folder.d]
-    weakref.finalize(folder, shutil.rmtree, work, ignore_errors=True)
+    weakref.finalize(folder, remove_working, work)
     return folder
 
 
