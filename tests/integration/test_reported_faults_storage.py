@@ -331,3 +331,23 @@ def test_outputs_on_disk_are_joined_by_their_names(tmp_path):
     np.testing.assert_allclose(found.coef_, wanted.coef_, atol=1e-8)
     with pytest.raises(ValueError, match="task_graph has the node 'east'"):
         FusedLassoRegressor(0.05, task_graph=[("north", "east")]).fit(path, ["north", "south", "west"])
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_rows_on_dask_that_are_not_finite(bad, client):
+    table = FRAME.assign(g=np.where(FRAME.b > 0, "u", "v"))
+    table.loc[60, "c"] = bad
+    there, message = dd.from_pandas(table, npartitions=2), r"in the column 'c' \(1 of 80 rows, the first is row 60\)"
+    regressor, classifier = FusedLassoRegressor().fit(FRAME, Y), FusedLassoClassifier().fit(FRAME, Y > 0)
+    for function in (regressor.predict, classifier.decision_function, classifier.predict_proba, classifier.predict):
+        with pytest.raises(ValueError, match=message):
+            function(there[NAMES])
+    with pytest.raises(ValueError, match=message):
+        regressor.score(there[NAMES], da.from_array(Y, chunks=40))
+    with pytest.raises(ValueError, match=message):
+        FusedLassoRegressor(standardize=True).fit(there[NAMES], da.from_array(Y, chunks=40))
+    with pytest.raises(ValueError, match="NaN or infinity in the column 2 "):
+        regressor.predict(da.from_array(table[NAMES].to_numpy(), chunks=(40, 4)))
+    with pytest.raises(ValueError, match="NaN or infinity in the column 2 "):
+        rows = da.from_array(table[NAMES].to_numpy(), chunks=(40, 4)).map_blocks(sp.csr_array)
+        regressor.predict(rows)

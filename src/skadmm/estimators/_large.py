@@ -16,6 +16,7 @@ from skadmm import _cancel
 from skadmm.backends import FileBlocks, Processes, as_folder, is_dask, is_stored
 from skadmm.backends.named_columns import column_names, computed, is_folder, without_columns
 from skadmm.backends.raw import temporary_folder
+from skadmm.backends.not_finite import located
 from skadmm.backends.readers import Columns, TextColumnError, first_text, kind_of, open_source
 from skadmm.backends.repeated import repeated
 from skadmm.backends.slicing import slice_rows
@@ -216,11 +217,11 @@ def large_design(
         raise ValueError(f"fit_intercept={fit_intercept}: the folder {wanted if fit_intercept else unwanted}")
     scale = np.ones(d)
     if standardize:
-        columns = _refused_if_large(large_moments(table, sample_weight), names)
+        columns = _refused_if_large(large_moments(table, sample_weight), table, names)
         scale = columns.spread
     if table.conditioned is None and (fit_intercept or standardize):
         if not standardize:
-            columns = _refused_if_large(_first_moments(table), names)
+            columns = _refused_if_large(_first_moments(table), table, names)
             columns = large_moments(table, sample_weight) if columns.are_far else columns
         centres = partial(_centres, table, columns.varies)
         table.conditioned = conditioned(table.table, columns, centres, centred=fit_intercept, divided=standardize)
@@ -239,8 +240,8 @@ def _with_copies(design: Design, table: LargeTable, copies: np.ndarray) -> Desig
     return design._replace(X=table.copies, scale=design.scale[copies], centre=centre, unit=unit, copies=copies)
 
 
-def _refused_if_large(columns: ColumnMoments, names: Any) -> ColumnMoments:
-    """The moments, once none of them shows a number that is too large."""
+def _refused_if_large(columns: ColumnMoments, table: LargeTable, names: Any) -> ColumnMoments:
+    """The moments, once none of them shows a number that is too large, or NaN."""
     sizes = np.maximum(np.abs(columns.mean), np.sqrt(columns.variance))
     large = np.flatnonzero(~(sizes <= MAX_SIZE))
     if large.size:
@@ -264,6 +265,10 @@ def _centres(table: LargeTable, varies: np.ndarray, mean: np.ndarray) -> np.ndar
 
 def _first_moments(table: LargeTable) -> ColumnMoments:
     """The mean and variance of each column in the first rows, to see whether columns are far from zero."""
+    if np.isnan(sizes).any() and is_dask(table.table):
+        from skadmm.backends.dask.raw import on_blocks
+
+        refuse_not_finite(on_blocks(table.table, where_not_finite), names)
     part = table.table.blocks[0].compute() if is_dask(table.table) else next(_chunks(table))[1]
     n = part.shape[0]
     mean = np.asarray(part.T @ np.full(n, 1.0 / n)).ravel()
@@ -382,7 +387,9 @@ def table_scores(model: Any, table: LargeTable) -> np.ndarray:
     if not isinstance(table.table, (FileBlocks, Processes)):
         from skadmm.backends.dask.raw import on_blocks
 
-        return shaped(np.concatenate(on_blocks(table.table, partial(_margins, coef))), model)
+        parts = on_blocks(table.table, partial(finite_margins, coef))
+        refuse_not_finite(parts, table.names)
+        return shaped(np.concatenate(parts), model)
     scores = np.empty((table.shape[0], coef.shape[0]))
     for k, row in enumerate(coef):
         whole = np.append(row, 0.0) if table.ones else row
@@ -394,8 +401,33 @@ def table_scores(model: Any, table: LargeTable) -> np.ndarray:
     return shaped(scores, model)
 
 
-def _margins(coef: np.ndarray, part: Any) -> np.ndarray:
-    return np.asarray(part @ coef.T)
+def finite_margins(coef: np.ndarray, part: Any) -> Any:
+    """X coefᵀ of a block of rows; where it has NaN or infinity, what :func:`where_not_finite` returns."""
+    margins = np.asarray(part @ coef.T)
+    if np.isfinite(margins).all():
+        return margins
+    marks = where_not_finite(part)
+    return marks if marks.nnz else margins
+
+
+def where_not_finite(part: Any) -> scipy.sparse.csr_array:
+    """A block of rows with nothing but its NaN and infinities, as NaN."""
+    entries = scipy.sparse.coo_array(part if scipy.sparse.issparse(part) else ~np.isfinite(part))
+    bad = ~np.isfinite(entries.data) if scipy.sparse.issparse(part) else entries.data
+    where = (entries.row[bad], entries.col[bad])
+    return scipy.sparse.csr_array((np.full(where[0].size, np.nan), where), shape=part.shape)
+
+
+def refuse_not_finite(parts: list[Any], names: Any) -> None:
+    """Raise where consecutive blocks have NaN or infinity: some of `parts` are what :func:`where_not_finite` returns."""
+    marks = [part for part in parts if scipy.sparse.issparse(part)]
+    if not marks:
+        return
+    width = marks[0].shape[1]
+    blocks = [part if scipy.sparse.issparse(part) else scipy.sparse.csr_array((len(part), width)) for part in parts]
+    error = located(scipy.sparse.vstack(blocks, format="csr"), None if names is None else list(names))
+    if error is not None:
+        raise error
 
 
 def _lazy_scores(model: Any, frame: Any, coef: np.ndarray, known: Any) -> np.ndarray:
