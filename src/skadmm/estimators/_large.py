@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy.sparse
+from sklearn.base import is_classifier
 
 from skadmm import _cancel
 from skadmm.backends import FileBlocks, Processes, as_folder, is_dask, is_stored
 from skadmm.backends.named_columns import column_names, computed, is_folder, without_columns
-from skadmm.backends.raw import temporary_folder
 from skadmm.backends.not_finite import located
+from skadmm.backends.raw import temporary_folder
 from skadmm.backends.readers import Columns, TextColumnError, first_text, kind_of, open_source
 from skadmm.backends.repeated import repeated
 from skadmm.backends.slicing import slice_rows
@@ -146,9 +147,10 @@ def read_large(model: Any, X: Any, y: Any, sample_weight: Any, *, ones: bool) ->
         if isinstance(X, (list, tuple)):
             raise TypeError("X is a list of delayed blocks: the estimators take a dask.array or a dask.dataframe")
         table = _from_dask(X)
-        y, sample_weight = _as_array(y), _as_array(sample_weight)
-        if y is None:
-            raise ValueError("y=None: it takes a vector with an entry for each row of X")
+        y, sample_weight = _as_array(y, "y"), _as_array(sample_weight, "sample_weight")
+        if sample_weight is not None and not is_dask(sample_weight):
+            sample_weight = np.asarray(sample_weight, dtype=float)
+        _check_dask_vectors(y, sample_weight, table.shape[0], "classes" if is_classifier(model) else "values")
     if not hasattr(model, "categories_"):  # the columns of an encoded table are not those that were given
         set_features(model, int(table.shape[1]), table.names)
     return table, y, sample_weight
@@ -165,18 +167,38 @@ def set_features(model: Any, count: int, names: list[str] | None) -> None:
 def _from_dask(X: Any) -> LargeTable:
     for name, dtype in getattr(X, "dtypes", {}).items() if hasattr(X, "columns") else ():
         if getattr(dtype, "kind", "O") not in "fiub":
-            raise TextColumnError(str(name), first_text(X[name].head(5, npartitions=-1)))
-    table = LargeTable(_as_array(X))
+            first = X[name].head(5, npartitions=-1)
+            if len(first) == 0:
+                raise ValueError("X has no rows: it takes at least one")
+            raise TextColumnError(str(name), first_text(first))
+    table = LargeTable(_as_array(X, "X"))
     table.names = [str(column) for column in X.columns] if hasattr(X, "columns") else None
     return table
 
 
-def _as_array(collection: Any) -> Any:
-    if not hasattr(collection, "to_dask_array"):
+def _as_array(collection: Any, name: str) -> Any:
+    if not is_dask(collection):
         return collection
     from skadmm.backends.dask.blocks import with_known_lengths
 
-    return with_known_lengths(collection)
+    return with_known_lengths(collection, name)
+
+
+def _check_dask_vectors(y: Any, sample_weight: Any, n: int, values: str) -> None:
+    """Raise where targets or weights are not as many as the rows of a Dask collection, or targets are missing; `values`
+    is what targets are called."""
+    if y is None:
+        raise ValueError("y=None: it takes a vector with an entry for each row of X")
+    for name, vector in (("y", y), ("sample_weight", sample_weight)):
+        if vector is not None and np.shape(vector)[:1] != (n,):
+            raise ValueError(f"{name} has shape {np.shape(vector)}: it takes a vector of length {n}, as X has rows")
+    if not is_dask(y) or y.dtype.kind not in "fO":
+        return
+    missing = np.flatnonzero(y.map_blocks(pd.isna, dtype=bool).compute())
+    if missing.size:
+        raise ValueError(
+            f"y has {missing.size:,} missing {values}, the first in row {missing[0]:,}: leave out these rows"
+        )
 
 
 def classes_of(y: Any, sample_weight: Any) -> np.ndarray:
@@ -243,6 +265,10 @@ def _with_copies(design: Design, table: LargeTable, copies: np.ndarray) -> Desig
 def _refused_if_large(columns: ColumnMoments, table: LargeTable, names: Any) -> ColumnMoments:
     """The moments, once none of them shows a number that is too large, or NaN."""
     sizes = np.maximum(np.abs(columns.mean), np.sqrt(columns.variance))
+    if np.isnan(sizes).any() and is_dask(table.table):
+        from skadmm.backends.dask.raw import on_blocks
+
+        refuse_not_finite(on_blocks(table.table, where_not_finite), names)
     large = np.flatnonzero(~(sizes <= MAX_SIZE))
     if large.size:
         refuse_columns(large, sizes[large[0]], names)
@@ -265,10 +291,6 @@ def _centres(table: LargeTable, varies: np.ndarray, mean: np.ndarray) -> np.ndar
 
 def _first_moments(table: LargeTable) -> ColumnMoments:
     """The mean and variance of each column in the first rows, to see whether columns are far from zero."""
-    if np.isnan(sizes).any() and is_dask(table.table):
-        from skadmm.backends.dask.raw import on_blocks
-
-        refuse_not_finite(on_blocks(table.table, where_not_finite), names)
     part = table.table.blocks[0].compute() if is_dask(table.table) else next(_chunks(table))[1]
     n = part.shape[0]
     mean = np.asarray(part.T @ np.full(n, 1.0 / n)).ravel()
