@@ -441,7 +441,7 @@ def where_not_finite(part: Any) -> scipy.sparse.csr_array:
 
 
 def refuse_not_finite(parts: list[Any], names: Any) -> None:
-    """Raise where consecutive blocks have NaN or infinity: some of `parts` are what :func:`where_not_finite` returns."""
+    """Raise where blocks have NaN or infinity: some of `parts` are what :func:`where_not_finite` returns."""
     marks = [part for part in parts if scipy.sparse.issparse(part)]
     if not marks:
         return
