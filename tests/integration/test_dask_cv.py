@@ -14,6 +14,9 @@ import numpy as np
 import pytest
 import searches
 
+from skadmm import Problem, solve
+from skadmm.regularizers import SquaredL2
+
 pytest.importorskip("dask.array")
 pytest.importorskip("distributed")
 
@@ -63,6 +66,28 @@ def test_killed_workers(client, whole):
         found = searches.found_by(searches.model_of(storage="dask").fit(*searches.table_of("dask", None)))
         timer.join()
         assert_same(found, whole[0])
+    client.wait_for_workers(2)
+
+
+def test_a_moment_without_workers(client, whole):
+    """Dask does not give tasks that were placed on a worker to the workers that come after all were gone."""
+    processes, moment = alive(client), float(np.random.default_rng(int(time.time())).uniform(0.1, 0.8 * whole[1]))
+    timer = threading.Timer(moment, lambda: [os.kill(process, signal.SIGKILL) for process in processes])
+    timer.start()
+    found = searches.found_by(searches.model_of(storage="dask").fit(*searches.table_of("dask", None)))
+    timer.join()
+    assert_same(found, whole[0])
+    client.wait_for_workers(2)
+
+
+def test_blocks_are_computed_again_after_a_moment_without_workers(client):
+    X, y = searches.table_of("dask", None)
+    problem = Problem(X, y, "squared", psi=SquaredL2(0.1))
+    wanted = solve(problem, "batch-admm", passes=3)
+    for process in alive(client):
+        os.kill(process, signal.SIGKILL)
+    found = solve(problem, "batch-admm", passes=3)
+    np.testing.assert_allclose(found.x, wanted.x, atol=1e-10)
     client.wait_for_workers(2)
 
 

@@ -9,15 +9,18 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 
 from skadmm import (
     FusedLassoClassifier,
     FusedLassoClassifierCV,
     FusedLassoRegressor,
     FusedLassoRegressorCV,
+    Problem,
     TrendFilter,
     TrendFilterCV,
     load,
+    solve,
 )
 from skadmm.backends import Processes
 from skadmm.backends.writer import write_blocks
@@ -390,3 +393,138 @@ def test_skadmm_fits_a_trend_of_dates_on_disk(ending, tmp_path, monkeypatch, cap
     capsys.readouterr()
     assert run([*fit, "-o", "n"]) == 2
     assert "column 'day' holds dates" in capsys.readouterr().err
+
+
+SORTED = pd.DataFrame(X, columns=NAMES).assign(y=Y).sort_values("a").reset_index(drop=True)
+CHOSEN = {"first": lambda table: table.a > 0, "middle": lambda table: abs(table.a) > 0.7}
+"""Rows of a sorted frame, so that its first block, or one in the middle, is left without any."""
+
+
+@pytest.mark.parametrize("chosen", CHOSEN)
+@pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param(FusedLassoRegressor(tol=1e-9), id="plain"),
+        pytest.param(FusedLassoRegressor(tol=1e-9, standardize=True), id="standardize"),
+        pytest.param(FusedLassoRegressor(tol=1e-9, graph="precision"), id="precision"),
+        pytest.param(FusedLassoRegressor(tol=1e-9, loss="quantile"), id="quantile"),
+        pytest.param(FusedLassoRegressorCV(tol=1e-9, alphas=3, cv=3), id="search"),
+    ],
+)
+def test_frames_of_dask_with_empty_blocks(model, chosen, client):
+    frame = dd.from_pandas(SORTED, npartitions=4)
+    there, here = frame[CHOSEN[chosen](frame)], SORTED[CHOSEN[chosen](SORTED)]
+    assert 0 in there.map_partitions(len).compute().tolist()
+    wanted = clone(model).fit(here[NAMES], here.y)
+    repartitioned = dd.from_pandas(here.y, npartitions=2)
+    for y in (there.y, repartitioned):
+        found = clone(model).fit(there[NAMES], y)
+        same_model(found, wanted, atol=1e-6)
+    np.testing.assert_allclose(found.predict(there[NAMES]), wanted.predict(here[NAMES]), atol=1e-6)
+
+
+@pytest.mark.parametrize("chosen", CHOSEN)
+def test_problems_and_outputs_of_dask_with_empty_blocks(chosen, client):
+    frame = dd.from_pandas(SORTED, npartitions=4)
+    there, here = frame[CHOSEN[chosen](frame)], SORTED[CHOSEN[chosen](SORTED)]
+    wanted = solve(Problem(here[NAMES], here.y, "squared", sample_weight=here.b**2), tol=1e-8).objective
+    for y, weight in ((there.y, there.b**2), (np.asarray(here.y), np.asarray(here.b**2))):
+        problem = Problem(there[NAMES], y, "squared", sample_weight=weight)
+        assert problem.n_rows == len(here)
+        assert solve(problem, tol=1e-8).objective == pytest.approx(wanted, rel=1e-6)
+    several = ["y", "a"]
+    found = FusedLassoRegressor(tol=1e-9).fit(there[NAMES], there[several])
+    same_model(found, FusedLassoRegressor(tol=1e-9).fit(here[NAMES], here[several]), atol=1e-6)
+
+
+def test_frames_of_dask_without_rows(client):
+    frame = dd.from_pandas(SORTED, npartitions=4)
+    none = frame[frame.a > 99]
+    for use in (
+        lambda: FusedLassoRegressor().fit(none[NAMES], none.y),
+        lambda: FusedLassoRegressor().fit(none[NAMES].assign(t="text"), none.y),
+        lambda: Problem(none[NAMES], none.y, "squared"),
+        lambda: FusedLassoRegressor().fit(FRAME, Y).predict(none[NAMES]),
+    ):
+        with pytest.raises(ValueError, match="X has no rows: it takes at least one"):
+            use()
+
+
+def test_blocks_without_rows_are_not_written(tmp_path):
+    write_blocks(tmp_path / "rows", [(X[:0], Y[:0]), (X[:50], Y[:50]), (X[:0], Y[:0]), (X[50:], Y[50:])], ones=True)
+    same_model(FusedLassoRegressor().fit(tmp_path / "rows"), FusedLassoRegressor().fit(X, Y))
+
+
+COLUMNS = {
+    "bool": lambda: FRAME.b > 0,
+    "Int64": lambda: pd.Series(np.arange(N) % 9, dtype="Int64"),
+    "Float64": lambda: (2 * FRAME.b**2).astype("Float64"),
+    "boolean": lambda: (FRAME.b > 0).astype("boolean"),
+    "bool[pyarrow]": lambda: (FRAME.b > 0).astype("bool[pyarrow]"),
+}
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_types_of_pandas_in_frames_of_dask(kind, client):
+    table = FRAME.assign(k=COLUMNS[kind](), y=Y)
+    names, there = [*NAMES, "k"], dd.from_pandas(table, npartitions=2)
+    wanted = FusedLassoRegressor(tol=1e-9).fit(table[names], Y)
+    found = FusedLassoRegressor(tol=1e-9).fit(there[names], there.y)
+    same_model(found, wanted, atol=1e-6)
+    np.testing.assert_allclose(found.predict(there[names]), wanted.predict(table[names]), atol=1e-6)
+    assert Problem(there[names], Y, "squared").n_rows == N
+    as_target, rows = dd.from_pandas(table.k, npartitions=2), there[NAMES]
+    target = np.asarray(table.k, dtype=float)
+    same_model(FusedLassoRegressor().fit(rows, as_target), FusedLassoRegressor().fit(FRAME, target), atol=1e-6)
+    if kind != "bool":
+        table.loc[[3, 60], "k"] = pd.NA
+        there = dd.from_pandas(table, npartitions=2)
+        with pytest.raises(ValueError, match="X contains NaN or infinity"):
+            FusedLassoRegressor().fit(there[names], there.y)
+        with pytest.raises(ValueError, match="y has 2 missing values, the first in row 3"):
+            FusedLassoRegressor().fit(there[NAMES], there.k)
+
+
+@pytest.mark.parametrize("kind", ["string[pyarrow]", object, "Int64", "boolean"])
+def test_missing_classes_on_dask(kind, client):
+    classes = pd.Series(np.where(FRAME.a > 0, *((1, 0) if kind in ("Int64", "boolean") else ("u", "v"))), dtype=kind)
+    rows = dd.from_pandas(FRAME, npartitions=2)
+    found = FusedLassoClassifier(tol=1e-9).fit(rows, dd.from_pandas(classes, npartitions=2))
+    same_model(found, FusedLassoClassifier(tol=1e-9).fit(FRAME, np.asarray(classes)), atol=1e-6)
+    classes[7] = None
+    with pytest.raises(ValueError, match="y has 1 missing classes, the first in row 7: leave out these rows"):
+        FusedLassoClassifier().fit(rows, dd.from_pandas(classes, npartitions=2))
+    with pytest.raises(ValueError, match="target has 1 missing values in a block of 40 rows"):
+        Problem(rows, dd.from_pandas(classes, npartitions=2))
+
+
+def test_vectors_of_the_wrong_length_on_dask(client):
+    rows, y = dd.from_pandas(FRAME, npartitions=2), da.from_array(Y, chunks=40)
+    for short in (np.ones(7), da.ones(7)):
+        with pytest.raises(ValueError, match=r"sample_weight has shape \(7,\): it takes a vector of length 80"):
+            FusedLassoRegressor().fit(rows, y, sample_weight=short)
+        with pytest.raises(ValueError, match=r"y has shape \(7,\): it takes a vector of length 80"):
+            FusedLassoRegressor().fit(rows, short)
+        with pytest.raises(ValueError, match=r"sample_weight has shape \(7,\): it takes a vector of length 80"):
+            Problem(rows, y, "squared", sample_weight=short)
+    listed = FusedLassoRegressor(tol=1e-9).fit(rows, y, sample_weight=[1.0] * N)
+    same_model(listed, FusedLassoRegressor(tol=1e-9).fit(FRAME, Y), atol=1e-6)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_rows_on_dask_that_are_not_finite(bad, client):
+    table = FRAME.assign(g=np.where(FRAME.b > 0, "u", "v"))
+    table.loc[60, "c"] = bad
+    there, message = dd.from_pandas(table, npartitions=2), r"in the column 'c' \(1 of 80 rows, the first is row 60\)"
+    regressor, classifier = FusedLassoRegressor().fit(FRAME, Y), FusedLassoClassifier().fit(FRAME, Y > 0)
+    for function in (regressor.predict, classifier.decision_function, classifier.predict_proba, classifier.predict):
+        with pytest.raises(ValueError, match=message):
+            function(there[NAMES])
+    with pytest.raises(ValueError, match=message):
+        regressor.score(there[NAMES], da.from_array(Y, chunks=40))
+    with pytest.raises(ValueError, match=message):
+        FusedLassoRegressor(standardize=True).fit(there[NAMES], da.from_array(Y, chunks=40))
+    rows = da.from_array(table[NAMES].to_numpy(), chunks=(40, 4))
+    for stored in (rows, rows.map_blocks(sp.csr_array)):
+        with pytest.raises(ValueError, match="NaN or infinity in the column 2 "):
+            regressor.predict(stored)

@@ -177,7 +177,11 @@ def is_folder(X: Any) -> bool:
 
 def computed(vector: Any) -> Any:
     """A vector of a Dask collection as an array; anything else as it is."""
-    return np.asarray(vector.compute()) if is_dask(vector) else vector
+    if not is_dask(vector):
+        return vector
+    from skadmm.backends.dask.blocks import of_numpy_types
+
+    return np.asarray(of_numpy_types(vector).compute())
 
 
 def column_names(X: Any) -> list[str]:

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from skadmm.backends import tasks
 from skadmm.backends.base import NumberedPoint
@@ -92,12 +93,15 @@ class Facts(NamedTuple):
     """Column names."""
 
 
-def make_part(X: Any, target: Any, weight: Any, ones: bool) -> Part:
-    """A block of the user's table, checked, in the form that compiled code reads; `ones` adds a column of ones."""
+def make_part(X: Any, target: Any, weight: Any, ones: bool) -> Part | None:
+    """A block of the user's table, checked, in the form that compiled code reads; `ones` adds a column of ones. None
+    for a block without rows."""
+    target = np.asarray(target).ravel()
+    if np.shape(X)[:1] == (0,) and target.size == 0:
+        return None
     rows, _ = as_rows(X)
     if ones:
         rows, _ = as_rows(with_ones(as_matrix(rows)))
-    target = np.asarray(target).ravel()
     if target.size != rows.shape[0]:
         raise ValueError(f"target has a block of {target.size} entries for {rows.shape[0]} rows of X")
     if weight is not None:
@@ -107,9 +111,14 @@ def make_part(X: Any, target: Any, weight: Any, ones: bool) -> Part:
     return Part(rows, target, weight)
 
 
-def facts_of(part: Part, X: Any, loss: Loss) -> Facts:
+def facts_of(part: Part | None, X: Any, loss: Loss) -> Facts:
     """What the driver needs to know of a part of X, and whether its targets are those of the loss."""
+    if part is None:
+        return Facts(0, 0, 0, np.empty(0), 0.0, None)
     rows, labels = part.rows, loss.labels
+    missing = int(pd.isna(part.target).sum())
+    if missing:
+        raise ValueError(f"target has {missing} missing values in a block of {part.target.size} rows: leave them out")
     classes = np.unique(part.target)[:3] if labels else np.empty(0)
     if not labels and not (part.target.dtype.kind in "fiub" and np.isfinite(part.target.astype(float)).all()):
         raise ValueError("target takes finite numbers")

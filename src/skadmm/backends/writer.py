@@ -122,8 +122,11 @@ class BlockWriter:
                 os.truncate(path, length)
 
     def write(self, block: Block) -> None:
-        """Append a block. It is on disk when this returns."""
+        """Append a block. It is on disk when this returns. A block without rows adds nothing."""
         X = block.X
+        if X.shape[0] == 0:
+            self.position = block.position
+            return
         sparse = scipy.sparse.issparse(X)
         kind = "csr" if sparse else "dense"
         if self.about["kind"] is None:

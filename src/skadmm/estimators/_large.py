@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy.sparse
+from sklearn.base import is_classifier
 
 from skadmm import _cancel
 from skadmm._names import no_column
@@ -149,9 +150,10 @@ def read_large(model: Any, X: Any, y: Any, sample_weight: Any, *, ones: bool) ->
         if isinstance(X, (list, tuple)):
             raise TypeError("X is a list of delayed blocks: the estimators take a dask.array or a dask.dataframe")
         table = _from_dask(X)
-        y, sample_weight = _as_array(y), _as_array(sample_weight)
-        if y is None:
-            raise ValueError("y=None: it takes a vector with an entry for each row of X")
+        y, sample_weight = _as_array(y, "y"), _as_array(sample_weight, "sample_weight")
+        if sample_weight is not None and not is_dask(sample_weight):
+            sample_weight = np.asarray(sample_weight, dtype=float)
+        _check_dask_vectors(y, sample_weight, table.shape[0], "classes" if is_classifier(model) else "values")
     if not hasattr(model, "categories_"):  # the columns of an encoded table are not those that were given
         set_features(model, int(table.shape[1]), table.names)
     return table, y, sample_weight
@@ -181,18 +183,38 @@ def set_features(model: Any, count: int, names: list[str] | None) -> None:
 def _from_dask(X: Any) -> LargeTable:
     for name, dtype in getattr(X, "dtypes", {}).items() if hasattr(X, "columns") else ():
         if getattr(dtype, "kind", "O") not in "fiub":
-            raise TextColumnError(str(name), first_text(X[name].head(5, npartitions=-1)))
-    table = LargeTable(_as_array(X))
+            first = X[name].head(5, npartitions=-1)
+            if len(first) == 0:
+                raise ValueError("X has no rows: it takes at least one")
+            raise TextColumnError(str(name), first_text(first))
+    table = LargeTable(_as_array(X, "X"))
     table.names = [str(column) for column in X.columns] if hasattr(X, "columns") else None
     return table
 
 
-def _as_array(collection: Any) -> Any:
-    if not hasattr(collection, "to_dask_array"):
+def _as_array(collection: Any, name: str) -> Any:
+    if not is_dask(collection):
         return collection
     from skadmm.backends.dask.blocks import with_known_lengths
 
-    return with_known_lengths(collection)
+    return with_known_lengths(collection, name)
+
+
+def _check_dask_vectors(y: Any, sample_weight: Any, n: int, values: str) -> None:
+    """Raise where targets or weights are not as many as the rows of a Dask collection, or targets are missing; `values`
+    is what targets are called."""
+    if y is None:
+        raise ValueError("y=None: it takes a vector with an entry for each row of X")
+    for name, vector in (("y", y), ("sample_weight", sample_weight)):
+        if vector is not None and np.shape(vector)[:1] != (n,):
+            raise ValueError(f"{name} has shape {np.shape(vector)}: it takes a vector of length {n}, as X has rows")
+    if not is_dask(y) or y.dtype.kind not in "fO":
+        return
+    missing = np.flatnonzero(y.map_blocks(pd.isna, dtype=bool).compute())
+    if missing.size:
+        raise ValueError(
+            f"y has {missing.size:,} missing {values}, the first in row {missing[0]:,}: leave out these rows"
+        )
 
 
 def classes_of(y: Any, sample_weight: Any) -> np.ndarray:
@@ -233,11 +255,11 @@ def large_design(
         raise ValueError(f"fit_intercept={fit_intercept}: the folder {wanted if fit_intercept else unwanted}")
     scale = np.ones(d)
     if standardize:
-        columns = _refused_if_large(large_moments(table, sample_weight), names)
+        columns = _refused_if_large(large_moments(table, sample_weight), table, names)
         scale = columns.spread
     if table.conditioned is None and (fit_intercept or standardize):
         if not standardize:
-            columns = _refused_if_large(_first_moments(table), names)
+            columns = _refused_if_large(_first_moments(table), table, names)
             columns = large_moments(table, sample_weight) if columns.are_far else columns
         centres = partial(_centres, table, columns.varies)
         table.conditioned = conditioned(table.table, columns, centres, centred=fit_intercept, divided=standardize)
@@ -256,9 +278,13 @@ def _with_copies(design: Design, table: LargeTable, copies: np.ndarray) -> Desig
     return design._replace(X=table.copies, scale=design.scale[copies], centre=centre, unit=unit, copies=copies)
 
 
-def _refused_if_large(columns: ColumnMoments, names: Any) -> ColumnMoments:
-    """The moments, once none of them shows a number that is too large."""
+def _refused_if_large(columns: ColumnMoments, table: LargeTable, names: Any) -> ColumnMoments:
+    """The moments, once none of them shows a number that is too large, or NaN."""
     sizes = np.maximum(np.abs(columns.mean), np.sqrt(columns.variance))
+    if np.isnan(sizes).any() and is_dask(table.table):
+        from skadmm.backends.dask.raw import on_blocks
+
+        refuse_not_finite(on_blocks(table.table, where_not_finite), names)
     large = np.flatnonzero(~(sizes <= MAX_SIZE))
     if large.size:
         refuse_columns(large, sizes[large[0]], names)
@@ -398,7 +424,9 @@ def table_scores(model: Any, table: LargeTable) -> np.ndarray:
     if not isinstance(table.table, (FileBlocks, Processes)):
         from skadmm.backends.dask.raw import on_blocks
 
-        return shaped(np.concatenate(on_blocks(table.table, partial(_margins, coef))), model)
+        parts = on_blocks(table.table, partial(finite_margins, coef))
+        refuse_not_finite(parts, table.names)
+        return shaped(np.concatenate(parts), model)
     scores = np.empty((table.shape[0], coef.shape[0]))
     for k, row in enumerate(coef):
         whole = np.append(row, 0.0) if table.ones else row
@@ -410,8 +438,33 @@ def table_scores(model: Any, table: LargeTable) -> np.ndarray:
     return shaped(scores, model)
 
 
-def _margins(coef: np.ndarray, part: Any) -> np.ndarray:
-    return np.asarray(part @ coef.T)
+def finite_margins(coef: np.ndarray, part: Any) -> Any:
+    """X coefᵀ of a block of rows; where it has NaN or infinity, what :func:`where_not_finite` returns."""
+    margins = np.asarray(part @ coef.T)
+    if np.isfinite(margins).all():
+        return margins
+    marks = where_not_finite(part)
+    return marks if marks.nnz else margins
+
+
+def where_not_finite(part: Any) -> scipy.sparse.csr_array:
+    """A block of rows with nothing but its NaN and infinities, as NaN."""
+    entries = scipy.sparse.coo_array(part if scipy.sparse.issparse(part) else ~np.isfinite(part))
+    bad = ~np.isfinite(entries.data) if scipy.sparse.issparse(part) else entries.data
+    where = (entries.row[bad], entries.col[bad])
+    return scipy.sparse.csr_array((np.full(where[0].size, np.nan), where), shape=part.shape)
+
+
+def refuse_not_finite(parts: list[Any], names: Any) -> None:
+    """Raise where blocks have NaN or infinity: some of `parts` are what :func:`where_not_finite` returns."""
+    marks = [part for part in parts if scipy.sparse.issparse(part)]
+    if not marks:
+        return
+    width = marks[0].shape[1]
+    blocks = [part if scipy.sparse.issparse(part) else scipy.sparse.csr_array((len(part), width)) for part in parts]
+    error = located(scipy.sparse.vstack(blocks, format="csr"), None if names is None else list(names))
+    if error is not None:
+        raise error
 
 
 def _known_columns(frame: Any, known: Any) -> Any:

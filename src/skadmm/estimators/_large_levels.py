@@ -16,7 +16,7 @@ from skadmm.backends.raw import RawTable, raw_table
 from skadmm.backends.readers import Columns
 from skadmm.backends.sources import StoredTable
 from skadmm.estimators._categories import check_unknown, forget, levels_of, store_levels, stored_encoding
-from skadmm.estimators._large import brought_here, is_large, set_features, shaped
+from skadmm.estimators._large import brought_here, finite_margins, is_large, refuse_not_finite, set_features, shaped
 
 
 def rows_of(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any, drop: Any = None) -> tuple[Any, Any, Any, Any]:
@@ -71,7 +71,9 @@ def encoded_scores(model: Any, X: Any) -> np.ndarray:
     raw = raw_table(X, Columns(features=known, labelled=False))
     _check_features(model, raw, encoding)
     coef = np.atleast_2d(np.asarray(model.coef_, dtype=float))
-    return shaped(np.concatenate(raw.mapped(partial(_margins, coef), encoding)), model)
+    parts = raw.mapped(partial(finite_margins, coef), encoding)
+    refuse_not_finite(parts, encoding.names_out)
+    return shaped(np.concatenate(parts), model)
 
 
 def _check_features(model: Any, raw: RawTable, encoding: Encoding) -> None:
@@ -81,7 +83,3 @@ def _check_features(model: Any, raw: RawTable, encoding: Encoding) -> None:
     for given, known in zip(raw.names or (), encoding.names or (), strict=False):
         if given != known:
             raise ValueError(f"X has the column {given!r} where {name} was fitted on {known!r}")
-
-
-def _margins(coef: np.ndarray, rows: Any) -> np.ndarray:
-    return np.asarray(rows @ coef.T)

@@ -57,6 +57,10 @@ class DaskBackend(BlockCalls, RemoteSamples):
         delayed_facts = [facts_of(part, row, loss) for part, row in zip(delayed_parts, rows, strict=True)]
         parts = _spread(self.client, delayed_parts)
         facts: list[worker.Facts] = self._gather(self.client.compute(delayed_facts))
+        if not any(fact.size for fact in facts):
+            raise ValueError("X has no rows: it takes at least one")
+        parts = [part for part, fact in zip(parts, facts, strict=True) if fact.size]
+        facts = [fact for fact in facts if fact.size]
         check_shapes(facts)
         sizes = np.array([fact.size for fact in facts])
         self.n, self.d, self.nnz = int(sizes.sum()), int(facts[0].width), sum(fact.stored for fact in facts)

@@ -12,6 +12,9 @@ from skadmm.backends.kinds import is_dask
 if TYPE_CHECKING:
     from distributed import Client
 
+NUMBERS = "fiub"
+"""Kinds of types whose values are numbers."""
+
 
 def current_client() -> Client:
     """The client that is active in this process."""
@@ -42,17 +45,59 @@ def row_blocks(table: Any, name: str) -> list[Any]:
     )
 
 
-def with_known_lengths(collection: Any) -> Any:
-    """A dask.dataframe or one of its columns as a dask.array with blocks of known lengths, by one reading; anything
-    else as it is. The lengths are counted in the array: Dask reads a few columns of a Parquet file in larger blocks
-    than many, so that those of the frame itself may be others."""
+def of_numpy_types(collection: Any) -> Any:
+    """A dask.dataframe or one of its columns with types that arrays have too; anything else as it is.
+
+    Columns of numbers become float64 where their types are those of pandas or Arrow, or truth values beside numbers: a
+    missing value is NaN. A column of whole numbers or truth values that has none keeps its kind. Texts become objects.
+    """
     if not hasattr(collection, "to_dask_array"):
         return collection
-    if getattr(collection, "ndim", 2) == 1 and getattr(collection.dtype, "kind", "O") not in "fiub":
-        collection = collection.astype(object)  # texts of an extension type, for which Dask has no arrays
-    array = collection.to_dask_array()
-    array.compute_chunk_sizes()
-    return array
+    if getattr(collection, "ndim", 2) == 2:
+        dtypes = list(collection.dtypes)
+        numbers = all(_kind(dtype) in NUMBERS for dtype in dtypes)
+        alike = all(isinstance(dtype, np.dtype) for dtype in dtypes) and len({_kind(d) == "b" for d in dtypes}) <= 1
+        return collection.astype(np.float64) if numbers and not alike else collection
+    dtype: Any = collection.dtype
+    if _kind(dtype) not in NUMBERS:
+        return collection.astype(object)  # texts of an extension type, for which Dask has no arrays
+    if isinstance(dtype, np.dtype):
+        return collection
+    whole = _kind(dtype) != "f" and not collection.isna().any().compute()
+    return collection.astype(dtype.numpy_dtype if whole else np.float64)
+
+
+def _kind(dtype: Any) -> str:
+    return str(getattr(dtype, "kind", "O"))
+
+
+def with_known_lengths(collection: Any, name: str) -> Any:
+    """A Dask collection as a dask.array with blocks of known lengths, none of which is empty; anything else as it is.
+
+    Lengths that are not known are counted by one reading. They are counted in the array: Dask reads a few columns of a
+    Parquet file in larger blocks than many, so that those of the frame itself may be others.
+    """
+    if hasattr(collection, "to_dask_array"):
+        collection = of_numpy_types(collection).to_dask_array()
+        collection.compute_chunk_sizes()
+    elif not hasattr(collection, "rechunk"):
+        return collection
+    elif row_chunks(collection) is None:
+        collection = collection.copy()  # the lengths of the caller's array stay as they are
+        collection.compute_chunk_sizes()
+    return _without_empty_blocks(collection, name)
+
+
+def _without_empty_blocks(array: Any, name: str) -> Any:
+    """The same rows. A frame of which rows were chosen often has blocks without any."""
+    lengths = array.chunks[0]
+    if all(lengths):
+        return array
+    if not any(lengths):
+        raise ValueError(f"{name} has no rows: it takes at least one")
+    import dask.array as da
+
+    return da.concatenate([array.blocks[k] for k, length in enumerate(lengths) if length])
 
 
 def in_equal_blocks(X: Any, vectors: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -63,7 +108,7 @@ def in_equal_blocks(X: Any, vectors: dict[str, Any]) -> tuple[Any, dict[str, Any
     count = len(row_blocks(X, "X"))
     if all(one is None or (is_dask(one) and len(row_blocks(one, name)) == count) for name, one in vectors.items()):
         return X, vectors
-    return with_known_lengths(X), {name: with_known_lengths(one) for name, one in vectors.items()}
+    return with_known_lengths(X, "X"), {name: with_known_lengths(one, name) for name, one in vectors.items()}
 
 
 def vector_blocks(vector: Any, X: Any, count: int, name: str) -> list[Any]:
@@ -73,6 +118,8 @@ def vector_blocks(vector: Any, X: Any, count: int, name: str) -> list[Any]:
     lengths = row_chunks(X)
     if is_dask(vector):
         if lengths is not None and hasattr(vector, "rechunk"):
+            vector = with_known_lengths(vector, name)
+            check_length(vector, sum(lengths), name)
             vector = vector.rechunk((lengths,))
         blocks = row_blocks(vector, name)
         if len(blocks) != count:
@@ -82,9 +129,14 @@ def vector_blocks(vector: Any, X: Any, count: int, name: str) -> list[Any]:
         raise TypeError(f"{name}={type(vector).__name__}: X has blocks of unknown length, so it takes Dask blocks")
     vector = np.asarray(vector)
     edges = np.cumsum((0, *lengths))
-    if vector.shape != (edges[-1],):
-        raise ValueError(f"{name} has shape {vector.shape}: it takes a vector of length {edges[-1]}")
+    check_length(vector, int(edges[-1]), name)
     return [vector[start:stop] for start, stop in itertools.pairwise(edges)]
+
+
+def check_length(vector: Any, length: int, name: str) -> None:
+    """Raise where an array is no vector with an entry for each of `length` rows."""
+    if vector.shape != (length,):
+        raise ValueError(f"{name} has shape {vector.shape}: it takes a vector of length {length}, as X has rows")
 
 
 def row_chunks(X: Any) -> tuple[int, ...] | None:

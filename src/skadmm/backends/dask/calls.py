@@ -19,6 +19,7 @@ import numpy as np
 from skadmm import _cancel
 from skadmm.backends import tasks, worker
 from skadmm.backends.base import WorkerGone
+from skadmm.backends.dask.placement import free_tasks
 from skadmm.backends.dask.transport import DirectTransport, Request, TransportFailed, in_loop_of
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ FAN_IN = 8
 """Responses that one task adds up. The sums are formed on the workers, so that the driver receives one of them."""
 POLL_SECONDS = 0.2
 """Seconds between two checks, while waiting, of whether the run was cancelled or a worker was lost."""
+STUCK_SECONDS = 1.0
+"""Seconds between two checks, while waiting, of whether tasks wait for a worker that is gone."""
 
 T = TypeVar("T")
 
@@ -59,6 +62,8 @@ class BlockCalls:
         """The address of the worker that holds each block."""
         self._threads: dict[str | None, int] = {}
         """The number of threads of each worker."""
+        self._looked = time.monotonic()
+        """When it was last seen to that no task waits for a worker that is gone."""
         self._transport = DirectTransport(client)
         self._bar: Future | None = None
         """A task of the last kind, kept so that its progress bar stays in Dask's dashboard."""
@@ -67,6 +72,7 @@ class BlockCalls:
         """Keep these blocks; `sizes` is the number of samples in each."""
         self._blocks, self.sizes = blocks, sizes
         self.locate()
+        self.client.run_on_scheduler(free_tasks, [block.key for block in blocks])
 
     # -- where blocks are ------------------------------------------------------------------------------------------
 
@@ -74,7 +80,13 @@ class BlockCalls:
         """Find out where each block is. Requests for it go to this worker until the next call."""
         from distributed import wait
 
-        wait(self._blocks)
+        while True:
+            _cancel.check_cancelled()
+            try:
+                wait(self._blocks, timeout=POLL_SECONDS)
+                break
+            except TimeoutError:
+                self._free_stuck()
         self._threads = self.client.nthreads()
         held = self.client.who_has(self._blocks)
         self._places = {k: min(held.get(future.key, ()), default=None) for k, future in enumerate(self._blocks)}
@@ -225,9 +237,16 @@ class BlockCalls:
                         raise
                     if not self._all_alive():
                         raise WorkerGone from None
+                    self._free_stuck()
         except BaseException:
             coming.cancel()
             raise
+
+    def _free_stuck(self) -> None:
+        """See to it, once in a while, that no task waits for a worker that is gone."""
+        if time.monotonic() >= self._looked + STUCK_SECONDS:
+            self.client.run_on_scheduler(free_tasks, [])
+            self._looked = time.monotonic()
 
     def _all_alive(self) -> bool:
         alive = self.client.nthreads()

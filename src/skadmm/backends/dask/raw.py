@@ -82,7 +82,10 @@ class RawDask:
         parts = [
             da.from_delayed(call(block), shape=(int(length), width), dtype=np.float64)
             for block, length in zip(row_blocks(self._X, "X"), lengths, strict=True)
+            if length
         ]
+        if not parts:
+            raise ValueError("X has no rows: it takes at least one")
         return da.concatenate(parts)
 
 
