@@ -437,6 +437,15 @@ def test_problems_and_outputs_of_dask_with_empty_blocks(chosen, client):
     same_model(found, FusedLassoRegressor(tol=1e-9).fit(here[NAMES], here[several]), atol=1e-6)
 
 
+def test_arrays_of_dask_with_empty_blocks(client):
+    rows = da.from_array(X, chunks=((0, 40, 0, 40), 4))
+    wanted = FusedLassoRegressor(tol=1e-9).fit(X, Y)
+    for y in (Y, da.from_array(Y, chunks=((30, 50, 0),))):
+        assert 0 in rows.chunks[0]
+        same_model(FusedLassoRegressor(tol=1e-9).fit(rows, y), wanted, atol=1e-6)
+        assert Problem(rows, y, "squared").n_rows == N
+
+
 def test_frames_of_dask_without_rows(client):
     frame = dd.from_pandas(SORTED, npartitions=4)
     none = frame[frame.a > 99]

@@ -206,7 +206,8 @@ def _check_dask_vectors(y: Any, sample_weight: Any, n: int, values: str) -> None
     if y is None:
         raise ValueError("y=None: it takes a vector with an entry for each row of X")
     for name, vector in (("y", y), ("sample_weight", sample_weight)):
-        if vector is not None and np.shape(vector)[:1] != (n,):
+        length = n if vector is None else np.shape(vector)[0]
+        if not (length == n or np.isnan(length) or np.isnan(n)):  # Dask may not know them
             raise ValueError(f"{name} has shape {np.shape(vector)}: it takes a vector of length {n}, as X has rows")
     if not is_dask(y) or y.dtype.kind not in "fO":
         return

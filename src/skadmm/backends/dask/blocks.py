@@ -72,19 +72,17 @@ def _kind(dtype: Any) -> str:
 
 
 def with_known_lengths(collection: Any, name: str) -> Any:
-    """A Dask collection as a dask.array with blocks of known lengths, none of which is empty; anything else as it is.
+    """A dask.dataframe or one of its columns as a dask.array with blocks of known lengths, by one reading; anything
+    else as it is. Empty blocks of known lengths are left out.
 
-    Lengths that are not known are counted by one reading. They are counted in the array: Dask reads a few columns of a
-    Parquet file in larger blocks than many, so that those of the frame itself may be others.
+    The lengths are counted in the array: Dask reads a few columns of a Parquet file in larger blocks than many, so that
+    those of the frame itself may be others.
     """
     if hasattr(collection, "to_dask_array"):
         collection = of_numpy_types(collection).to_dask_array()
         collection.compute_chunk_sizes()
-    elif not hasattr(collection, "rechunk"):
-        return collection
     elif row_chunks(collection) is None:
-        collection = collection.copy()  # the lengths of the caller's array stay as they are
-        collection.compute_chunk_sizes()
+        return collection
     return _without_empty_blocks(collection, name)
 
 
@@ -97,7 +95,12 @@ def _without_empty_blocks(array: Any, name: str) -> Any:
         raise ValueError(f"{name} has no rows: it takes at least one")
     import dask.array as da
 
-    return da.concatenate([array.blocks[k] for k, length in enumerate(lengths) if length])
+    # By way of delayed blocks: Dask ends with a KeyError where `array.blocks` of a masked array are concatenated.
+    return da.concatenate([
+        da.from_delayed(block, shape=(length, *array.shape[1:]), dtype=array.dtype)
+        for block, length in zip(row_blocks(array, name), lengths, strict=True)
+        if length
+    ])  # fmt: skip
 
 
 def in_equal_blocks(X: Any, vectors: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
