@@ -62,8 +62,8 @@ class BlockCalls:
         """The address of the worker that holds each block."""
         self._threads: dict[str | None, int] = {}
         """The number of threads of each worker."""
-        self._looked = time.monotonic()
-        """When it was last seen to that no task waits for a worker that is gone."""
+        self._freed_at = time.monotonic()
+        """When tasks that wait for a worker that is gone were last started."""
         self._transport = DirectTransport(client)
         self._bar: Future | None = None
         """A task of the last kind, kept so that its progress bar stays in Dask's dashboard."""
@@ -243,10 +243,10 @@ class BlockCalls:
             raise
 
     def _free_stuck(self) -> None:
-        """See to it, once in a while, that no task waits for a worker that is gone."""
-        if time.monotonic() >= self._looked + STUCK_SECONDS:
+        """Start tasks that wait for a worker that is gone, at most every STUCK_SECONDS."""
+        if time.monotonic() >= self._freed_at + STUCK_SECONDS:
             self.client.run_on_scheduler(free_tasks, [])
-            self._looked = time.monotonic()
+            self._freed_at = time.monotonic()
 
     def _all_alive(self) -> bool:
         alive = self.client.nthreads()
