@@ -733,7 +733,7 @@ def test_files_of_a_folder_must_agree(tmp_path):
     (tmp_path / "many").mkdir()
     pd.DataFrame({"a": [1.0], "b": [2.0]}).to_parquet(tmp_path / "many" / "0.parquet")
     pd.DataFrame({"a": [1.0], "c": [2.0]}).to_parquet(tmp_path / "many" / "1.parquet")
-    with pytest.raises(BlocksError, match=r"1\.parquet: its columns are not those"):
+    with pytest.raises(BlocksError, match=r"1\.parquet: there is no column 'b', which 0\.parquet has"):
         convert(tmp_path / "many", tmp_path / "blocks")
 
 

@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from skadmm.backends import tasks
 from skadmm.backends.base import NumberedPoint
@@ -113,6 +112,8 @@ def make_part(X: Any, target: Any, weight: Any, ones: bool) -> Part | None:
 
 def facts_of(part: Part | None, X: Any, loss: Loss) -> Facts:
     """What the driver needs to know of a part of X, and whether its targets are those of the loss."""
+    import pandas as pd
+
     if part is None:
         return Facts(0, 0, 0, np.empty(0), 0.0, None)
     rows, labels = part.rows, loss.labels
