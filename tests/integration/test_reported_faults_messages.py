@@ -373,3 +373,16 @@ def test_n_iter_leaves_out_the_selection_of_the_step():
         model.fit(FRAME[["use1", "use2", "use3"]], Y)
     assert model.result_.selection_passes > 10
     assert model.n_iter_ == np.ceil(model.result_.run_passes)
+
+
+def test_missing_classes_are_named_by_score_and_report(tmp_path):
+    labels = pd.Series(np.where(Y > 0, "yes", "no"), dtype=object)
+    model = FusedLassoClassifier(0.05).fit(X, labels)
+    labels[[7, 9]] = np.nan
+    said = "y has 2 missing classes, the first in row 7"
+    for y in (labels, labels.to_numpy()):
+        with pytest.raises(ValueError, match=said):
+            model.score(X, y)
+        with pytest.raises(ValueError, match=said):
+            model.report(tmp_path / "x.html", X, y)
+    assert not (tmp_path / "x.html").exists()
