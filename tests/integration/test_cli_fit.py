@@ -677,3 +677,21 @@ def test_predict_does_not_advise_to_drop_a_feature(gaps, capsys):
     assert run(["predict", "m.skadmm", "gaps.csv"]) == 2
     said = capsys.readouterr().err
     assert "'g' (1 of 120 rows, the first is row 2): impute the values, or leave out these rows\n" in said
+
+
+def test_predict_says_how_the_target_of_an_npy_file_is_left_out(table, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    np.save("a.npy", table[0].to_numpy())
+    assert run(["fit", "a.npy", "-o", "m.skadmm", "--model", "fused-regressor", "--alpha", "0.1", "-q"]) == 0
+    capsys.readouterr()
+    assert run(["predict", "m.skadmm", "a.npy"]) == 2
+    said = "skadmm: a.npy: it has 6 columns, and the model takes 5 features: --target 5 leaves out the last one"
+    assert capsys.readouterr().err.startswith(said)
+    assert run(["predict", "m.skadmm", "a.npy", "--target", "5"]) == 0
+    np.save("b.npy", table[0].to_numpy()[:, :3])
+    assert run(["predict", "m.skadmm", "b.npy"]) == 2
+    assert "it has 3 columns, and the model takes 5 features: give a file" in capsys.readouterr().err
+    assert run(["info", "a.npy", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["columns"] == 6
+    assert "features" not in facts

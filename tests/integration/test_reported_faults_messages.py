@@ -1,5 +1,6 @@
 """Messages that said too little or something false, and calls that failed without a reason."""
 
+import json
 from decimal import Decimal
 from pathlib import Path
 
@@ -386,3 +387,29 @@ def test_missing_classes_are_named_by_score_and_report(tmp_path):
         with pytest.raises(ValueError, match=said):
             model.report(tmp_path / "x.html", X, y)
     assert not (tmp_path / "x.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "others"),
+    [
+        ("when,v\n2024-01-01,1\n2024-01-03,2\n", ["when", "v"], ["when (text)"]),
+        ("source,target,weight\na,b,1\nb,c,2\n", ["source", "target", "weight"], ["source (text)", "target (text)"]),
+        ("a,b\nx,y\nz,u\n", ["a", "b"], ["a (text)", "b (text)"]),
+        ("a\n1\n2\n", ["a"], []),
+    ],
+)
+def test_info_shows_a_table_without_numbers_as_features(tmp_path, capsys, text, names, others):
+    (tmp_path / "t.csv").write_text(text)
+    assert run(["info", str(tmp_path / "t.csv"), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["names"] == names
+    assert facts["not numbers"] == others
+
+
+def test_info_takes_decimals_for_numbers(tmp_path, capsys):
+    frame = pd.DataFrame({"a": [Decimal("1.50"), Decimal("2.25")], "t": ["x", "y"], "b": [1.0, 2.0]})
+    frame.to_parquet(tmp_path / "t.parquet", index=False)
+    assert run(["info", str(tmp_path / "t.parquet"), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["not numbers"] == ["t (text)"]
+    assert facts["bytes as blocks"] == 2 * 2 * 8

@@ -31,7 +31,11 @@ def predict(
     model: Path = typer.Argument(help="A file that `skadmm fit` wrote."),  # noqa: B008
     data: Path = typer.Argument(help="svmlight, CSV, TSV, Parquet, npy, npz; a folder of blocks or Parquet files."),  # noqa: B008
     out: Path | None = typer.Option(None, "--out", "-o", help="A .csv or .parquet file. [default: standard output]"),  # noqa: B008
-    target: list[str] | None = typer.Option(None, help="The column (or npz array) of targets; the score is printed."),  # noqa: B008
+    target: list[str] | None = typer.Option(  # noqa: B008
+        None,
+        help="The column (or npz array) of targets, for npy its number from 0; the score on the rows that have one is "
+        "printed.",
+    ),
     identifier: str | None = typer.Option(None, "--id", help="A column of the data to copy beside each prediction."),
     offset: str | None = typer.Option(None, help="A column that is added to the linear predictor, as in the fit."),
     exposure: str | None = typer.Option(
@@ -48,10 +52,7 @@ def predict(
     if proba and not hasattr(estimator, "predict_proba"):
         raise CommandError(f"--proba: {type(estimator).__name__} with loss={estimator.loss!r} has no probabilities", 2)
     names = getattr(estimator, "feature_names_in_", None)
-    if stays_on_disk(data, None):
-        table = stored_table(data, target or [], complete=False)
-    else:
-        table = read_table(data, target, labelled=bool(target), n_features=estimator.n_features_in_, complete=False)
+    table = _table(estimator, data, target or [])
     check_link(estimator.loss, exposure)
     table, shift = take_offset(table, data, offset, exposure)
     X: Any = table.X
@@ -111,6 +112,21 @@ def _check_out(out: Path, force: bool) -> None:
         raise CommandError(f"-o {out}: it takes a file whose name ends in {' or '.join(ENDINGS)}", 2)
     if not out.parent.is_dir():
         raise CommandError(f"{out.parent}: there is no such folder")
+
+
+def _table(estimator: Any, data: Path, targets: list[str]) -> Table:
+    """The data with their targets, some of which may be missing."""
+    if stays_on_disk(data, None):
+        return stored_table(data, targets, complete=False)
+    takes = int(estimator.n_features_in_)
+    table = read_table(data, targets, labelled=bool(targets), n_features=takes, complete=False)
+    if data.is_dir() or data.suffix.lower() != ".npy" or table.X.shape[1] == takes:
+        return table
+    width, rest = table.X.shape[1], f" without --target {targets[0]}" if targets else ""
+    advice = "give a file with the columns of the features, in the order of the fit"
+    if not targets and width == takes + 1:
+        advice = f"--target {takes} leaves out the last one where it is the target; for another column, its number"
+    raise CommandError(f"{data}: it has {width:,} columns{rest}, and the model takes {takes:,} features: {advice}", 2)
 
 
 def features_of(estimator: Any, X: Any, data: Path) -> Any:

@@ -59,8 +59,8 @@ def read_table(
 
     A folder of blocks (``skadmm data convert``) stays on disk. `target` names the column of labels, or several columns
     of numbers. By default it is the last column of a CSV, Parquet or npy file, whose columns are numbers, and the array
-    "y" of an npz file. With `labelled` false, labels are left out where they are, and need not be there. `complete` refuses missing
-    labels.
+    "y" of an npz file. With `labelled` false, labels are left out where they are, and need not be there. `complete`
+    refuses missing labels.
     """
     names = (target,) if isinstance(target, str) else tuple(target or ())
     first = names[0] if names else None
