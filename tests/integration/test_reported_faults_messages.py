@@ -392,9 +392,9 @@ def test_missing_classes_are_named_by_score_and_report(tmp_path):
 @pytest.mark.parametrize(
     ("text", "names", "others"),
     [
-        ("when,v\n2024-01-01,1\n2024-01-03,2\n", ["when", "v"], ["when (text)"]),
-        ("source,target,weight\na,b,1\nb,c,2\n", ["source", "target", "weight"], ["source (text)", "target (text)"]),
-        ("a,b\nx,y\nz,u\n", ["a", "b"], ["a (text)", "b (text)"]),
+        ("when,v\n2024-01-01,1\n2024-01-03,2\n", ["when"], ["when (text)"]),
+        ("source,target,weight\na,b,1\nb,c,2\n", ["source", "target"], ["source (text)", "target (text)"]),
+        ("a,b\nx,y\nz,u\n", ["a"], ["a (text)", "b (text)"]),
         ("a\n1\n2\n", ["a"], []),
     ],
 )

@@ -694,8 +694,10 @@ def column_values(frame: Any, name: str, *, missing: bool = False) -> np.ndarray
     if (numbers := known_numbers(column)) is not None and (missing or not np.isnan(numbers).any()):
         return numbers
     absent = np.asarray(column.isna())
-    if absent.any():
-        if not missing:
-            raise MissingError(name, int(np.argmax(absent)))
-        return np.where(absent, None, column.astype(str).to_numpy(dtype=object))
-    return column.astype(str).to_numpy(dtype=object)
+    if not absent.any():
+        return column.astype(str).to_numpy(dtype=object)
+    if not missing:
+        raise MissingError(name, int(np.argmax(absent)))
+    texts = np.array(column.astype(str), dtype=object)
+    texts[absent] = None
+    return texts

@@ -68,15 +68,16 @@ def _blocks(path: Path) -> dict[str, Any]:
 def _source(path: Path) -> dict[str, Any]:
     from skadmm.backends.readers import Columns, kind_of, open_source
 
-    kind, whole = kind_of(path), open_source(path, Columns(labelled=False))
-    names, kinds = whole.names, _parquet_kinds(path) if kind == "parquet" else _kinds(path)
-    texts = tuple(name for name in names or [] if kinds[name] != "number")
-    # With a single column there is no target; rows without names have theirs, or in an npy file the number of one.
-    source = whole if names is not None and len(names) < 2 else open_source(path, Columns())
+    kind, source = kind_of(path), open_source(path, Columns(labelled=False))
+    single = source.names is not None and len(source.names) == 1
+    source = source if single else open_source(path, Columns())  # a single column is no target
+    names, kinds = source.names, _parquet_kinds(path) if kind == "parquet" else _kinds(path)
     target = getattr(source, "target", None)
-    features = names is None or any(name not in (*texts, target) for name in names)
-    wanted = Columns(target, labelled=target is not None, dropped=texts)
-    numbers = (open_source(path, wanted) if texts else source).estimate() if features else math.nan
+    texts = tuple(name for name in names or [] if kinds[name] != "number")
+    numbers = math.nan
+    if names is None or len(texts) < len(names):
+        wanted = Columns(target, labelled=target is not None, dropped=texts)
+        numbers = (open_source(path, wanted) if texts else source).estimate()
     return {
         "table": str(path),
         "kind": {",": "CSV", "\t": "TSV"}.get(kind, kind) + (", a folder of files" if path.is_dir() else ""),

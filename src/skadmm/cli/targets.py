@@ -43,7 +43,7 @@ def check_weights(name: str, weight: np.ndarray) -> None:
 def rows_with_target(target: np.ndarray) -> np.ndarray:
     """Which rows have a value in each column of targets."""
     missing = _missing(target)
-    return ~missing if target.ndim == 1 else ~missing.any(axis=1)
+    return np.logical_not(missing if target.ndim == 1 else missing.any(axis=1))
 
 
 def _missing(values: object) -> np.ndarray:
