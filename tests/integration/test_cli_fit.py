@@ -585,3 +585,113 @@ def test_npy_files_have_columns_without_names(csv, table, monkeypatch, tmp_path,
         assert "there is no column 'lab': an npy file has no named columns" in capsys.readouterr().err
         assert run(["fit", "last.npy", "-o", "n", "--target", "1", "--target", "2", where]) == 2
         assert "--target 2: several targets are columns of a CSV" in capsys.readouterr().err
+
+
+@pytest.fixture
+def gaps(table, tmp_path, monkeypatch):
+    """A table whose targets (numbers, classes 0 and 1, texts), weights and feature g each miss values."""
+    monkeypatch.chdir(tmp_path)
+    X, y = table
+    frame = X.assign(number=X["a"] + X["b"], whole=(y == "yes").astype(float), weight=1.0, g=0.5, label=y)
+    frame.loc[3, ["number", "whole", "label"]] = None
+    frame.loc[7, ["number", "label"]] = None
+    frame.loc[1, "weight"] = None
+    frame.loc[2, "g"] = None
+    frame.to_csv("gaps.csv", index=False)
+    frame.to_parquet("gaps.parquet", index=False)
+    Path("folder").mkdir()
+    frame.to_parquet("folder/gaps.parquet", index=False)
+    return frame
+
+
+OTHERS = {"number": "whole,weight,g,label", "whole": "number,weight,g,label", "label": "number,whole,weight,g"}
+
+
+@pytest.mark.parametrize("data", ["gaps.csv", "gaps.parquet", "folder"])
+@pytest.mark.parametrize(("target", "kind"), [("number", "regressor"), ("label", "classifier")])
+def test_rows_without_a_target_do_not_count_in_the_score(gaps, capsys, data, target, kind):
+    gaps.dropna(subset=[target]).to_csv("known.csv", index=False)
+    options = ["--target", target, "--drop", OTHERS[target], "--model", f"fused-{kind}", "--alpha", "0.05", "-q"]
+    assert run(["fit", "known.csv", "-o", "m.skadmm", *options]) == 0
+    model, known = skadmm.load("m.skadmm"), gaps.dropna(subset=[target])
+    score = model.score(known[list("abcdef")], known[target])
+    capsys.readouterr()
+    assert run(["predict", "m.skadmm", data, "--target", target]) == 0
+    assert f" {score:.4f} on 118 rows (2 without a target)" in capsys.readouterr().err
+    assert run(["predict", "m.skadmm", data, "--target", target, "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["score"] == pytest.approx(score, abs=1e-12)
+    assert facts["rows_without_target"] == 2
+    gaps.iloc[[3, 7]].to_csv("none.csv", index=False)
+    assert run(["predict", "m.skadmm", "none.csv", "--target", target]) == 0
+    assert capsys.readouterr().err == "note: none.csv: no row has a target: there is no score\n"
+
+
+@pytest.mark.filterwarnings("ignore:.*:UserWarning")
+def test_the_score_under_another_loss_leaves_out_rows_without_a_target(gaps, capsys):
+    known = gaps.dropna(subset=["number"])
+    model = skadmm.FusedLassoRegressor(0.05, loss="huber").fit(known[list("abcdef")], known["number"])
+    model.save("m.skadmm")
+    for data in ("gaps.csv", "folder"):
+        assert run(["predict", "m.skadmm", data, "--target", "number", "--json"]) == 0
+        score = json.loads(capsys.readouterr().out)["score"]
+        assert score == pytest.approx(model.score(known[list("abcdef")], known["number"]), abs=1e-9)
+
+
+@pytest.mark.parametrize("data", ["gaps.csv", "gaps.parquet"])
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("label", "the column 'label' has missing values, the first in row 3"),
+        ("whole", "row 3: the target holds NaN or infinity"),
+        ("number", "row 3: the target holds NaN or infinity"),
+    ],
+)
+def test_a_missing_target_is_named_with_its_row(gaps, capsys, data, target, said):
+    options = [data, "--target", target, "--drop", OTHERS[target]]
+    kind = "regressor" if target == "number" else "classifier"
+    for command in (
+        ["fit", *options, "-o", "m.skadmm", "--model", f"fused-{kind}"],
+        ["fit", *options, "-o", "m.skadmm", "--model", f"fused-{kind}", "--on-disk", "-q"],
+        ["compare", *options],
+    ):
+        assert run(command) == 2
+        assert capsys.readouterr().err == f"skadmm: {data}: {said}\n"
+
+
+@pytest.mark.parametrize("data", ["gaps.csv", "folder"])
+def test_a_report_names_a_missing_target(gaps, capsys, data):
+    skadmm.FusedLassoRegressor(0.05).fit(gaps[list("abcdef")], gaps["a"]).save("m.skadmm")
+    assert run(["report", "m.skadmm", data, "-o", "m.html", "--target", "number"]) == 2
+    assert capsys.readouterr().err == f"skadmm: {data}: row 3: the target holds NaN or infinity\n"
+
+
+def test_a_missing_weight_is_named_with_its_row(gaps, capsys):
+    options = ["gaps.csv", "-o", "m.skadmm", "--target", "a", "--drop", "number,whole,g,label"]
+    assert run(["fit", *options, "--model", "fused-regressor", "--weight", "weight"]) == 2
+    assert capsys.readouterr().err == "skadmm: --weight weight: row 1 has nan; it takes finite numbers ≥ 0\n"
+
+
+def test_predict_does_not_advise_to_drop_a_feature(gaps, capsys):
+    skadmm.FusedLassoRegressor(0.05).fit(gaps[["a", "g"]].fillna(0.0), gaps["a"]).save("m.skadmm")
+    assert run(["predict", "m.skadmm", "gaps.csv"]) == 2
+    said = capsys.readouterr().err
+    assert "'g' (1 of 120 rows, the first is row 2): impute the values, or leave out these rows\n" in said
+
+
+def test_predict_says_how_the_target_of_an_npy_file_is_left_out(table, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    np.save("a.npy", table[0].to_numpy())
+    assert run(["fit", "a.npy", "-o", "m.skadmm", "--model", "fused-regressor", "--alpha", "0.1", "-q"]) == 0
+    capsys.readouterr()
+    assert run(["predict", "m.skadmm", "a.npy"]) == 2
+    said = "skadmm: a.npy: it has 6 columns, and the model takes 5 features: --target 5 leaves out the last one"
+    assert capsys.readouterr().err.startswith(said)
+    assert run(["predict", "m.skadmm", "a.npy", "--target", "5"]) == 0
+    np.save("b.npy", table[0].to_numpy()[:, :3])
+    assert run(["predict", "m.skadmm", "b.npy"]) == 2
+    assert "it has 3 columns, and the model takes 5 features: give a file" in capsys.readouterr().err
+    assert run(["info", "a.npy", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["columns"] == 6
+    assert "features" not in facts

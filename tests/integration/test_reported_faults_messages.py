@@ -1,5 +1,6 @@
 """Messages that said too little or something false, and calls that failed without a reason."""
 
+import json
 from decimal import Decimal
 from pathlib import Path
 
@@ -373,3 +374,42 @@ def test_n_iter_leaves_out_the_selection_of_the_step():
         model.fit(FRAME[["use1", "use2", "use3"]], Y)
     assert model.result_.selection_passes > 10
     assert model.n_iter_ == np.ceil(model.result_.run_passes)
+
+
+def test_missing_classes_are_named_by_score_and_report(tmp_path):
+    labels = pd.Series(np.where(Y > 0, "yes", "no"), dtype=object)
+    model = FusedLassoClassifier(0.05).fit(X, labels)
+    labels[[7, 9]] = np.nan
+    said = "y has 2 missing classes, the first in row 7"
+    for y in (labels, labels.to_numpy()):
+        with pytest.raises(ValueError, match=said):
+            model.score(X, y)
+        with pytest.raises(ValueError, match=said):
+            model.report(tmp_path / "x.html", X, y)
+    assert not (tmp_path / "x.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "others"),
+    [
+        ("when,v\n2024-01-01,1\n2024-01-03,2\n", ["when"], ["when (text)"]),
+        ("source,target,weight\na,b,1\nb,c,2\n", ["source", "target"], ["source (text)", "target (text)"]),
+        ("a,b\nx,y\nz,u\n", ["a"], ["a (text)", "b (text)"]),
+        ("a\n1\n2\n", ["a"], []),
+    ],
+)
+def test_info_shows_a_table_without_numbers_as_features(tmp_path, capsys, text, names, others):
+    (tmp_path / "t.csv").write_text(text)
+    assert run(["info", str(tmp_path / "t.csv"), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["names"] == names
+    assert facts["not numbers"] == others
+
+
+def test_info_takes_decimals_for_numbers(tmp_path, capsys):
+    frame = pd.DataFrame({"a": [Decimal("1.50"), Decimal("2.25")], "t": ["x", "y"], "b": [1.0, 2.0]})
+    frame.to_parquet(tmp_path / "t.parquet", index=False)
+    assert run(["info", str(tmp_path / "t.parquet"), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["not numbers"] == ["t (text)"]
+    assert facts["bytes as blocks"] == 2 * 2 * 8

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from skadmm._names import no_column, no_columns
-from skadmm.backends.files import BlocksError, FileBlocks
+from skadmm.backends.files import BlocksError, FileBlocks, RefusedTableError
 from skadmm.backends.kinds import is_dask
 from skadmm.backends.readers import NO_NAMES, Columns, MissingError, column_values, kind_of, known_numbers, open_source
 from skadmm.backends.sources import (
@@ -198,8 +198,9 @@ def column_names(X: Any) -> list[str]:
     return stored.columns
 
 
-def read_columns(X: Any, names: Sequence[str]) -> list[np.ndarray]:
-    """Some columns of a table on disk, as arrays of numbers or of texts: one reading of these columns."""
+def read_columns(X: Any, names: Sequence[str], *, missing: bool = False) -> list[np.ndarray]:
+    """Some columns of a table on disk, as arrays of numbers or of texts: one reading of these columns. `missing` says
+    whether texts may be missing, which are None then."""
     known = column_names(X)
     for name in names:
         if name not in known:
@@ -215,10 +216,10 @@ def read_columns(X: Any, names: Sequence[str]) -> list[np.ndarray]:
     parts, rows = [], 0
     try:
         for frame in source.frames(wanted, []):
-            parts.append([column_values(frame, name) for name in wanted])
+            parts.append([column_values(frame, name, missing=missing) for name in wanted])
             rows += len(frame)
     except MissingError as error:
-        raise BlocksError(f"{path}: {MissingError(error.column, rows + error.row)}") from None
+        raise RefusedTableError(f"{path}: {MissingError(error.column, rows + error.row)}") from None
     except ValueError as error:
         raise BlocksError(f"{path}: {error}") from error
     if not parts:

@@ -241,7 +241,7 @@ class TextSource:
         except TextColumnError as error:
             raise TextColumnError(error.column, error.value, self.path) from None
         except MissingError as error:
-            raise BlocksError(f"{self.path}: {MissingError(error.column, rows + error.row)}") from None
+            raise RefusedTableError(f"{self.path}: {MissingError(error.column, rows + error.row)}") from None
         except (ValueError, OverflowError) as error:
             if isinstance(error, BlocksError):
                 raise
@@ -405,7 +405,7 @@ class ParquetSource:
         except TextColumnError as error:
             raise TextColumnError(error.column, error.value, self.path) from None
         except MissingError as error:
-            raise BlocksError(f"{self.path}: {MissingError(error.column, position + error.row)}") from None
+            raise RefusedTableError(f"{self.path}: {MissingError(error.column, position + error.row)}") from None
         except (self._broken, OSError, ValueError) as error:
             raise BlocksError(f"{self.path}: {_after(position)}{error}") from error
 
@@ -683,15 +683,21 @@ def _targets(frame: Any, name: str | None) -> np.ndarray | None:
     return None if name is None else column_values(frame, name)
 
 
-def column_values(frame: Any, name: str) -> np.ndarray:
-    """A column as an array of float64 or of texts; booleans and integers, which may be classes, keep their type."""
+def column_values(frame: Any, name: str, *, missing: bool = False) -> np.ndarray:
+    """A column as an array of float64 or of texts; booleans and integers, which may be classes, keep their type.
+    `missing` says whether texts may be missing, which are None then."""
     column = frame[name]
     if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iub":
         return column.to_numpy()
     if getattr(column.dtype, "kind", "O") in "fiub":
         return column.to_numpy(dtype=np.float64)
-    if (numbers := known_numbers(column)) is not None and not np.isnan(numbers).any():
+    if (numbers := known_numbers(column)) is not None and (missing or not np.isnan(numbers).any()):
         return numbers
-    if column.isna().any():
-        raise MissingError(name, int(np.argmax(column.isna())))
-    return column.astype(str).to_numpy(dtype=object)
+    absent = np.asarray(column.isna())
+    if not absent.any():
+        return column.astype(str).to_numpy(dtype=object)
+    if not missing:
+        raise MissingError(name, int(np.argmax(absent)))
+    texts = np.array(column.astype(str), dtype=object)
+    texts[absent] = None
+    return texts

@@ -14,13 +14,15 @@ class CommandError(Exception):
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """Name the file in the message about NaN or infinity in its table, with the options that leave columns out."""
+def naming(path: Path, *, droppable: bool = True) -> Iterator[None]:
+    """Name the file in the message about NaN or infinity in its table, with the option that leaves columns out, where
+    the command has it (`droppable`)."""
     from skadmm.backends.not_finite import NotFiniteError
 
     try:
         yield
     except NotFiniteError as error:
-        names = ",".join(map(str, error.columns))
-        advice = f"impute the values, leave out these rows, or --drop {names}"
+        advice = "impute the values, or leave out these rows"
+        if droppable:
+            advice = f"impute the values, leave out these rows, or --drop {','.join(map(str, error.columns))}"
         raise CommandError(f"{path}: {error.fault}: {advice}", 2) from error

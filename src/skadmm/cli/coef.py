@@ -29,7 +29,8 @@ def coef(
 ) -> None:
     """Show the coefficients that are not zero.
 
-    The features that were fused, or selected together as groups, are shown too.
+    The features that were fused, or selected together as groups, are shown too. Features without names, as those of an
+    npy file, are x0, x1, …: the columns of the fit in their order, without targets, weights and dropped columns.
     """
     if as_csv and as_json:
         raise CommandError("--csv and --json: it takes only one of them", 2)

@@ -23,6 +23,7 @@ from skadmm.cli.tables import (
     read_table,
     refuse_several,
 )
+from skadmm.cli.targets import check_targets, check_weights
 from skadmm.cli.words import size_in_words
 
 LARGE_SHARE = 0.25
@@ -86,7 +87,11 @@ def _opened(
         refuse_several(targets)
     if not stays_on_disk(path, on_disk):
         if npy:
-            return npy_table(path, targets[0] if targets else None, weight, dropped)
+            table = npy_table(path, targets[0] if targets else None, weight, dropped)
+            check_targets(path, targets, table.target)
+            if weight is not None:
+                check_weights(weight, np.asarray(table.weight))
+            return table
         table = numbers_only(read_table(path, targets, labelled=True), path, dropped, texts, dates, levels)
         return table if weight is None else _with_weight(table, path, weight)
     from skadmm.backends import BlocksError, as_folder
@@ -136,22 +141,31 @@ def _read_apart(
                 raise not_a_number(path, name, read_columns(table, [name])[0][0], dates=dates)
     except (BlocksError, ValueError) as error:
         raise _as_command_error(error) from error
-    labels = [*found, last] if weight is None else found
-    return Table(table, _as_one(labels), None if weight is None else last)
+    labels = _as_one([*found, last] if weight is None else found)
+    check_targets(path, targets, labels)
+    if weight is None:
+        return Table(table, labels)
+    check_weights(weight, last)
+    return Table(table, labels, last)
 
 
-def stored_table(path: Path, targets: Sequence[str]) -> Table:
-    """A table that is left on disk, without some columns, which are read as targets."""
+def stored_table(path: Path, targets: Sequence[str], *, complete: bool = True) -> Table:
+    """A table that is left on disk, without some columns, which are read as targets; `complete` refuses missing
+    ones."""
     from skadmm.backends import BlocksError
     from skadmm.backends.named_columns import read_columns, without_columns
     from skadmm.backends.sources import StoredTable
 
     table = StoredTable(path)
     try:
-        found = read_columns(table, targets) if targets else []
-        return Table(without_columns(table, targets), _as_one(found) if found else None)
+        found = read_columns(table, targets, missing=not complete) if targets else []
+        rest = without_columns(table, targets)
     except BlocksError as error:
         raise _as_command_error(error) from error
+    target = _as_one(found) if found else None
+    if complete:
+        check_targets(path, targets, target)
+    return Table(rest, target)
 
 
 def _as_one(columns: list[np.ndarray]) -> np.ndarray:
@@ -189,7 +203,9 @@ def _with_weight(table: Table, path: Path, weight: str) -> Table:
     """The table with one of its columns as weights."""
     if not hasattr(table.X, "columns") or weight not in table.X.columns:
         raise CommandError(f"--weight {weight}: {path} has no such column", 2)
-    return Table(table.X.drop(columns=[weight]), table.target, table.X[weight].to_numpy(dtype=float))
+    weights = table.X[weight].to_numpy(dtype=float, na_value=np.nan)
+    check_weights(weight, weights)
+    return Table(table.X.drop(columns=[weight]), table.target, weights)
 
 
 def tell_size(path: Path, size: float, folder: Path) -> None:

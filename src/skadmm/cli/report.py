@@ -23,7 +23,7 @@ def add_to(app: typer.Typer) -> None:
 
 def report(
     model: Path = typer.Argument(help="A file that `skadmm fit` wrote."),  # noqa: B008
-    data: Path | None = typer.Argument(None, help="Data to score: svmlight, CSV, TSV, Parquet, npz; a folder."),  # noqa: B008
+    data: Path | None = typer.Argument(None, help="Data to score: svmlight, CSV, TSV, Parquet, npy, npz; a folder."),  # noqa: B008
     out: Path = typer.Option(..., "--out", "-o", help="The HTML file to write."),  # noqa: B008
     target: list[str] | None = typer.Option(None, help="The column (or npz array) of targets of DATA."),  # noqa: B008
     offset: str | None = typer.Option(None, help="A column that is added to the linear predictor, as in the fit."),

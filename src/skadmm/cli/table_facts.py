@@ -68,18 +68,22 @@ def _blocks(path: Path) -> dict[str, Any]:
 def _source(path: Path) -> dict[str, Any]:
     from skadmm.backends.readers import Columns, kind_of, open_source
 
-    kind, source = kind_of(path), open_source(path, Columns())
+    kind, source = kind_of(path), open_source(path, Columns(labelled=False))
+    single = source.names is not None and len(source.names) == 1
+    source = source if single else open_source(path, Columns())  # a single column is no target
     names, kinds = source.names, _parquet_kinds(path) if kind == "parquet" else _kinds(path)
+    target = getattr(source, "target", None)
     texts = tuple(name for name in names or [] if kinds[name] != "number")
-    numbers = (
-        open_source(path, Columns(getattr(source, "target", None), dropped=texts)) if texts else source
-    ).estimate()
+    numbers = math.nan
+    if names is None or len(texts) < len(names):
+        wanted = Columns(target, labelled=target is not None, dropped=texts)
+        numbers = (open_source(path, wanted) if texts else source).estimate()
     return {
         "table": str(path),
         "kind": {",": "CSV", "\t": "TSV"}.get(kind, kind) + (", a folder of files" if path.is_dir() else ""),
         "rows": getattr(source, "rows", None),
-        "features": getattr(source, "width", None) if names is None else len(names),
-        "target": getattr(source, "target", None),
+        "columns" if kind == "npy" else "features": getattr(source, "width", None) if names is None else len(names),
+        "target": target,
         "bytes on disk": _size(path),
         "bytes as blocks": None if math.isnan(numbers) else int(numbers),
         "names": None if names is None else _first(names),
@@ -101,14 +105,16 @@ def _kinds(path: Path) -> dict[str, str]:
 def _parquet_kinds(path: Path) -> dict[str, str]:
     """What each column holds, by the schemas of all files: a column without values in one may hold texts in another."""
     from pyarrow.parquet import read_schema
+    from pyarrow.types import is_decimal
 
     from skadmm.backends.readers import parquet_files
 
     found: dict[str, str] = {}
     for file in parquet_files(path):
-        frame = read_schema(file).empty_table().to_pandas(ignore_metadata=True)
+        schema = read_schema(file)
+        frame = schema.empty_table().to_pandas(ignore_metadata=True)
         found |= {
-            str(name): _kind(dtype)
+            str(name): "number" if is_decimal(schema.field(name).type) else _kind(dtype)
             for name, dtype in frame.dtypes.items()
             if found.get(str(name), "number") == "number"
         }

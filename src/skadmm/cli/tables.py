@@ -11,6 +11,7 @@ import numpy as np
 
 from skadmm._names import no_column
 from skadmm.cli._errors import CommandError
+from skadmm.cli.targets import check_targets
 
 COMPRESSED = (".gz", ".bz2", ".xz")
 KINDS = {
@@ -47,13 +48,19 @@ def kind_of(path: Path) -> str:
 
 
 def read_table(
-    path: Path, target: str | Sequence[str] | None, *, labelled: bool, n_features: int | None = None
+    path: Path,
+    target: str | Sequence[str] | None,
+    *,
+    labelled: bool,
+    n_features: int | None = None,
+    complete: bool = True,
 ) -> Table:
     """The table at `path`.
 
     A folder of blocks (``skadmm data convert``) stays on disk. `target` names the column of labels, or several columns
     of numbers. By default it is the last column of a CSV, Parquet or npy file, whose columns are numbers, and the array
-    "y" of an npz file. With `labelled` false, labels are left out where they are, and need not be there.
+    "y" of an npz file. With `labelled` false, labels are left out where they are, and need not be there. `complete`
+    refuses missing labels.
     """
     names = (target,) if isinstance(target, str) else tuple(target or ())
     first = names[0] if names else None
@@ -68,13 +75,19 @@ def read_table(
         if kind == "svmlight":
             from skadmm.datasets import read_svmlight
 
-            X, y = read_svmlight(path, n_features)
-            return Table(X, y)
-        if kind == "npy":
-            return npy_table(path, first, labelled=labelled)
-        if kind == "npz":
-            return _from_npz(path, first or "y", labelled)
-        return _from_frame(_frame(path, kind), path, names, labelled)
+            table = Table(*read_svmlight(path, n_features))
+        elif kind == "npy":
+            table = npy_table(path, first, labelled=labelled)
+        elif kind == "npz":
+            table = _from_npz(path, first or "y", labelled)
+        else:
+            frame = _frame(path, kind)
+            if labelled and not names:
+                names = (str(frame.columns[-1]),)
+            table = _from_frame(frame, path, names, labelled)
+        if complete:
+            check_targets(path, names, table.target)
+        return table
     except CommandError:
         raise
     except UnicodeDecodeError as error:
@@ -149,8 +162,6 @@ def _frame(path: Path, kind: str) -> Any:
 
 
 def _from_frame(frame: Any, path: Path, targets: tuple[str, ...], labelled: bool) -> Table:
-    if not targets and labelled:
-        targets = (str(frame.columns[-1]),)
     missing = [name for name in targets if name not in frame.columns]
     if missing and labelled:
         raise CommandError(f"{path}: {no_column(missing[0], list(map(str, frame.columns)))}", 2)

@@ -203,6 +203,7 @@ class Classification(ClassifierMixin, StructuredModel):
         float
         """
         y = stored_target(X, y)
+        _check_present(y)
         weight = None if sample_weight is None else row_weights(X, sample_weight, y)
         offset = self._offset_or_zero(offset, "score")
         if offset is None:
