@@ -114,6 +114,8 @@ def test_unknown_members_of_groups(data, form):
         model.fit(*data)
     assert caught[0].filename == __file__, "the warning shows the line of the user"
     assert [group.tolist() for group in model.groups_] == [[0, 1], [], [2, 3]]
+    with pytest.warns(UserWarning, match="2 of 8 names are not among the columns of X and are left out$"):
+        GroupLassoRegressor(groups=[["a", "zz"], ["b", "yy"], ["c", "d", "e", "f"]], unknown="ignore").fit(*data)
     assert model.active_groups_.tolist() == [True, False, False]
     with pytest.warns(UserWarning, match="2 of 6 columns are in no group"):
         known = GroupLassoRegressor(alpha=0.1, groups=[["a", "b"], ["c", "d"]]).fit(*data)

@@ -1,0 +1,58 @@
+"""Messages, warnings and names in outputs that a user reported as missing or misleading."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skadmm import FusedLassoRegressor, load
+from skadmm.cli import run
+from skadmm.losses import Tweedie
+
+RNG = np.random.default_rng(0)
+X = pd.DataFrame(RNG.standard_normal((60, 6)), columns=[f"f{j}" for j in range(6)])
+Y = X["f0"] + X["f1"] + 0.1 * RNG.standard_normal(60)
+
+
+def test_tables_without_rows(tmp_path, capsys):
+    import polars as pl
+
+    frame = X.assign(y=Y)
+    (tmp_path / "oe").mkdir()
+    frame[:0].to_parquet(tmp_path / "oe" / "a.parquet")
+    for table in (tmp_path / "oe", pl.from_pandas(frame[:0]).lazy()):
+        with pytest.raises(ValueError, match=r"^(.*oe|X): the table has no rows$"):
+            FusedLassoRegressor().fit(table, "y", drop=["f5"])
+    FusedLassoRegressor(0.1).fit(X, Y).save(tmp_path / "m.skadmm")
+    X[:0].to_csv(tmp_path / "empty.csv", index=False)
+    assert run(["predict", str(tmp_path / "m.skadmm"), str(tmp_path / "empty.csv")]) == 2
+    assert "empty.csv: it has names of columns and no rows" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "groups", [[["f0", "f1"], ["f2"]], [0, 0, 1, 1, 1, 1], {"first": ["f0", "f1"]}, dict.fromkeys(X, "a")], ids=str
+)
+def test_the_help_of_groups_names_the_forms_that_work(tmp_path, capsys, groups):
+    X.assign(y=Y).to_csv(tmp_path / "t.csv", index=False)
+    (tmp_path / "g.json").write_text(json.dumps(groups))
+    fit = ["fit", str(tmp_path / "t.csv"), "-o", str(tmp_path / "m"), "--model", "group-regressor", "--alpha", "0.1"]
+    assert run(["fit", "--help"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    for form in ("[[columns], …]", "[a label per column]", "{name: [columns]}", "{column: label}"):
+        assert form in shown
+    assert run([*fit, "--groups", str(tmp_path / "g.json"), "-q"]) == 0
+
+
+@pytest.mark.parametrize("power", [1.0, 3.0, True, "a", np.nan])
+def test_a_wrong_power_of_tweedie_has_one_message(power):
+    with pytest.raises(ValueError, match="it takes a number between 1 and 2, both excluded"):
+        Tweedie(power).prepared()
+
+
+def test_one_pass_is_singular():
+    model = FusedLassoRegressor(0.0, fit_intercept=False).fit(X, Y)
+    result = model.result_
+    for passes, words in ((1.0, "1 pass"), (2.0, "2 passes"), (1.5, "1.5 passes")):
+        result.passes, result.selection_passes = passes, 0.0
+        assert result.cost == words
