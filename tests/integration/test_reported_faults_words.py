@@ -56,3 +56,31 @@ def test_one_pass_is_singular():
     for passes, words in ((1.0, "1 pass"), (2.0, "2 passes"), (1.5, "1.5 passes")):
         result.passes, result.selection_passes = passes, 0.0
         assert result.cost == words
+
+
+@pytest.mark.parametrize("unknown", ["raise", "ignore"])
+def test_an_adjacency_table_over_some_columns_is_the_networkx_graph(unknown):
+    nx = pytest.importorskip("networkx")
+    graph = nx.Graph()
+    graph.add_weighted_edges_from([("f3", "f0", 1.0), ("f0", "f1", 2.0)])  # f2, f4 and f5 are isolated
+    boolean = nx.to_pandas_adjacency(graph, weight=None).astype(bool)
+    assert FusedLassoRegressor(0.1, graph=boolean, unknown=unknown).fit(X, Y).graph_.weights.tolist() == [1.0, 1.0]
+    fitted = [
+        FusedLassoRegressor(0.1, graph=given, unknown=unknown).fit(X, Y)
+        for given in (graph, nx.to_pandas_adjacency(graph))
+    ]
+    assert sorted(map(sorted, fitted[0].graph_.edges.tolist())) == fitted[1].graph_.edges.tolist() == [[0, 1], [0, 3]]
+    np.testing.assert_allclose(fitted[1].coef_, fitted[0].coef_, atol=1e-6)
+
+
+def test_an_adjacency_table_with_unknown_or_repeated_names():
+    names = ["f0", "f1", "zz"]
+    adjacency = pd.DataFrame(1.0 - np.eye(3), index=names, columns=names)
+    with pytest.raises(ValueError, match="graph has a name that is not among the columns of X: 'zz'"):
+        FusedLassoRegressor(0.1, graph=adjacency).fit(X, Y)
+    with pytest.warns(UserWarning, match="graph: 1 of 3 names are not among the columns of X and are left out"):
+        model = FusedLassoRegressor(0.1, graph=adjacency, unknown="ignore").fit(X, Y)
+    assert model.graph_.edges.tolist() == [[0, 1]]
+    twice = adjacency.set_axis(["f0", "f1", "f1"]).set_axis(["f0", "f1", "f1"], axis=1)
+    with pytest.raises(ValueError, match="graph has the name 'f1' twice"):
+        FusedLassoRegressor(0.1, graph=twice).fit(X, Y)
