@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skadmm import FusedLassoRegressor, load
+from skadmm import FusedLassoRegressor, GroupLassoRegressor, ModelFileError, load
 from skadmm.cli import run
 from skadmm.losses import Tweedie
 
@@ -84,3 +84,43 @@ def test_an_adjacency_table_with_unknown_or_repeated_names():
     twice = adjacency.set_axis(["f0", "f1", "f1"]).set_axis(["f0", "f1", "f1"], axis=1)
     with pytest.raises(ValueError, match="graph has the name 'f1' twice"):
         FusedLassoRegressor(0.1, graph=twice).fit(X, Y)
+
+
+OUTPUTS = pd.DataFrame({"o1": Y, "o2": X["f0"] - X["f3"], "o3": -Y})
+
+
+@pytest.mark.parametrize("cls", [FusedLassoRegressor, GroupLassoRegressor])
+def test_the_names_of_outputs_are_kept_and_shown(tmp_path, cls):
+    model = cls(0.05, output_penalty="rows").fit(X, OUTPUTS)
+    model.save(tmp_path / "m.skadmm")
+    for shown in (model, load(tmp_path / "m.skadmm")):
+        assert shown.output_names_ == ["o1", "o2", "o3"]
+        shown.report(tmp_path / "r.html", X, OUTPUTS)
+        page = (tmp_path / "r.html").read_text()
+        assert "output o1" in page and "output o3" in page and "output 0" not in page
+    assert not hasattr(model.fit(X, OUTPUTS.to_numpy()), "output_names_")
+    model.report(tmp_path / "r.html")
+    assert "output 0" in (tmp_path / "r.html").read_text()
+
+
+@pytest.mark.parametrize("where", ["--in-memory", "--on-disk"])
+def test_the_names_of_targets_are_those_of_the_outputs(tmp_path, capsys, where):
+    X.join(OUTPUTS).to_parquet(tmp_path / "t.parquet")
+    targets = ["--target", "o1", "--target", "o3", "--target", "o2"]
+    fit = ["fit", str(tmp_path / "t.parquet"), *targets, where, "--cache-dir", str(tmp_path / "cache")]
+    model, report = str(tmp_path / "m.skadmm"), tmp_path / "r.html"
+    assert run([*fit, "-o", model, "--model", "fused-regressor", "--alpha", "0.05", "--report", str(report), "-q"]) == 0
+    assert load(model).output_names_ == ["o1", "o3", "o2"]
+    assert "output o3" in report.read_text()
+    capsys.readouterr()
+    assert run(["coef", model, "--csv"]) == 0
+    assert capsys.readouterr().out.startswith("feature,coef[o1],coef[o3],coef[o2],")
+
+
+def test_names_of_outputs_that_do_not_belong_to_a_model_are_refused(tmp_path):
+    model = FusedLassoRegressor(0.05).fit(X, OUTPUTS)
+    for names in (["o1"], [1, 2, 3], "abc"):
+        model.output_names_ = names
+        model.save(tmp_path / "m.skadmm")
+        with pytest.raises(ModelFileError, match="output_names_ and coef_ do not belong together"):
+            load(tmp_path / "m.skadmm")

@@ -18,6 +18,7 @@ from skadmm.cli.large import open_table
 from skadmm.cli.loss_option import loss_of
 from skadmm.cli.offsets import check_link, take_offset
 from skadmm.cli.parameters import parameters
+from skadmm.cli.outputs import with_names
 from skadmm.cli.structure import GROUP_FORMS, read_graph, read_groups
 from skadmm.cli.words import in_words
 
@@ -144,7 +145,7 @@ def fit(
         warnings.simplefilter("always")
         warnings.filterwarnings("ignore", r"groups: \d+ of \d+ columns are in no group")  # the summary says so
         with naming(data):
-            estimator.fit(table.X, table.target, table.weight, **_given(offset=shift))
+            estimator.fit(table.X, with_names(table.target, target), table.weight, **_given(offset=shift))
     seconds = time.perf_counter() - began
     estimator.save(out)
     score = score_with(estimator, table.X, table.target, shift)

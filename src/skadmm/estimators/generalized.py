@@ -340,6 +340,8 @@ class GeneralizedLassoRegressor(SeveralOutputs, _Generalized, OnlineRegression):
         With `categorical_features`, the levels of each categorical column.
     feature_names_out_ : ndarray of str
         With `categorical_features`, a name for each coefficient: the column's, or "column=level".
+    output_names_ : list of str
+        The names of the columns of y, where it has several that have names; reports use them.
     dof_ : int or list of int
         Degrees of freedom, without the intercept.
     rank_ : int
@@ -756,6 +758,8 @@ class GeneralizedLassoRegressorCV(SeveralOutputs, _Generalized, CrossValidated, 
         With `categorical_features`, the levels of each categorical column.
     feature_names_out_ : ndarray of str
         With `categorical_features`, a name for each coefficient: the column's, or "column=level".
+    output_names_ : list of str
+        The names of the columns of y, where it has several that have names; reports use them.
     dof_ : int or list of int
         Degrees of freedom, without the intercept.
     rank_ : int

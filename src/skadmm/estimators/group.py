@@ -421,6 +421,8 @@ class GroupLassoRegressor(SeveralOutputs, _Grouped, OnlineRegression):
         With `categorical_features`, the levels of each categorical column.
     feature_names_out_ : ndarray of str
         With `categorical_features`, a name for each coefficient: the column's, or "column=level".
+    output_names_ : list of str
+        The names of the columns of y, where it has several that have names; reports use them.
     dof_ : int or list of int
         Degrees of freedom, without the intercept.
     result_ : Result or list of Result
@@ -871,6 +873,8 @@ class GroupLassoRegressorCV(SeveralOutputs, _GroupedSearch, Regression):
         With `categorical_features`, the levels of each categorical column.
     feature_names_out_ : ndarray of str
         With `categorical_features`, a name for each coefficient: the column's, or "column=level".
+    output_names_ : list of str
+        The names of the columns of y, where it has several that have names; reports use them.
     dof_ : int or list of int
         Degrees of freedom, without the intercept.
     result_ : Result or list of Result

@@ -100,6 +100,11 @@ def _check_shapes(path: Path, model: Any) -> None:
         raise ModelFileError(f"{path}: classes_ and coef_ do not belong together")
     if classes is not None and (len(coef) != (1 if len(classes) == 2 else len(classes)) or len(classes) < 2):
         raise ModelFileError(f"{path}: {len(classes)} classes do not belong to {len(coef)} rows of coef_")
+    outputs = getattr(model, "output_names_", None)
+    if outputs is not None and not (
+        isinstance(outputs, list) and all(isinstance(name, str) for name in outputs) and coef.shape[0] == len(outputs)
+    ):
+        raise ModelFileError(f"{path}: output_names_ and coef_ do not belong together")
     intercept = np.asarray(getattr(model, "intercept_", None))
     if intercept.dtype.kind != "f" or intercept.shape != coef.shape[:-1]:
         raise ModelFileError(f"{path}: intercept_ and coef_ do not belong together")
