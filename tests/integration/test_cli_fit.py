@@ -264,7 +264,11 @@ def test_compare_with_three_classes(csv, table, capsys):
         (["fit", "data.csv", "-o", "m", "--graph", "tree"], 2, "--graph tree: it takes chain"),
         (["fit", "data.csv", "-o", "m", "--graph", "one.csv"], 2, "line 1 has one column"),
         (["fit", "data.csv", "-o", "m", "--graph", "heavy.csv"], 2, "line 2 has the weight 'much'"),
-        (["fit", "data.csv", "-o", "m", "--model", "group-classifier", "--groups", "list.json"], 2, "it takes [[columns], …], [a label per column], {name: [columns]} or {column: label}"),
+        (
+            ["fit", "data.csv", "-o", "m", "--model", "group-classifier", "--groups", "list.json"],
+            2,
+            "it takes [[columns], …], [a label per column], {name: [columns]} or {column: label}",
+        ),
         (["fit", "gaps.csv", "-o", "m", "--alpha", "1"], 2, "NaN"),
         (["fit", "text.csv", "-o", "m", "--alpha", "1"], 2, "column 'a' holds 'much', which is not a number"),
         (["compare", "data.csv", "--unknown", "drop"], 2, "--unknown drop: it takes raise or ignore"),

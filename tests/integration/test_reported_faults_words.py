@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skadmm import FusedLassoRegressor, GroupLassoRegressor, ModelFileError, load
+from skadmm import FusedLassoRegressor, GeneralizedLassoRegressor, GroupLassoRegressor, ModelFileError, load
 from skadmm.cli import run
-from skadmm.losses import Tweedie
+from skadmm.losses import LOSSES, Huber, Tweedie
+from skadmm.regularizers import REGULARIZERS, ElasticNet
 
 RNG = np.random.default_rng(0)
 X = pd.DataFrame(RNG.standard_normal((60, 6)), columns=[f"f{j}" for j in range(6)])
@@ -97,7 +98,9 @@ def test_the_names_of_outputs_are_kept_and_shown(tmp_path, cls):
         assert shown.output_names_ == ["o1", "o2", "o3"]
         shown.report(tmp_path / "r.html", X, OUTPUTS)
         page = (tmp_path / "r.html").read_text()
-        assert "output o1" in page and "output o3" in page and "output 0" not in page
+        assert "output o1" in page
+        assert "output o3" in page
+        assert "output 0" not in page
     assert not hasattr(model.fit(X, OUTPUTS.to_numpy()), "output_names_")
     model.report(tmp_path / "r.html")
     assert "output 0" in (tmp_path / "r.html").read_text()
@@ -124,3 +127,23 @@ def test_names_of_outputs_that_do_not_belong_to_a_model_are_refused(tmp_path):
         model.save(tmp_path / "m.skadmm")
         with pytest.raises(ModelFileError, match="output_names_ and coef_ do not belong together"):
             load(tmp_path / "m.skadmm")
+
+
+@pytest.mark.parametrize("kind", ["loss", "penalty"])
+def test_a_model_with_an_own_loss_or_penalty_says_that_its_module_is_to_be_imported(
+    tmp_path, capsys, monkeypatch, kind
+):
+    """A registered class is taken out of the registry, as where its module is not imported."""
+    own = {"loss": Huber(2.0)} if kind == "loss" else {"penalty": ElasticNet(0.1)}
+    path = tmp_path / "m.skadmm"
+    GeneralizedLassoRegressor(0.1, A=np.eye(6), **own).fit(X, Y).save(path)
+    registry = LOSSES if kind == "loss" else REGULARIZERS
+    name = next(iter(own.values())).name
+    monkeypatch.delitem(registry, name)
+    with pytest.raises(
+        ModelFileError, match=f"its {kind} '{name}' is not one of skadmm's: first import the module"
+    ) as got:
+        load(path)
+    assert "not a valid" not in str(got.value) and "Did you mean" not in str(got.value)
+    assert run(["coef", str(path)]) != 0
+    assert "cannot use this model" in capsys.readouterr().err

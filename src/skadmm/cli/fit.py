@@ -17,8 +17,8 @@ from skadmm.cli._errors import CommandError, naming
 from skadmm.cli.large import open_table
 from skadmm.cli.loss_option import loss_of
 from skadmm.cli.offsets import check_link, take_offset
-from skadmm.cli.parameters import parameters
 from skadmm.cli.outputs import with_names
+from skadmm.cli.parameters import parameters
 from skadmm.cli.structure import GROUP_FORMS, read_graph, read_groups
 from skadmm.cli.words import in_words
 

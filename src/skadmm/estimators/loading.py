@@ -9,7 +9,7 @@ import numpy as np
 
 from skadmm._types import FilePath
 from skadmm.estimators import ESTIMATORS
-from skadmm.estimators.persistence import KIND, ModelFileError
+from skadmm.estimators.persistence import KIND, ModelFileError, NotRegisteredError
 from skadmm.io import archive, codec
 
 ADDED = (
@@ -70,6 +70,8 @@ def load(path: FilePath) -> Any:
         state = {key: reader.decode(value) for key, value in manifest["state"].items()}
         if manifest["class"].startswith("TrendFilter") and "positions_" not in state:
             state["positions_"] = state.pop("knots_", None)  # their name in version 0.1
+    except NotRegisteredError as error:
+        raise ModelFileError(f"{path}: {error}") from error
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
         raise ModelFileError(f"{path}: not a valid skadmm model: {error}") from error
     if set(parameters) != set(known):
