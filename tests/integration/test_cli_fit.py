@@ -547,7 +547,7 @@ def test_several_targets_are_several_outputs(csv, table, capsys):
     assert list(written) == ["prediction[0]", "prediction[1]"]
     assert np.allclose(written.to_numpy(), model.predict(X))
     assert run(["coef", "two.model", "--csv"]) == 0
-    assert capsys.readouterr().out.startswith("feature,coef[0],coef[1]")
+    assert capsys.readouterr().out.startswith("feature,coef[u],coef[v]")
     assert run(["fit", "two.csv", "-o", "disk.model", "--target", "u", "--target", "v", "--on-disk", *options]) == 0
     assert np.allclose(skadmm.load("disk.model").coef_, model.coef_, atol=1e-3)
     assert run(["fit", "two.csv", "-o", "m", "--target", "u", "--target", "w", *options]) == 2

@@ -130,9 +130,7 @@ def test_names_of_outputs_that_do_not_belong_to_a_model_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["loss", "penalty"])
-def test_a_model_with_an_own_loss_or_penalty_says_that_its_module_is_to_be_imported(
-    tmp_path, capsys, monkeypatch, kind
-):
+def test_a_model_with_an_own_loss_or_penalty_says_to_import_its_module(tmp_path, capsys, monkeypatch, kind):
     """A registered class is taken out of the registry, as where its module is not imported."""
     own = {"loss": Huber(2.0)} if kind == "loss" else {"penalty": ElasticNet(0.1)}
     path = tmp_path / "m.skadmm"
@@ -144,6 +142,29 @@ def test_a_model_with_an_own_loss_or_penalty_says_that_its_module_is_to_be_impor
         ModelFileError, match=f"its {kind} '{name}' is not one of skadmm's: first import the module"
     ) as got:
         load(path)
-    assert "not a valid" not in str(got.value) and "Did you mean" not in str(got.value)
+    assert "not a valid" not in str(got.value)
+    assert "Did you mean" not in str(got.value)
     assert run(["coef", str(path)]) != 0
     assert "cannot use this model" in capsys.readouterr().err
+
+
+def test_a_report_without_the_offset_of_the_fit_says_so(tmp_path, capsys):
+    exposure = RNG.uniform(0.5, 2.0, 60)
+    counts = RNG.poisson(exposure)
+    model = FusedLassoRegressor(0.1, loss="poisson").fit(X, counts, offset=np.log(exposure))
+    with pytest.warns(UserWarning, match="offset=None: .* and report takes 0 for every row") as caught:
+        model.report(tmp_path / "r.html", X, counts)
+    assert caught[0].filename == __file__, "the warning shows the line of the user"
+    model.report(tmp_path / "r.html", X, counts, offset=np.log(exposure))
+    model.report(tmp_path / "r.html")
+    model.save(tmp_path / "m.skadmm")
+    X.assign(exposure=exposure, counts=counts).to_csv(tmp_path / "t.csv", index=False)
+    report = ["report", str(tmp_path / "m.skadmm"), str(tmp_path / "t.csv"), "--target", "counts", "--force"]
+    report += ["-o", str(tmp_path / "r.html")]
+    capsys.readouterr()
+    assert run(report) == 0
+    shown = capsys.readouterr().err
+    assert "without --offset or --exposure the score is for offset 0" in shown
+    assert "UserWarning" not in shown
+    assert run([*report, "--exposure", "exposure"]) == 0
+    assert "note:" not in capsys.readouterr().err
