@@ -168,3 +168,20 @@ def test_a_report_without_the_offset_of_the_fit_says_so(tmp_path, capsys):
     assert "UserWarning" not in shown
     assert run([*report, "--exposure", "exposure"]) == 0
     assert "note:" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("loss", ["squared", "poisson", "gamma", Huber(1.0)], ids=str)
+def test_weights_are_copies_of_rows_in_standard_errors(loss):
+    """As the documentation says: the fit does not depend on the scale of the weights, the standard errors do."""
+    counts = RNG.integers(1, 4, 60)
+    y = np.exp(0.3 * Y).to_numpy()
+    model = FusedLassoRegressor(0.01, loss=loss, relax=True, tol=1e-9)
+    table = X.to_numpy()
+    weighted = model.fit(table, y, sample_weight=counts)
+    coef, errors = weighted.coef_, weighted.standard_errors_
+    copies = model.fit(np.repeat(table, counts, axis=0), np.repeat(y, counts))
+    np.testing.assert_allclose(copies.standard_errors_, errors, rtol=1e-4)
+    twice = model.fit(table, y, sample_weight=2 * counts)
+    np.testing.assert_allclose(twice.coef_, coef, rtol=1e-4, atol=1e-8)
+    np.testing.assert_allclose(twice.standard_errors_, errors / np.sqrt(2), rtol=0.05)
+    assert "copies of rows" in FusedLassoRegressor.__doc__

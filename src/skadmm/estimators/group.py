@@ -224,6 +224,7 @@ class GroupLassoClassifier(SeveralClasses, _Grouped, OnlineClassification):
     standard_errors_ : ndarray
         With `relax`, standard errors that take the structure as given; NaN for coefficients that it keeps at zero,
         and for all of them where a bound is active or the loss has kinks.
+        Sample weights count as copies of rows here: twice the weights divide them by √2, or about that.
     categories_ : dict
         With `categorical_features`, the levels of each categorical column.
     feature_names_out_ : ndarray of str
@@ -417,6 +418,7 @@ class GroupLassoRegressor(SeveralOutputs, _Grouped, OnlineRegression):
     standard_errors_ : ndarray
         With `relax`, standard errors that take the structure as given; NaN for coefficients that it keeps at zero,
         and for all of them where a bound is active or the loss has kinks.
+        Sample weights count as copies of rows here: twice the weights divide them by √2, or about that.
     categories_ : dict
         With `categorical_features`, the levels of each categorical column.
     feature_names_out_ : ndarray of str
@@ -631,6 +633,7 @@ class GroupLassoClassifierCV(SeveralClasses, _GroupedSearch, Classification):
     standard_errors_ : ndarray
         With `relax`, standard errors that take the structure as given; NaN for coefficients that it keeps at zero,
         and for all of them where a bound is active or the loss has kinks.
+        Sample weights count as copies of rows here: twice the weights divide them by √2, or about that.
     categories_ : dict
         With `categorical_features`, the levels of each categorical column.
     feature_names_out_ : ndarray of str
@@ -869,6 +872,7 @@ class GroupLassoRegressorCV(SeveralOutputs, _GroupedSearch, Regression):
     standard_errors_ : ndarray
         With `relax`, standard errors that take the structure as given; NaN for coefficients that it keeps at zero,
         and for all of them where a bound is active or the loss has kinks.
+        Sample weights count as copies of rows here: twice the weights divide them by √2, or about that.
     categories_ : dict
         With `categorical_features`, the levels of each categorical column.
     feature_names_out_ : ndarray of str
