@@ -46,8 +46,8 @@ def report(
 
     os.environ.setdefault("MPLBACKEND", "Agg")
     estimator = skadmm.load(model)
-    given = () if data is None else _read(estimator, data, target, offset, exposure)
-    if given and estimator.with_offset_ and given[1] is not None and given[2] is None:
+    columns: tuple[Any, ...] = () if data is None else _read(estimator, data, target, offset, exposure)
+    if columns and estimator.with_offset_ and columns[1] is not None and columns[2] is None:
         print(
             f"note: {model} was fitted with an offset; without --offset or --exposure the score is for offset 0, which "
             "is one unit of exposure",
@@ -55,7 +55,7 @@ def report(
         )
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "offset=None: this ")  # the note says so
-        estimator.report(out, *given)
+        estimator.report(out, *columns)
     print(f"wrote {out}", file=sys.stderr)
 
 
