@@ -137,7 +137,7 @@ def test_a_loss_with_parameters(csv, table, capsys):
         ("tweedie(powr=1.3)", "there is no 'powr'; tweedie takes power=1.5. Did you mean 'power'?"),
         ("smoothed-quantile(0.5, 0.1, 3)", "3 numbers without a name; smoothed-quantile takes q=0.5, width=0.1"),
         ("quantile(0.5, q=0.5)", "q is given twice; quantile takes q=0.5"),
-        ("squared(1)", "1 numbers without a name; squared has no parameters"),
+        ("squared(1)", "squared has no parameters, got 1 number"),
         ("huber(delta=True)", "parameters are numbers; huber takes delta=1.0"),
         ("huber(**{})", "parameters are numbers"),
         ("huber(__import__('os').getcwd())", "parameters are numbers"),
@@ -264,7 +264,11 @@ def test_compare_with_three_classes(csv, table, capsys):
         (["fit", "data.csv", "-o", "m", "--graph", "tree"], 2, "--graph tree: it takes chain"),
         (["fit", "data.csv", "-o", "m", "--graph", "one.csv"], 2, "line 1 has one column"),
         (["fit", "data.csv", "-o", "m", "--graph", "heavy.csv"], 2, "line 2 has the weight 'much'"),
-        (["fit", "data.csv", "-o", "m", "--model", "group-classifier", "--groups", "list.json"], 2, "lists of columns"),
+        (
+            ["fit", "data.csv", "-o", "m", "--model", "group-classifier", "--groups", "list.json"],
+            2,
+            "it takes [[columns], …], [a label per column], {name: [columns]} or {column: label}",
+        ),
         (["fit", "gaps.csv", "-o", "m", "--alpha", "1"], 2, "NaN"),
         (["fit", "text.csv", "-o", "m", "--alpha", "1"], 2, "column 'a' holds 'much', which is not a number"),
         (["compare", "data.csv", "--unknown", "drop"], 2, "--unknown drop: it takes raise or ignore"),
@@ -543,7 +547,7 @@ def test_several_targets_are_several_outputs(csv, table, capsys):
     assert list(written) == ["prediction[0]", "prediction[1]"]
     assert np.allclose(written.to_numpy(), model.predict(X))
     assert run(["coef", "two.model", "--csv"]) == 0
-    assert capsys.readouterr().out.startswith("feature,coef[0],coef[1]")
+    assert capsys.readouterr().out.startswith("feature,coef[u],coef[v]")
     assert run(["fit", "two.csv", "-o", "disk.model", "--target", "u", "--target", "v", "--on-disk", *options]) == 0
     assert np.allclose(skadmm.load("disk.model").coef_, model.coef_, atol=1e-3)
     assert run(["fit", "two.csv", "-o", "m", "--target", "u", "--target", "w", *options]) == 2

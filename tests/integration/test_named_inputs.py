@@ -63,7 +63,7 @@ def test_unknown_nodes_are_left_out_when_asked(data, form):
     assert edges_of(model) == KEPT
 
 
-@pytest.mark.parametrize("form", [form for form in FORMS if form != "adjacency"])
+@pytest.mark.parametrize("form", FORMS)
 def test_unknown_nodes_are_refused_with_all_their_names(data, form):
     with pytest.raises(ValueError, match=r"2 names of 6 that are not .*'q'.*unknown='ignore'") as caught:
         FusedLassoRegressor(graph=FORMS[form]()).fit(*data)
@@ -114,6 +114,8 @@ def test_unknown_members_of_groups(data, form):
         model.fit(*data)
     assert caught[0].filename == __file__, "the warning shows the line of the user"
     assert [group.tolist() for group in model.groups_] == [[0, 1], [], [2, 3]]
+    with pytest.warns(UserWarning, match="2 of 8 names are not among the columns of X and are left out$"):
+        GroupLassoRegressor(groups=[["a", "zz"], ["b", "yy"], ["c", "d", "e", "f"]], unknown="ignore").fit(*data)
     assert model.active_groups_.tolist() == [True, False, False]
     with pytest.warns(UserWarning, match="2 of 6 columns are in no group"):
         known = GroupLassoRegressor(alpha=0.1, groups=[["a", "b"], ["c", "d"]]).fit(*data)

@@ -215,7 +215,7 @@ class BlockWriter:
     def finish(self, names: list[str] | None = None, columns: int | None = None) -> None:
         """Write the manifest, which makes the folder complete."""
         if not self.blocks:
-            raise RefusedTableError(f"{self.origin.get('source', self.folder)}: there are no rows to write")
+            raise RefusedTableError(f"{self.origin.get('source', self.folder)}: the table has no rows")
         width = max(self.about["columns"], columns or 0)
         manifest = {
             "format": FORMAT, "version": VERSION, "rows": self.rows, "dtype": self.dtype.str, "ones": self.ones,

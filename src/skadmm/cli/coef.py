@@ -57,12 +57,12 @@ def coef(
 def coefficient_columns(estimator: Any) -> dict[str, Any]:
     """A column of names, one of coefficients for each problem, and the clusters or groups of the features."""
     from skadmm.estimators._report_groups import group_labels
-    from skadmm.estimators._report_tables import coefficient_names
+    from skadmm.estimators._report_tables import coefficient_names, output_names
 
     rows = np.atleast_2d(np.asarray(estimator.coef_, dtype=float))
     d = rows.shape[1]
     columns: dict[str, Any] = {"feature": coefficient_names(estimator)}
-    labels_of_rows = getattr(estimator, "classes_", range(len(rows)))
+    labels_of_rows = getattr(estimator, "classes_", output_names(estimator))
     titles = [f"coef[{label}]" for label in labels_of_rows] if len(rows) > 1 else ["coef"]
     columns |= dict(zip(titles, rows, strict=True))
     if hasattr(estimator, "clusters_"):

@@ -17,8 +17,9 @@ from skadmm.cli._errors import CommandError, naming
 from skadmm.cli.large import open_table
 from skadmm.cli.loss_option import loss_of
 from skadmm.cli.offsets import check_link, take_offset
+from skadmm.cli.outputs import with_names
 from skadmm.cli.parameters import parameters
-from skadmm.cli.structure import read_graph, read_groups
+from skadmm.cli.structure import GROUP_FORMS, read_graph, read_groups
 from skadmm.cli.words import in_words
 
 MODELS = {
@@ -63,7 +64,7 @@ def fit(
         None, "--l1-ratio", help="The share of the plain l1 norm; several, such as 0.2,0.5,1, are cross-validated."
     ),
     graph: str = typer.Option("chain", help="chain, precision, a grid such as 8x8, or a CSV file of edges."),
-    groups: Path | None = typer.Option(None, help="A JSON file: lists of columns, or a label per column."),  # noqa: B008
+    groups: Path | None = typer.Option(None, help=f"A JSON file: {GROUP_FORMS}."),  # noqa: B008
     unknown: str = typer.Option("raise", help="Names in --graph or --groups that are not columns: raise, or ignore."),
     order: int | None = typer.Option(
         None, min=0, max=3, help="The degree of the pieces of a trend: 0 (constant) to 3 (cubic). [default: 1]"
@@ -144,7 +145,7 @@ def fit(
         warnings.simplefilter("always")
         warnings.filterwarnings("ignore", r"groups: \d+ of \d+ columns are in no group")  # the summary says so
         with naming(data):
-            estimator.fit(table.X, table.target, table.weight, **_given(offset=shift))
+            estimator.fit(table.X, with_names(table.target, target), table.weight, **_given(offset=shift))
     seconds = time.perf_counter() - began
     estimator.save(out)
     score = score_with(estimator, table.X, table.target, shift)

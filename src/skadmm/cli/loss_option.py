@@ -49,7 +49,10 @@ def _numbers(text: str, inside: str, fields: list[str], takes: str) -> list[tupl
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         raise CommandError(f"--loss {text}: parameters are numbers; {takes}", 2) from None
     if len(positional) > len(fields):
-        raise CommandError(f"--loss {text}: {len(positional)} numbers without a name; {takes}", 2)
+        count = len(positional)
+        numbers = f"{count} number{'' if count == 1 else 's'}"
+        message = f"{numbers} without a name; {takes}" if fields else f"{takes}, got {numbers}"
+        raise CommandError(f"--loss {text}: {message}", 2)
     pairs = [*zip(fields, positional, strict=False), *named]
     if any(isinstance(value, bool) or not isinstance(value, (int, float)) for _, value in pairs):
         raise CommandError(f"--loss {text}: parameters are numbers; {takes}", 2)

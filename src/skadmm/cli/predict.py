@@ -143,6 +143,8 @@ def features_of(estimator: Any, X: Any, data: Path) -> Any:
         raise CommandError(f"{data}: there is no column {missing[0]!r}, which the model was fitted on", 2)
     if is_stored(X):
         return X
+    if not len(X):
+        raise CommandError(f"{data}: it has names of columns and no rows", 2)
     return texts_as_dates(X[names]) if getattr(estimator, "dates_", False) else X[names]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,16 @@ def report(
 
     os.environ.setdefault("MPLBACKEND", "Agg")
     estimator = skadmm.load(model)
-    estimator.report(out, *(() if data is None else _read(estimator, data, target, offset, exposure)))
+    columns: tuple[Any, ...] = () if data is None else _read(estimator, data, target, offset, exposure)
+    if columns and estimator.with_offset_ and columns[1] is not None and columns[2] is None:
+        print(
+            f"note: {model} was fitted with an offset; without --offset or --exposure the score is for offset 0, which "
+            "is one unit of exposure",
+            file=sys.stderr,
+        )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "offset=None: this ")  # the note says so
+        estimator.report(out, *columns)
     print(f"wrote {out}", file=sys.stderr)
 
 

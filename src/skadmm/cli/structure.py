@@ -81,6 +81,10 @@ def _of_digits(names: Sequence[str]) -> bool:
     return bool(names) and all(name.isdigit() for name in names)
 
 
+GROUP_FORMS = "[[columns], …], [a label per column], {name: [columns]} or {column: label}"
+"""What a file of ``--groups`` may hold."""
+
+
 def read_groups(path: Path | None, names: Sequence[str]) -> Any:
     """What a file of ``--groups`` holds; numbers as members are names where the columns have `names` of digits."""
     if path is None:
@@ -92,7 +96,7 @@ def read_groups(path: Path | None, names: Sequence[str]) -> Any:
     except ValueError as error:
         raise CommandError(f"{path}: not JSON: {error}", 2) from error
     if not isinstance(groups, (list, dict)):
-        raise CommandError(f"{path}: it takes lists of columns, or an object with a label for each column", 2)
+        raise CommandError(f"{path}: it takes {GROUP_FORMS}", 2)
     if not _of_digits(names):
         return groups
     named = groups if isinstance(groups, dict) else dict(enumerate(groups))

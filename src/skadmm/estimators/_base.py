@@ -106,7 +106,7 @@ class SeveralOutputs:
 
     def _output_names(self) -> Any:
         """The names of the outputs for `task_graph`: the columns of y, or the classes; None where they have none."""
-        return getattr(self, "classes_", getattr(self, "_columns_of_y", None))
+        return getattr(self, "classes_", getattr(self, "output_names_", None))
 
 
 class StructuredModel(CallbackSupport, BaseEstimator):

@@ -76,9 +76,11 @@ def refuse_unmatched(nodes: Sequence[Any], columns: Sequence[Any]) -> None:
 
 
 def warn_unknown(what: str, unknown: int, stated: int, dropped: str) -> None:
-    """Warn that names were left out, with the counts; the warning shows the user's line."""
+    """Warn that names were left out, with the counts and, unless it is empty, `dropped`: what else that removes. The
+    warning shows the user's line."""
+    clause = f", {dropped}" if dropped else ""
     warnings.warn(
-        f"{what}: {unknown} of {stated} names are not among the columns of X and are left out, {dropped}",
+        f"{what}: {unknown} of {stated} names are not among the columns of X and are left out{clause}",
         stacklevel=users_level(),
     )
 

@@ -230,18 +230,22 @@ def unframed(graph: Any, names: Sequence[Any] | None, ignore: bool = False, valu
         return graph.sort_index(axis=0).sort_index(axis=1).to_numpy()
     if names is None:
         raise ValueError(f"graph has the node {columns[0]!r}: to match names, X must be a DataFrame with such columns")
-    if ignore and len(set(columns)) == len(columns):
-        missing = set(columns) - set(names)
-        left = graph.reindex(index=list(names), columns=list(names), fill_value=0.0).to_numpy()
-        if missing and not np.any(np.triu(left, 1)):
-            refuse_unmatched(columns, list(names))
-        if missing:
-            warn_unknown("graph", len(missing), len(columns), "with their edges")
-        return left
-    if set(columns) != set(names) or len(columns) != len(names):
-        odd = next(iter(set(columns) ^ set(names)), columns[0])
-        raise ValueError(f"graph must have the columns of X, each once; {odd!r} is in one of them only, or repeated")
-    return graph.loc[list(names), list(names)].to_numpy()
+    for nodes, where in ((rows, "graph"), (columns, "graph"), (list(names), "X")):
+        if len(set(nodes)) < len(nodes):
+            odd = next(node for node in nodes if nodes.count(node) > 1)
+            raise ValueError(f"graph: {where} has the name {odd!r} twice; names of columns are nodes of the graph")
+    known = set(names)
+    unknown = [name for name in columns if name not in known]
+    if unknown and not ignore:
+        refuse_unknown("graph", unknown, len(columns))
+    if all(kind.kind == "b" for kind in graph.dtypes):  # with numbers in the missing places they would be objects
+        graph = graph.astype(np.float64)
+    left = graph.reindex(index=list(names), columns=list(names), fill_value=0.0).to_numpy()
+    if unknown and not np.any(np.triu(left, 1)):
+        refuse_unmatched(columns, list(names))
+    if unknown:
+        warn_unknown("graph", len(unknown), len(columns), "with their edges")
+    return left
 
 
 def _edge_columns(columns: list[Any], value: str | None) -> list[int]:

@@ -183,7 +183,8 @@ def _columns(groups: list[list[Any]], columns: dict[Any, int], numbered: bool, i
     left = [[member for member in group if member not in set(unknown)] for group in groups] if unknown else groups
     if unknown:
         empty = sum(not group for group in left)
-        warn_unknown("groups", len(unknown), len(stated), f"which empties {empty} of {len(left)} groups")
+        emptied = f"which empties {empty} of {len(left)} groups" if empty else ""
+        warn_unknown("groups", len(unknown), len(stated), emptied)
     if not any(left):
         raise ValueError("groups: none of its members is among the columns of X")
     return [[columns.get(member, member) if member in stated else member for member in group] for group in left]

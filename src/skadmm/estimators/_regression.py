@@ -69,7 +69,7 @@ class Regression(RegressorMixin, StructuredModel):
     def _read(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, np.ndarray | None]:
         several = {"multi_output": True} if self._takes_several() else {}
         _check_numbers(y, type(self).__name__)
-        self._columns_of_y = list(y.columns) if hasattr(y, "columns") and not is_dask(y) else None
+        self._keep_output_names(y)
         X, y, sample_weight = self._table(X, y, sample_weight, y_numeric=True, **(several | checks))
         if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1 and not is_dask(y):
             y = y[:, 0]
@@ -81,6 +81,15 @@ class Regression(RegressorMixin, StructuredModel):
             if not np.vdot(numbers, numbers) < MAX_SIZE**2:
                 refuse_large_numbers(numbers, what="y")
         return X, y, sample_weight
+
+    def _keep_output_names(self, y: Any) -> None:
+        """``output_names_``, the names of the columns of y; no such attribute where it has one column or no names."""
+        columns = getattr(y, "column_names", getattr(y, "columns", ()))  # those of pyarrow, or of other tables
+        names = [str(name) for name in columns]
+        self.__dict__.pop("output_names_", None)
+        unnamed = names == [str(k) for k in range(len(names))]
+        if len(names) > 1 and len(set(names)) == len(names) and not unnamed:
+            self.output_names_ = names
 
     def _targets(self, y: Any, sample_weight: np.ndarray | None) -> list[np.ndarray]:
         y = y if is_dask(y) else np.asarray(y, dtype=np.float64)

@@ -44,7 +44,14 @@ def part_names(model: Any) -> list[str]:
         return []
     if hasattr(model, "classes_"):
         return [f"class {label}" for label in model.classes_]
-    return [f"output {number}" for number in range(rows)]
+    return [f"output {name}" for name in output_names(model)]
+
+
+def output_names(model: Any) -> list[str]:
+    """The names of the outputs; their numbers where y had no names."""
+    rows = len(np.atleast_2d(model.coef_))
+    names = getattr(model, "output_names_", ())
+    return list(names) if len(names) == rows else [str(number) for number in range(rows)]
 
 
 def coefficient_names(model: Any) -> list[str]:

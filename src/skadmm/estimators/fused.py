@@ -168,6 +168,7 @@ class FusedLassoClassifier(SeveralClasses, _Fused, OnlineClassification):
     standard_errors_ : ndarray
         With `relax`, standard errors that take the structure as given; NaN for coefficients that it keeps at zero,
         and for all of them where a bound is active or the loss has kinks.
+        Sample weights count as copies of rows here: twice the weights divide them by √2, or about that.
     categories_ : dict
         With `categorical_features`, the levels of each categorical column.
     feature_names_out_ : ndarray of str
@@ -367,10 +368,13 @@ class FusedLassoRegressor(SeveralOutputs, _Fused, OnlineRegression):
     standard_errors_ : ndarray
         With `relax`, standard errors that take the structure as given; NaN for coefficients that it keeps at zero,
         and for all of them where a bound is active or the loss has kinks.
+        Sample weights count as copies of rows here: twice the weights divide them by √2, or about that.
     categories_ : dict
         With `categorical_features`, the levels of each categorical column.
     feature_names_out_ : ndarray of str
         With `categorical_features`, a name for each coefficient: the column's, or "column=level".
+    output_names_ : list of str
+        The names of the columns of y, where it has several that have names; reports use them.
     dof_ : int or list of int
         Degrees of freedom, without the intercept.
     rank_ : int
@@ -585,6 +589,7 @@ class FusedLassoClassifierCV(SeveralClasses, _Fused, CrossValidated, Classificat
     standard_errors_ : ndarray
         With `relax`, standard errors that take the structure as given; NaN for coefficients that it keeps at zero,
         and for all of them where a bound is active or the loss has kinks.
+        Sample weights count as copies of rows here: twice the weights divide them by √2, or about that.
     categories_ : dict
         With `categorical_features`, the levels of each categorical column.
     feature_names_out_ : ndarray of str
@@ -829,10 +834,13 @@ class FusedLassoRegressorCV(SeveralOutputs, _Fused, CrossValidated, Regression):
     standard_errors_ : ndarray
         With `relax`, standard errors that take the structure as given; NaN for coefficients that it keeps at zero,
         and for all of them where a bound is active or the loss has kinks.
+        Sample weights count as copies of rows here: twice the weights divide them by √2, or about that.
     categories_ : dict
         With `categorical_features`, the levels of each categorical column.
     feature_names_out_ : ndarray of str
         With `categorical_features`, a name for each coefficient: the column's, or "column=level".
+    output_names_ : list of str
+        The names of the columns of y, where it has several that have names; reports use them.
     dof_ : int or list of int
         Degrees of freedom, without the intercept.
     rank_ : int

@@ -160,6 +160,7 @@ class GeneralizedLassoClassifier(SeveralClasses, _Generalized, OnlineClassificat
     standard_errors_ : ndarray
         With `relax`, standard errors that take the structure as given; NaN for coefficients that it keeps at zero,
         and for all of them where a bound is active or the loss has kinks.
+        Sample weights count as copies of rows here: twice the weights divide them by √2, or about that.
     categories_ : dict
         With `categorical_features`, the levels of each categorical column.
     feature_names_out_ : ndarray of str
@@ -336,10 +337,13 @@ class GeneralizedLassoRegressor(SeveralOutputs, _Generalized, OnlineRegression):
     standard_errors_ : ndarray
         With `relax`, standard errors that take the structure as given; NaN for coefficients that it keeps at zero,
         and for all of them where a bound is active or the loss has kinks.
+        Sample weights count as copies of rows here: twice the weights divide them by √2, or about that.
     categories_ : dict
         With `categorical_features`, the levels of each categorical column.
     feature_names_out_ : ndarray of str
         With `categorical_features`, a name for each coefficient: the column's, or "column=level".
+    output_names_ : list of str
+        The names of the columns of y, where it has several that have names; reports use them.
     dof_ : int or list of int
         Degrees of freedom, without the intercept.
     rank_ : int
@@ -531,6 +535,7 @@ class GeneralizedLassoClassifierCV(SeveralClasses, _Generalized, CrossValidated,
     standard_errors_ : ndarray
         With `relax`, standard errors that take the structure as given; NaN for coefficients that it keeps at zero,
         and for all of them where a bound is active or the loss has kinks.
+        Sample weights count as copies of rows here: twice the weights divide them by √2, or about that.
     categories_ : dict
         With `categorical_features`, the levels of each categorical column.
     feature_names_out_ : ndarray of str
@@ -752,10 +757,13 @@ class GeneralizedLassoRegressorCV(SeveralOutputs, _Generalized, CrossValidated, 
     standard_errors_ : ndarray
         With `relax`, standard errors that take the structure as given; NaN for coefficients that it keeps at zero,
         and for all of them where a bound is active or the loss has kinks.
+        Sample weights count as copies of rows here: twice the weights divide them by √2, or about that.
     categories_ : dict
         With `categorical_features`, the levels of each categorical column.
     feature_names_out_ : ndarray of str
         With `categorical_features`, a name for each coefficient: the column's, or "column=level".
+    output_names_ : list of str
+        The names of the columns of y, where it has several that have names; reports use them.
     dof_ : int or list of int
         Degrees of freedom, without the intercept.
     rank_ : int

@@ -224,6 +224,7 @@ class GroupLassoClassifier(SeveralClasses, _Grouped, OnlineClassification):
     standard_errors_ : ndarray
         With `relax`, standard errors that take the structure as given; NaN for coefficients that it keeps at zero,
         and for all of them where a bound is active or the loss has kinks.
+        Sample weights count as copies of rows here: twice the weights divide them by √2, or about that.
     categories_ : dict
         With `categorical_features`, the levels of each categorical column.
     feature_names_out_ : ndarray of str
@@ -417,10 +418,13 @@ class GroupLassoRegressor(SeveralOutputs, _Grouped, OnlineRegression):
     standard_errors_ : ndarray
         With `relax`, standard errors that take the structure as given; NaN for coefficients that it keeps at zero,
         and for all of them where a bound is active or the loss has kinks.
+        Sample weights count as copies of rows here: twice the weights divide them by √2, or about that.
     categories_ : dict
         With `categorical_features`, the levels of each categorical column.
     feature_names_out_ : ndarray of str
         With `categorical_features`, a name for each coefficient: the column's, or "column=level".
+    output_names_ : list of str
+        The names of the columns of y, where it has several that have names; reports use them.
     dof_ : int or list of int
         Degrees of freedom, without the intercept.
     result_ : Result or list of Result
@@ -629,6 +633,7 @@ class GroupLassoClassifierCV(SeveralClasses, _GroupedSearch, Classification):
     standard_errors_ : ndarray
         With `relax`, standard errors that take the structure as given; NaN for coefficients that it keeps at zero,
         and for all of them where a bound is active or the loss has kinks.
+        Sample weights count as copies of rows here: twice the weights divide them by √2, or about that.
     categories_ : dict
         With `categorical_features`, the levels of each categorical column.
     feature_names_out_ : ndarray of str
@@ -867,10 +872,13 @@ class GroupLassoRegressorCV(SeveralOutputs, _GroupedSearch, Regression):
     standard_errors_ : ndarray
         With `relax`, standard errors that take the structure as given; NaN for coefficients that it keeps at zero,
         and for all of them where a bound is active or the loss has kinks.
+        Sample weights count as copies of rows here: twice the weights divide them by √2, or about that.
     categories_ : dict
         With `categorical_features`, the levels of each categorical column.
     feature_names_out_ : ndarray of str
         With `categorical_features`, a name for each coefficient: the column's, or "column=level".
+    output_names_ : list of str
+        The names of the columns of y, where it has several that have names; reports use them.
     dof_ : int or list of int
         Degrees of freedom, without the intercept.
     result_ : Result or list of Result

@@ -9,7 +9,7 @@ import numpy as np
 
 from skadmm._types import FilePath
 from skadmm.estimators import ESTIMATORS
-from skadmm.estimators.persistence import KIND, ModelFileError
+from skadmm.estimators.persistence import KIND, ModelFileError, NotRegisteredError
 from skadmm.io import archive, codec
 
 ADDED = (
@@ -70,6 +70,8 @@ def load(path: FilePath) -> Any:
         state = {key: reader.decode(value) for key, value in manifest["state"].items()}
         if manifest["class"].startswith("TrendFilter") and "positions_" not in state:
             state["positions_"] = state.pop("knots_", None)  # their name in version 0.1
+    except NotRegisteredError as error:
+        raise ModelFileError(f"{path}: {error}") from error
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
         raise ModelFileError(f"{path}: not a valid skadmm model: {error}") from error
     if set(parameters) != set(known):
@@ -100,6 +102,11 @@ def _check_shapes(path: Path, model: Any) -> None:
         raise ModelFileError(f"{path}: classes_ and coef_ do not belong together")
     if classes is not None and (len(coef) != (1 if len(classes) == 2 else len(classes)) or len(classes) < 2):
         raise ModelFileError(f"{path}: {len(classes)} classes do not belong to {len(coef)} rows of coef_")
+    outputs = getattr(model, "output_names_", None)
+    if outputs is not None and not (
+        isinstance(outputs, list) and all(isinstance(name, str) for name in outputs) and coef.shape[0] == len(outputs)
+    ):
+        raise ModelFileError(f"{path}: output_names_ and coef_ do not belong together")
     intercept = np.asarray(getattr(model, "intercept_", None))
     if intercept.dtype.kind != "f" or intercept.shape != coef.shape[:-1]:
         raise ModelFileError(f"{path}: intercept_ and coef_ do not belong together")

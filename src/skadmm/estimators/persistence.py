@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from skadmm._names import Registry
 from skadmm.io import archive, codec
 from skadmm.losses import LOSSES
 from skadmm.regularizers import REGULARIZERS
@@ -39,6 +40,21 @@ OF_THE_MACHINE = ("checkpoint",)
 """Parameters that mean something only where the model was fitted; they are stored as None."""
 
 
+class NotRegisteredError(ValueError):
+    """A file names a loss or a regulariser that no imported module has registered."""
+
+
+def _registered(registry: Registry[Any], name: Any) -> Any:
+    """The class of a name in a file."""
+    if isinstance(name, str) and name not in registry:
+        kind = "penalty" if registry is REGULARIZERS else registry.kind
+        raise NotRegisteredError(
+            f"its {kind} {name!r} is not one of skadmm's: first import the module that defines and registers it "
+            "(docs/guides/own.md). The skadmm command imports no such module and cannot use this model"
+        )
+    return registry[name]
+
+
 def _is_loss(value: Any) -> bool:
     """Return whether a value is an instance of a registered loss."""
     return isinstance(value, tuple) and any(type(value) is loss for _, loss in LOSSES.items())
@@ -48,7 +64,7 @@ codec.register(
     "loss",
     _is_loss,
     lambda loss, encode: {"name": loss.name, "fields": [encode(field) for field in loss]},
-    lambda stored, decode: LOSSES[stored["name"]](*(decode(field) for field in stored["fields"])),
+    lambda stored, decode: _registered(LOSSES, stored["name"])(*(decode(field) for field in stored["fields"])),
 )
 
 
@@ -61,7 +77,7 @@ codec.register(
     "regularizer",
     _is_regularizer,
     lambda reg, encode: {"name": reg.name, "fields": [encode(field) for field in reg]},
-    lambda stored, decode: REGULARIZERS[stored["name"]](*(decode(field) for field in stored["fields"])),
+    lambda stored, decode: _registered(REGULARIZERS, stored["name"])(*(decode(field) for field in stored["fields"])),
 )
 
 

@@ -14,6 +14,7 @@ from skadmm.backends import is_dask, is_stored
 from skadmm.backends.named_columns import stored_target
 from skadmm.backends.sources import is_npz
 from skadmm.estimators._as_code import code_of
+from skadmm.estimators._columns import warn_missing_offset
 from skadmm.estimators._large import is_large
 from skadmm.estimators._report_groups import active_groups, group_picture, groups_table, has_groups
 from skadmm.estimators._report_path import slider
@@ -51,6 +52,8 @@ def write_report(model: Any, path: Any, X: Any = None, y: Any = None, offset: An
         raise IsADirectoryError(f"{path} is a folder: it takes the name of a file")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{path.parent}: there is no such folder")
+    if model.with_offset_ and X is not None and y is not None and offset is None:
+        warn_missing_offset(type(model).__name__, "report")
     with rc_context({"svg.fonttype": "path", "svg.hashsalt": "skadmm"}):
         page = _page(model, X, y, offset)
     write_atomically(path, lambda stream: stream.write(page.encode()))

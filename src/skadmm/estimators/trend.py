@@ -89,6 +89,7 @@ class TrendFilter(TrendModel, Regression):
     standard_errors_ : ndarray
         With `relax`, standard errors that take the structure as given; NaN for coefficients that it keeps at zero,
         and for all of them where a bound is active or the loss has kinks.
+        Sample weights count as copies of rows here: twice the weights divide them by √2, or about that.
     dof_ : int or list of int
         Degrees of freedom, without the intercept.
     result_ : Result or list of Result
@@ -257,6 +258,7 @@ class TrendFilterCV(TrendModel, CrossValidated, Regression):
     standard_errors_ : ndarray
         With `relax`, standard errors that take the structure as given; NaN for coefficients that it keeps at zero,
         and for all of them where a bound is active or the loss has kinks.
+        Sample weights count as copies of rows here: twice the weights divide them by √2, or about that.
     dof_ : int or list of int
         Degrees of freedom, without the intercept.
     result_ : Result or list of Result

@@ -2,9 +2,9 @@
 
 import math
 import sys
+from numbers import Real
 from typing import NamedTuple, Self
 
-from skadmm import _checks
 from skadmm.kernels.compile import facts
 from skadmm.losses._base import define
 from skadmm.losses._log_link import exp_mean, exponential, log_link
@@ -44,13 +44,13 @@ class Tweedie(NamedTuple):
 
     def prepared(self) -> Self:
         """p checked."""
-        power = _checks.number(self.power, "loss=Tweedie(...): power", above=1)
-        if not power < 2.0:
+        number = isinstance(self.power, Real) and not isinstance(self.power, bool)
+        if not number or not 1.0 < float(self.power) < 2.0:
             raise ValueError(
                 f"loss=Tweedie(...): power={self.power!r}: it takes a number between 1 and 2, both excluded; "
                 "loss='poisson' is the limit at 1 and loss='gamma' that at 2"
             )
-        return self._replace(power=power)
+        return self._replace(power=float(self.power))
 
     @property
     def curvature_bound(self) -> float:

@@ -220,7 +220,8 @@ class Result:
     @property
     def cost(self) -> str:
         """The passes in words: those of the run, and those that selected the step."""
-        return passes_in_words(self.run_passes, self.selection_passes)
+        words = passes_in_words(self.run_passes, self.selection_passes)
+        return words.replace("passes", "pass", 1) if words.startswith("1 ") else words
 
     @property
     def trace(self) -> pd.DataFrame:
@@ -249,7 +250,7 @@ class Result:
             "objective": f"{self.objective:.8g}",
             "gap": None if np.isnan(self.gap) else f"{self.gap:.2e}",
             "kkt": f"{self.kkt.relative:.2e}",
-            "passes": self.cost.replace(" passes", "", 1),
+            "passes": passes_in_words(self.run_passes, self.selection_passes).replace(" passes", "", 1),
             "seconds": f"{self.seconds:.3g}",
             "x": f"{self.x.size} entries, {int(np.count_nonzero(self.x))} not zero",
         }
