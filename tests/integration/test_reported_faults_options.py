@@ -150,13 +150,13 @@ def test_classifiers_say_that_an_offset_is_missing(method, classes):
         call(X, offset=given)
 
 
-def test_searches_and_reports_do_not_warn(tmp_path):
+def test_searches_do_not_warn_and_reports_do_where_the_offset_is_missing(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = FusedLassoRegressorCV(alphas=4, cv=3, loss="poisson", scoring="neg_mean_poisson_deviance")
         model.fit(X, COUNTS, offset=SHIFT)
         model.report(tmp_path / "with.html", X, COUNTS, offset=SHIFT)
-        model.report(tmp_path / "without.html", X, COUNTS)
+    _says_missing(lambda: model.report(tmp_path / "without.html", X, COUNTS), "report")
     assert "the score is for 0" in (tmp_path / "without.html").read_text()
     assert "the score is for 0" not in (tmp_path / "with.html").read_text()
     _says_missing(lambda: model.predict(X), "predict")
